@@ -13,7 +13,7 @@ use pinch_tests::{cases, harness};
 /// Runs black-box case files and prints a table for each suite and kind
 #[derive(Parser)]
 #[command(name = "cargo xtask cases", bin_name = "cargo xtask cases")]
-struct Command {
+struct RunnerCommand {
     #[command(flatten)]
     args: cases::Args,
 }
@@ -21,10 +21,10 @@ struct Command {
 fn main() -> ExitCode {
     let mut args: Vec<OsString> = std::env::args_os().collect();
     if args.get(1).is_none_or(|arg| arg != "--run") {
-        return harness::run(&harness::Options::parse_or_exit(), every_case_holds, &mut std::io::stdout());
+        return harness::run(&harness::HarnessOptions::parse_or_exit(), every_case_holds, &mut std::io::stdout());
     }
     args.remove(1);
-    match cases::run(&Command::parse_from(args).args, &mut std::io::stdout()) {
+    match cases::run(&RunnerCommand::parse_from(args).args, &mut std::io::stdout()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

@@ -29,7 +29,7 @@ mod turns;
 pub(crate) struct Args {
     /// What to measure; default: everything.
     #[arg(value_enum, value_name = "NAME")]
-    names: Vec<Name>,
+    names: Vec<BenchName>,
     /// Opens this session, measures itself, prints the figures.
     #[arg(long, hide = true)]
     open_session: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub(crate) struct Args {
 
 /// What can be measured.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Name {
+enum BenchName {
     /// `pinch --version`, one whole `pinch -p`, and the first answer of `pinch --mode rpc`; also where much is installed.
     Startup,
     /// Embedded runs: `pinch agent` with answers of every length, many runs in one process, idle sessions.
@@ -80,7 +80,7 @@ enum Name {
 struct Figure {
     what: String,
     measured: f64,
-    budget: Budget,
+    budget: FigureBudget,
     /// How many times its budget it may need before the command fails.
     tolerance: f64,
     unit: &'static str,
@@ -88,7 +88,7 @@ struct Figure {
 
 /// What a figure should be.
 #[derive(Clone, Copy)]
-enum Budget {
+enum FigureBudget {
     /// It is only shown.
     None,
     AtMost(f64),
@@ -96,37 +96,37 @@ enum Budget {
 }
 
 impl Figure {
-    fn new(what: impl Into<String>, measured: f64, budget: Budget, unit: &'static str) -> Self {
+    fn new(what: impl Into<String>, measured: f64, budget: FigureBudget, unit: &'static str) -> Self {
         Self { what: what.into(), measured, budget, tolerance: 2.0, unit }
     }
 
     fn shown(what: impl Into<String>, measured: f64, unit: &'static str) -> Self {
-        Self::new(what, measured, Budget::None, unit)
+        Self::new(what, measured, FigureBudget::None, unit)
     }
 
     fn at_most(what: impl Into<String>, measured: f64, budget: f64, unit: &'static str) -> Self {
-        Self::new(what, measured, Budget::AtMost(budget), unit)
+        Self::new(what, measured, FigureBudget::AtMost(budget), unit)
     }
 
     fn at_least(what: impl Into<String>, measured: f64, budget: f64, unit: &'static str) -> Self {
-        Self::new(what, measured, Budget::AtLeast(budget), unit)
+        Self::new(what, measured, FigureBudget::AtLeast(budget), unit)
     }
 
     /// Fails the command above this limit, in place of twice the budget.
     fn failing_at(self, limit: f64) -> Self {
         match self.budget {
-            Budget::AtMost(budget) => Self { tolerance: limit / budget, ..self },
-            Budget::AtLeast(budget) => Self { tolerance: budget / limit, ..self },
-            Budget::None => self,
+            FigureBudget::AtMost(budget) => Self { tolerance: limit / budget, ..self },
+            FigureBudget::AtLeast(budget) => Self { tolerance: budget / limit, ..self },
+            FigureBudget::None => self,
         }
     }
 
     /// How many times its budget it needs; more than 1 is a miss.
     fn excess(&self) -> f64 {
         match self.budget {
-            Budget::None => 0.0,
-            Budget::AtMost(budget) => self.measured / budget,
-            Budget::AtLeast(budget) => budget / self.measured,
+            FigureBudget::None => 0.0,
+            FigureBudget::AtMost(budget) => self.measured / budget,
+            FigureBudget::AtLeast(budget) => budget / self.measured,
         }
     }
 }
@@ -149,26 +149,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
         embed::idle::run(&args.server)?;
         return Ok(true);
     }
-    if cfg!(debug_assertions) && args.names != [Name::Build] {
+    if cfg!(debug_assertions) && args.names != [BenchName::Build] {
         bail!("this is a debug build: run cargo xtask bench, which makes a release build");
     }
     let pinch = cargo::profile_dir()?.join(format!("pinch{}", std::env::consts::EXE_SUFFIX));
-    let all = <Name as clap::ValueEnum>::value_variants();
-    let usual: Vec<Name> = all.iter().copied().filter(|name| !matches!(name, Name::Pi | Name::Build)).collect();
+    let all = <BenchName as clap::ValueEnum>::value_variants();
+    let usual: Vec<BenchName> =
+        all.iter().copied().filter(|name| !matches!(name, BenchName::Pi | BenchName::Build)).collect();
     let names = if args.names.is_empty() { &usual } else { &args.names };
     let mut figures = Vec::new();
     for name in names {
         figures.extend(match name {
-            Name::Startup => startup::measure(&pinch)?,
-            Name::Embed => embed::measure(&pinch)?,
-            Name::Decode => decode::measure()?,
+            BenchName::Startup => startup::measure(&pinch)?,
+            BenchName::Embed => embed::measure(&pinch)?,
+            BenchName::Decode => decode::measure()?,
             // The clients of other crates are many crates, and need the registry: built for those who ask for them.
-            Name::Llm => llm::measure(args.names.contains(&Name::Llm))?,
-            Name::JsonMode => json_mode::measure(&pinch)?,
-            Name::Turns => turns::measure(&pinch)?,
-            Name::Session => session::measure()?,
-            Name::Pi => pi::measure()?,
-            Name::Build => build::measure()?,
+            BenchName::Llm => llm::measure(args.names.contains(&BenchName::Llm))?,
+            BenchName::JsonMode => json_mode::measure(&pinch)?,
+            BenchName::Turns => turns::measure(&pinch)?,
+            BenchName::Session => session::measure()?,
+            BenchName::Pi => pi::measure()?,
+            BenchName::Build => build::measure()?,
         });
     }
     print_table(&figures);
@@ -179,12 +180,12 @@ fn print_table(figures: &[Figure]) {
     println!("\n{:<52} {:>12} {:>12}  {:<9} ok", "figure", "measured", "budget", "unit");
     for figure in figures {
         let budget = match figure.budget {
-            Budget::None => String::new(),
-            Budget::AtMost(budget) => format!("<= {}", short(budget)),
-            Budget::AtLeast(budget) => format!(">= {}", short(budget)),
+            FigureBudget::None => String::new(),
+            FigureBudget::AtMost(budget) => format!("<= {}", short(budget)),
+            FigureBudget::AtLeast(budget) => format!(">= {}", short(budget)),
         };
         let ok = match (figure.budget, figure.excess()) {
-            (Budget::None, _) => String::new(),
+            (FigureBudget::None, _) => String::new(),
             (_, excess) if excess <= 1.0 => "yes".to_owned(),
             (_, excess) if excess <= figure.tolerance => "missed".to_owned(),
             _ => format!("MISSED by more than {}x", (figure.tolerance * 100.0).round() / 100.0),

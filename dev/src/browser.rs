@@ -42,7 +42,7 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     let folder = cargo::target_dir()?.join("browser");
     std::fs::create_dir_all(&folder)?;
     let folder = folder.canonicalize()?;
-    let server = Listener::start()?;
+    let server = BrowserListener::start()?;
     let page = make_page(&folder, "sample", &sample::session(&server.address))?;
     let browser = Browser { program, profile: tempfile::tempdir()? };
     let whole = format!("file://{}", page.display());
@@ -103,7 +103,7 @@ fn make_page(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// Makes sure that a page that does ask a server is noticed, or what is checked below would say nothing.
-fn notices(browser: &Browser, folder: &Path, server: &Listener) -> anyhow::Result<()> {
+fn notices(browser: &Browser, folder: &Path, server: &BrowserListener) -> anyhow::Result<()> {
     let control = folder.join("control.html");
     std::fs::write(&control, format!("<!DOCTYPE html><img src=\"{}/control\">", server.address))?;
     browser.run(&format!("file://{}", control.display()), &["--dump-dom"])?;
@@ -152,12 +152,12 @@ fn check_branch(dom: &str) -> Vec<String> {
 }
 
 /// Listens where nothing should ask.
-struct Listener {
+struct BrowserListener {
     address: String,
     n_connections: Arc<AtomicUsize>,
 }
 
-impl Listener {
+impl BrowserListener {
     fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = format!("http://{}", listener.local_addr()?);

@@ -60,7 +60,7 @@ fn read_packed(file: &[u8]) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
 
 /// Checks prices and limits and prints what was found; true when nothing is wrong.
 fn report(models: &[(String, Vec<Value>)]) -> bool {
-    let mut findings = checks::Findings::default();
+    let mut findings = checks::CatalogFindings::default();
     for (provider, records) in models {
         checks::check(provider, records, &mut findings);
     }

@@ -30,11 +30,11 @@ use clap::Subcommand;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    peer: Peer,
+    peer: InteropPeer,
 }
 
 #[derive(Subcommand)]
-enum Peer {
+enum InteropPeer {
     /// Streams text, calls and aborts through the three wire formats of llama.cpp's server. Needs python3 and PyPI.
     Llama,
     /// Compares our requests with those of the official clients of Anthropic, OpenAI and Google. Needs node and npm.
@@ -53,11 +53,11 @@ enum Peer {
 /// Runs the command; true when everything held.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     match &args.peer {
-        Peer::Llama => llama::run(),
-        Peer::Sdk => sdk::run(),
-        Peer::Pi => pi::run(),
-        Peer::Rpc(args) => rpc::run(args),
-        Peer::Modes(args) => modes::run(args),
+        InteropPeer::Llama => llama::run(),
+        InteropPeer::Sdk => sdk::run(),
+        InteropPeer::Pi => pi::run(),
+        InteropPeer::Rpc(args) => rpc::run(args),
+        InteropPeer::Modes(args) => modes::run(args),
     }
 }
 

@@ -17,13 +17,13 @@ use clap::{Parser, Subcommand};
 /// Development tasks of pinch that need pinch itself
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
-struct Cli {
+struct DevCli {
     #[command(subcommand)]
-    command: Command,
+    command: DevCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum DevCommand {
     /// Measure speed and memory against the budgets
     Bench(bench::Args),
     /// Run pinch against other programs: servers, clients
@@ -37,12 +37,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Bench(args) => bench::run(&args),
-        Command::Interop(args) => interop::run(&args),
-        Command::Browser(args) => browser::run(&args),
-        Command::Catalog(args) => catalog::run(&args),
-        Command::Picture(args) => picture::run(&args),
+    let done = match DevCli::parse().command {
+        DevCommand::Bench(args) => bench::run(&args),
+        DevCommand::Interop(args) => interop::run(&args),
+        DevCommand::Browser(args) => browser::run(&args),
+        DevCommand::Catalog(args) => catalog::run(&args),
+        DevCommand::Picture(args) => picture::run(&args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

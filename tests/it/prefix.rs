@@ -8,7 +8,7 @@ use pinch_embed::agent_core::ToolSet;
 use pinch_embed::coding_agent::auth::{Authorised, FixedAuth};
 use pinch_embed::coding_agent::images::Intake;
 use pinch_embed::coding_agent::machine::LocalMachine;
-use pinch_embed::coding_agent::prompt::{Prompt as SystemPrompt, PromptParts};
+use pinch_embed::coding_agent::prompt::{PromptParts, PromptSections as SystemPrompt};
 use pinch_embed::coding_agent::recovery::RecoveryPlan;
 use pinch_embed::coding_agent::session::{AgentSession, Prompt, SessionParts};
 use pinch_embed::coding_agent::session_log::{NewSession, SessionLog};
@@ -16,13 +16,13 @@ use pinch_embed::coding_agent::store::{JsonlStore, SessionRef};
 use pinch_embed::coding_agent::tools::bash::Shell;
 use pinch_embed::coding_agent::tools::facts::SessionFacts;
 use pinch_embed::coding_agent::tools::file_queue::FileQueue;
-use pinch_embed::coding_agent::tools::path::Place;
+use pinch_embed::coding_agent::tools::path::WorkingDirectory;
 use pinch_embed::coding_agent::tools::{ToolParts, coding_tools};
 use pinch_embed::llm::model::Model;
 use pinch_embed::llm::provider::ProviderRegistry;
 use pinch_embed::llm::request::Auth;
 use pinch_embed::stdx::host::Host;
-use pinch_testing::server::{Reply, Server};
+use pinch_testing::server::{Server, ServerReply};
 use pinch_testing::wires::{anthropic, completions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -30,13 +30,13 @@ use tempfile::TempDir;
 const APIS: [&str; 2] = ["anthropic-messages", "openai-completions"];
 
 /// Somebody with a folder, a server and a clock of their own.
-struct Setup {
+struct PrefixSetup {
     folder: TempDir,
     server: Server,
     api: &'static str,
 }
 
-impl Setup {
+impl PrefixSetup {
     async fn new(api: &'static str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.txt"), "what is in it\n").unwrap();
@@ -55,7 +55,7 @@ impl Setup {
     fn tools(&self) -> ToolSet {
         coding_tools(&ToolParts {
             machine: Arc::new(LocalMachine),
-            place: Place { cwd: self.folder.path().to_owned(), home: None },
+            place: WorkingDirectory { cwd: self.folder.path().to_owned(), home: None },
             files: FileQueue::default(),
             shell: Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: std::env::temp_dir() },
             facts: SessionFacts::default(),
@@ -85,19 +85,19 @@ impl Setup {
     }
 
     fn say(&self, text: &str) {
-        self.server.reply(Reply::sse(match self.api {
-            "anthropic-messages" => anthropic::Response::new("r").text(text).stop("end_turn").concat(),
-            _ => completions::Response::new("r", "m1").text(text).finish("stop").done().concat(),
+        self.server.reply(ServerReply::sse(match self.api {
+            "anthropic-messages" => anthropic::AnthropicResponse::new("r").text(text).stop("end_turn").concat(),
+            _ => completions::CompletionsResponse::new("r", "m1").text(text).finish("stop").done().concat(),
         }));
     }
 
     fn call(&self, id: &str) {
         let arguments = r#"{"path":"a.txt"}"#;
-        self.server.reply(Reply::sse(match self.api {
+        self.server.reply(ServerReply::sse(match self.api {
             "anthropic-messages" => {
-                anthropic::Response::new("r").tool_call(id, "read", arguments).stop("tool_use").concat()
+                anthropic::AnthropicResponse::new("r").tool_call(id, "read", arguments).stop("tool_use").concat()
             }
-            _ => completions::Response::new("r", "m1")
+            _ => completions::CompletionsResponse::new("r", "m1")
                 .tool_call(id, "read", arguments)
                 .finish("tool_calls")
                 .done()
@@ -156,7 +156,7 @@ fn unmarked(body: &str) -> (Value, Vec<Value>) {
 #[tokio::test]
 async fn equal_inputs_give_equal_bytes() {
     for api in APIS {
-        let (one, other) = (Setup::new(api).await, Setup::new(api).await);
+        let (one, other) = (PrefixSetup::new(api).await, PrefixSetup::new(api).await);
         one.two_prompts(false).await;
         other.two_prompts(false).await;
         let (one, other) = (one.bodies(), other.bodies());
@@ -168,7 +168,7 @@ async fn equal_inputs_give_equal_bytes() {
 #[tokio::test]
 async fn a_program_that_is_started_anew_asks_the_same() {
     for api in APIS {
-        let (one, other) = (Setup::new(api).await, Setup::new(api).await);
+        let (one, other) = (PrefixSetup::new(api).await, PrefixSetup::new(api).await);
         one.two_prompts(false).await;
         other.two_prompts(true).await;
         assert_eq!(one.bodies(), other.bodies(), "{api}");
@@ -178,7 +178,7 @@ async fn a_program_that_is_started_anew_asks_the_same() {
 #[tokio::test]
 async fn each_request_repeats_the_one_before() {
     for api in APIS {
-        let setup = Setup::new(api).await;
+        let setup = PrefixSetup::new(api).await;
         setup.two_prompts(false).await;
         let bodies = setup.bodies();
         for pair in bodies.windows(2) {

@@ -39,7 +39,7 @@ pub struct Args {
 }
 
 /// What became of one case.
-pub(crate) enum Outcome {
+pub(crate) enum CaseOutcome {
     /// It holds.
     Passed,
     /// It does not; why, the first difference first.
@@ -50,7 +50,7 @@ pub(crate) enum Outcome {
     NotImplemented,
 }
 
-impl From<Result<(), String>> for Outcome {
+impl From<Result<(), String>> for CaseOutcome {
     fn from(result: Result<(), String>) -> Self {
         match result {
             Ok(()) => Self::Passed,
@@ -106,11 +106,11 @@ pub fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<bool> {
             let outcome = execute_guarded(&Case { suite: &suite, file: &file, kind, case });
             let tally = kinds.entry(kind.to_owned()).or_default();
             match outcome {
-                Outcome::Passed => tally.passed += 1,
-                Outcome::Reference => tally.reference += 1,
-                Outcome::NotImplemented => tally.not_implemented += 1,
-                Outcome::Failed(_) if exceptions.contains_key(&format!("{suite}/{id}")) => tally.excepted += 1,
-                Outcome::Failed(why) => {
+                CaseOutcome::Passed => tally.passed += 1,
+                CaseOutcome::Reference => tally.reference += 1,
+                CaseOutcome::NotImplemented => tally.not_implemented += 1,
+                CaseOutcome::Failed(_) if exceptions.contains_key(&format!("{suite}/{id}")) => tally.excepted += 1,
+                CaseOutcome::Failed(why) => {
                     tally.failed += 1;
                     let shown = if args.verbose { why.as_str() } else { why.lines().next().unwrap_or("") };
                     writeln!(out, "FAILED {suite} [{kind}] {id}: {shown}")?;
@@ -195,18 +195,18 @@ fn list_cases(file: &Value) -> Vec<(&str, &Value)> {
 }
 
 /// A panic in an executor is a failed case, not the end of the run.
-fn execute_guarded(case: &Case<'_>) -> Outcome {
+fn execute_guarded(case: &Case<'_>) -> CaseOutcome {
     catch_unwind(AssertUnwindSafe(|| execute(case))).unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<String>()
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("(no text)");
-        Outcome::Failed(format!("the executor panicked: {text}"))
+        CaseOutcome::Failed(format!("the executor panicked: {text}"))
     })
 }
 
-fn execute(case: &Case<'_>) -> Outcome {
+fn execute(case: &Case<'_>) -> CaseOutcome {
     match (case.suite_family(), case.kind) {
         ("sessions", "agent_session") => agent_session::execute(case),
         ("sessions", "agent_loop") => agent_loop::execute(case),
@@ -220,7 +220,7 @@ fn execute(case: &Case<'_>) -> Outcome {
         ("embed-runner", _) => runner::execute(case),
         ("coding-agent", _) => coding_agent::execute(case),
         ("embed-tools", "schema") => llm_pure::execute_schema(case),
-        _ => Outcome::NotImplemented,
+        _ => CaseOutcome::NotImplemented,
     }
 }
 

@@ -16,7 +16,7 @@ const FAILED: u8 = 101;
 /// Runs the recorded cases as one test, every_case_holds. `cargo xtask cases` runs some of them and prints more
 #[derive(Debug, Parser)]
 #[command(name = "cases")]
-pub struct Options {
+pub struct HarnessOptions {
     /// Run the test only if its name contains one of these texts
     #[arg(value_name = "FILTERS")]
     filters: Vec<String>,
@@ -37,7 +37,7 @@ pub struct Options {
     quiet: bool,
     /// Format of the output
     #[arg(long, value_enum, default_value = "pretty")]
-    format: Format,
+    format: OutputFormat,
     /// Run only ignored tests: there are none
     #[arg(long)]
     ignored: bool,
@@ -79,7 +79,7 @@ struct WithoutEffect {
 
 /// How the result is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum OutputFormat {
     /// A line for each test.
     Pretty,
     /// A character for each test.
@@ -90,7 +90,7 @@ enum Format {
     Junit,
 }
 
-impl Options {
+impl HarnessOptions {
     /// The arguments of this process. Ends it when they ask for help or are wrong.
     #[must_use]
     pub fn parse_or_exit() -> Self {
@@ -110,13 +110,13 @@ impl Options {
             && !is_benchmark_run
     }
 
-    fn format(&self) -> Format {
-        if self.quiet && self.format == Format::Pretty { Format::Terse } else { self.format }
+    fn format(&self) -> OutputFormat {
+        if self.quiet && self.format == OutputFormat::Pretty { OutputFormat::Terse } else { self.format }
     }
 }
 
 /// Does what the options ask for. What the test returns is shown when it fails, or when output is not to be captured.
-pub fn run(options: &Options, test: impl FnOnce() -> Result<String, String>, out: &mut impl Write) -> ExitCode {
+pub fn run(options: &HarnessOptions, test: impl FnOnce() -> Result<String, String>, out: &mut impl Write) -> ExitCode {
     match run_and_write(options, test, out) {
         Ok(true) => ExitCode::SUCCESS,
         // Also if the output is no longer read.
@@ -126,7 +126,7 @@ pub fn run(options: &Options, test: impl FnOnce() -> Result<String, String>, out
 
 /// True when no test failed.
 fn run_and_write(
-    options: &Options,
+    options: &HarnessOptions,
     test: impl FnOnce() -> Result<String, String>,
     out: &mut impl Write,
 ) -> io::Result<bool> {
@@ -139,9 +139,9 @@ fn run_and_write(
     let result = options.selects().then(test);
     let seconds = began.elapsed().as_secs_f64();
     match format {
-        Format::Pretty | Format::Terse => end_text(options, result.as_ref(), seconds, out)?,
-        Format::Json => end_json(result.as_ref(), seconds, out)?,
-        Format::Junit => end_junit(result.as_ref(), seconds, out)?,
+        OutputFormat::Pretty | OutputFormat::Terse => end_text(options, result.as_ref(), seconds, out)?,
+        OutputFormat::Json => end_json(result.as_ref(), seconds, out)?,
+        OutputFormat::Junit => end_junit(result.as_ref(), seconds, out)?,
     }
     if let (Some(path), Some(result)) = (&options.logfile, &result) {
         std::fs::write(path, format!("{} {NAME}\n", if result.is_ok() { "ok" } else { "failed" }))?;
@@ -149,11 +149,11 @@ fn run_and_write(
     Ok(!matches!(result, Some(Err(_))))
 }
 
-fn list(options: &Options, out: &mut impl Write) -> io::Result<()> {
+fn list(options: &HarnessOptions, out: &mut impl Write) -> io::Result<()> {
     if options.selects() {
         writeln!(out, "{NAME}: test")?;
     }
-    if options.format() == Format::Pretty {
+    if options.format() == OutputFormat::Pretty {
         writeln!(out, "\n{}, 0 benchmarks", n_tests(options.selects()))?;
     }
     Ok(())
@@ -163,16 +163,16 @@ fn n_tests(is_one: bool) -> &'static str {
     if is_one { "1 test" } else { "0 tests" }
 }
 
-fn begin(format: Format, is_one: bool, out: &mut impl Write) -> io::Result<()> {
+fn begin(format: OutputFormat, is_one: bool, out: &mut impl Write) -> io::Result<()> {
     match format {
-        Format::Pretty | Format::Terse => writeln!(out, "\nrunning {}", n_tests(is_one))?,
-        Format::Json => {
+        OutputFormat::Pretty | OutputFormat::Terse => writeln!(out, "\nrunning {}", n_tests(is_one))?,
+        OutputFormat::Json => {
             writeln!(out, "{}", json!({"type": "suite", "event": "started", "test_count": u8::from(is_one)}))?;
             if is_one {
                 writeln!(out, "{}", json!({"type": "test", "event": "started", "name": NAME}))?;
             }
         }
-        Format::Junit => {}
+        OutputFormat::Junit => {}
     }
     Ok(())
 }
@@ -187,7 +187,7 @@ fn counts(result: Option<&Result<String, String>>) -> [u8; 3] {
 }
 
 fn end_text(
-    options: &Options,
+    options: &HarnessOptions,
     result: Option<&Result<String, String>>,
     seconds: f64,
     out: &mut impl Write,
@@ -196,7 +196,7 @@ fn end_text(
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
     match (result, options.format()) {
         (None, _) => {}
-        (Some(_), Format::Pretty) => writeln!(out, "test {NAME} ... {verdict}")?,
+        (Some(_), OutputFormat::Pretty) => writeln!(out, "test {NAME} ... {verdict}")?,
         (Some(_), _) => writeln!(out, "{}", if failed == 0 { "." } else { "F" })?,
     }
     match result {
@@ -271,7 +271,7 @@ mod tests {
 
     /// What is written for these arguments, without the time it took, and whether all was well.
     fn written(args: &[&str], result: Result<&str, &str>) -> (String, bool) {
-        let options = Options::try_parse_from([&["cases"], args].concat()).unwrap();
+        let options = HarnessOptions::try_parse_from([&["cases"], args].concat()).unwrap();
         let mut out = Vec::new();
         let test = || result.map(str::to_owned).map_err(str::to_owned);
         let is_ok = run_and_write(&options, test, &mut out).unwrap();

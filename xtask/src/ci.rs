@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::launch::browser;
-use crate::tools::{DENY, SHEAR, Tool};
+use crate::tools::{CargoTool, DENY, SHEAR};
 use crate::{cargo, features, fork, test, tidy};
 
 /// What `cargo xtask ci` takes.
@@ -19,24 +19,24 @@ const CLIPPY: &[&str] =
 const DOC: &[&str] = &["doc", "--locked", "--workspace", "--no-deps"];
 
 /// What is done one after another, by name.
-type Step = (&'static str, fn() -> anyhow::Result<Outcome>);
+type CiStep = (&'static str, fn() -> anyhow::Result<StepOutcome>);
 
 /// What came of a step.
-enum Outcome {
+enum StepOutcome {
     Good,
     Failed,
     /// Nothing was looked at; why.
     LeftOut(&'static str),
 }
 
-impl From<bool> for Outcome {
+impl From<bool> for StepOutcome {
     fn from(is_good: bool) -> Self {
         if is_good { Self::Good } else { Self::Failed }
     }
 }
 
 /// The tests come last, so that the end of the output is theirs.
-const STEPS: &[Step] = &[
+const STEPS: &[CiStep] = &[
     ("formatting", || Ok(cargo::run(&["fmt", "--all", "--check"], &[])?.into())),
     ("tidy", || Ok(tidy::run(&tidy::Args {})?.into())),
     ("licences and sources", || tool(&DENY)),
@@ -58,9 +58,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
         let outcome = work()?;
         let seconds = start.elapsed().as_secs_f64();
         match outcome {
-            Outcome::Good => println!("==> {name}: good after {seconds:.0} s"),
-            Outcome::LeftOut(why) => println!("==> {name}: left out, {why}"),
-            Outcome::Failed => {
+            StepOutcome::Good => println!("==> {name}: good after {seconds:.0} s"),
+            StepOutcome::LeftOut(why) => println!("==> {name}: left out, {why}"),
+            StepOutcome::Failed => {
                 println!("==> {name}: FAILED after {seconds:.0} s");
                 return Ok(false);
             }
@@ -69,14 +69,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     test::run(&test::Args { full: false, rest: Vec::new() })
 }
 
-fn tool(tool: &Tool) -> anyhow::Result<Outcome> {
-    let missing = Outcome::LeftOut("its tool is not installed: `cargo xtask ci --install-tools` does that");
-    Ok(tool.run()?.map_or(missing, Outcome::from))
+fn tool(tool: &CargoTool) -> anyhow::Result<StepOutcome> {
+    let missing = StepOutcome::LeftOut("its tool is not installed: `cargo xtask ci --install-tools` does that");
+    Ok(tool.run()?.map_or(missing, StepOutcome::from))
 }
 
-fn check_pages() -> anyhow::Result<Outcome> {
+fn check_pages() -> anyhow::Result<StepOutcome> {
     if browser::find().is_none() {
-        return Ok(Outcome::LeftOut("there is none on this machine"));
+        return Ok(StepOutcome::LeftOut("there is none on this machine"));
     }
     Ok(browser::run(&["browser".into()])?.success().into())
 }

@@ -14,21 +14,21 @@ use serde_json::Value;
 use crate::cargo;
 
 /// A program and how it is built, with all that it starts.
-pub(crate) struct Program {
+pub(crate) struct LaunchProgram {
     name: &'static str,
     build: &'static [&'static str],
 }
 
 /// The runner of the recorded cases.
-pub(crate) const CASES: Program =
-    Program { name: "cases", build: &["--workspace", "--all-features", "--bin", "pinch", "--test", "cases"] };
+pub(crate) const CASES: LaunchProgram =
+    LaunchProgram { name: "cases", build: &["--workspace", "--all-features", "--bin", "pinch", "--test", "cases"] };
 /// What compares pinch with others.
-pub(crate) const DEV: Program = Program { name: "pinch-dev", build: DEV_BUILD };
+pub(crate) const DEV: LaunchProgram = LaunchProgram { name: "pinch-dev", build: DEV_BUILD };
 /// The same as a release, for measuring.
-pub(crate) const DEV_RELEASE: Program =
-    Program { name: "pinch-dev", build: &["--release", "--package", "pinch-cli", "--package", "pinch-dev"] };
+pub(crate) const DEV_RELEASE: LaunchProgram =
+    LaunchProgram { name: "pinch-dev", build: &["--release", "--package", "pinch-cli", "--package", "pinch-dev"] };
 /// pinch itself.
-pub(crate) const PINCH: Program = Program { name: "pinch", build: DEV_BUILD };
+pub(crate) const PINCH: LaunchProgram = LaunchProgram { name: "pinch", build: DEV_BUILD };
 
 /// The small test of the program is among it because only then cargo takes the features that tests are built with.
 const DEV_BUILD: &[&str] =
@@ -54,7 +54,7 @@ impl Args {
     }
 }
 
-impl Program {
+impl LaunchProgram {
     /// Builds and runs it where we run, its output going where ours goes.
     pub(crate) fn run(&self, args: &[OsString], env: &[(&str, OsString)]) -> anyhow::Result<ExitStatus> {
         let mut command = self.command()?;

@@ -25,13 +25,13 @@ use clap::{Parser, Subcommand};
 /// Development tasks of pinch.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
-struct Cli {
+struct XtaskCli {
     #[command(subcommand)]
-    command: Command,
+    command: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum XtaskCommand {
     /// Does everything CI does: formatting, tidy, licences, dependencies, lints, features, documentation, tests.
     Ci(ci::Args),
     /// Runs every test: of the crates, across them, in the documentation, and the case files.
@@ -55,7 +55,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    match run(XtaskCli::parse().command) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -64,21 +64,21 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<ExitCode> {
+fn run(command: XtaskCommand) -> anyhow::Result<ExitCode> {
     let ok = match command {
-        Command::Ci(args) => ci::run(&args)?,
-        Command::Test(args) => test::run(&args)?,
-        Command::Tidy(args) => tidy::run(&args)?,
-        Command::Features(args) => features::run(&args)?,
-        Command::Fork(args) => fork::run(&args)?,
-        Command::Codegen(args) => codegen::run(&args)?,
-        Command::Bench(args) => {
+        XtaskCommand::Ci(args) => ci::run(&args)?,
+        XtaskCommand::Test(args) => test::run(&args)?,
+        XtaskCommand::Tidy(args) => tidy::run(&args)?,
+        XtaskCommand::Features(args) => features::run(&args)?,
+        XtaskCommand::Fork(args) => fork::run(&args)?,
+        XtaskCommand::Codegen(args) => codegen::run(&args)?,
+        XtaskCommand::Bench(args) => {
             let program = if args.measure_nothing_of_it() { launch::DEV } else { launch::DEV_RELEASE };
             return Ok(launch::exit_code(program.run(&args.of("bench"), &[])?));
         }
-        Command::Cases(args) => return Ok(launch::exit_code(launch::CASES.run(&args.of("--run"), &[])?)),
-        Command::Interop(args) => return Ok(launch::exit_code(launch::DEV.run(&args.of("interop"), &[])?)),
-        Command::Browser(args) => return Ok(launch::exit_code(launch::browser::run(&args.of("browser"))?)),
+        XtaskCommand::Cases(args) => return Ok(launch::exit_code(launch::CASES.run(&args.of("--run"), &[])?)),
+        XtaskCommand::Interop(args) => return Ok(launch::exit_code(launch::DEV.run(&args.of("interop"), &[])?)),
+        XtaskCommand::Browser(args) => return Ok(launch::exit_code(launch::browser::run(&args.of("browser"))?)),
     };
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -9,7 +9,7 @@ mod sizes;
 mod tools;
 mod unused;
 
-use sources::Source;
+use sources::SourceFile;
 
 /// What `cargo xtask tidy` takes: nothing.
 #[derive(clap::Args)]
@@ -17,7 +17,7 @@ pub(crate) struct Args {}
 
 /// What one check found.
 #[derive(Default)]
-struct Report {
+struct TidyReport {
     /// What was looked at, for people.
     checked: String,
     /// How many things were looked at.
@@ -31,7 +31,7 @@ struct Report {
 /// Runs the command; true when nothing must be changed.
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     let sources = sources::read(crate::cargo::root())?;
-    let checks: [(&str, Report); 6] = [
+    let checks: [(&str, TidyReport); 6] = [
         ("layers", layers::check(&crate::cargo::metadata()?)),
         ("modules", modules::check(&sources)),
         ("sizes", sizes::check(&sources)),

@@ -8,7 +8,7 @@ use anyhow::Context;
 use crate::cargo;
 
 /// One of cargo's subcommands.
-pub(crate) struct Tool {
+pub(crate) struct CargoTool {
     /// Its package and program.
     name: &'static str,
     /// The version that is installed: a newer one may find something else, or need a newer compiler.
@@ -20,16 +20,17 @@ pub(crate) struct Tool {
 }
 
 /// Licences, bans and sources of all packages, as `deny.toml` has them.
-pub(crate) const DENY: Tool = Tool {
+pub(crate) const DENY: CargoTool = CargoTool {
     name: "cargo-deny",
     version: "0.20.2",
     args: &["--locked", "--log-level", "error", "check", "licenses", "bans", "sources"],
     is_small: false,
 };
 /// Dependencies that nothing uses.
-pub(crate) const SHEAR: Tool = Tool { name: "cargo-shear", version: "1.12.4", args: &["shear"], is_small: true };
+pub(crate) const SHEAR: CargoTool =
+    CargoTool { name: "cargo-shear", version: "1.12.4", args: &["shear"], is_small: true };
 
-impl Tool {
+impl CargoTool {
     /// Runs it; true when it finds nothing. `None` when it is missing, and either big or impossible to install.
     pub(crate) fn run(&self) -> anyhow::Result<Option<bool>> {
         if self.is_small && !self.install()? {

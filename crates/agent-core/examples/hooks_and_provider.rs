@@ -23,9 +23,9 @@ use pinch_llm::request::Request;
 use pinch_llm::stdx::cancel::Cancel;
 
 /// Denies every call that would delete something important.
-struct Guard;
+struct DeleteGuard;
 
-impl Hooks for Guard {
+impl Hooks for DeleteGuard {
     fn before_tool<'a>(&'a self, call: &'a PendingCall) -> BoxFuture<'a, BeforeTool> {
         Box::pin(async move {
             if call.input["path"] == "/" {
@@ -37,12 +37,12 @@ impl Hooks for Guard {
 }
 
 /// Counts requests to the provider inside.
-struct Counting {
+struct CountingProvider {
     inner: Arc<dyn Provider>,
     n_calls: AtomicUsize,
 }
 
-impl Provider for Counting {
+impl Provider for CountingProvider {
     fn stream(&self, request: Request, cancel: Cancel) -> EventStream {
         self.n_calls.fetch_add(1, Ordering::Relaxed);
         self.inner.stream(request, cancel)
@@ -50,18 +50,19 @@ impl Provider for Counting {
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Delete {
+struct DeleteTool {
     /// The file or directory.
     path: String,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let delete = tool_fn("delete", "Pretend to delete a file or directory.", |args: Delete, _cx| async move {
+    let delete = tool_fn("delete", "Pretend to delete a file or directory.", |args: DeleteTool, _cx| async move {
         Ok(format!("deleted {}", args.path))
     });
-    let mut agent = args::agent()?.system("You delete what you are told to.").tool(delete).hooks(Guard).build()?;
-    let counting = Arc::new(Counting { inner: Arc::clone(&agent.provider), n_calls: AtomicUsize::new(0) });
+    let mut agent =
+        args::agent()?.system("You delete what you are told to.").tool(delete).hooks(DeleteGuard).build()?;
+    let counting = Arc::new(CountingProvider { inner: Arc::clone(&agent.provider), n_calls: AtomicUsize::new(0) });
     agent.provider = Arc::clone(&counting) as Arc<dyn Provider>;
 
     let question = Arc::new(Message::user("Delete / and /tmp/a.txt.", agent.host.now_ms()));

@@ -21,7 +21,7 @@ pub use builder::AgentBuilder;
 
 use crate::event::AgentEvent;
 use crate::hooks::{Hooks, NoHooks};
-use crate::queue::Queues;
+use crate::queue::MessageQueues;
 use crate::tool::{ToolMode, ToolSet};
 
 /// A conversation with a model that may call tools.
@@ -48,7 +48,7 @@ pub struct Agent {
     pub host: Host,
     /// The text of the last failed answer of the last run.
     pub error_message: Option<String>,
-    queues: Queues,
+    queues: MessageQueues,
 }
 
 impl Agent {
@@ -66,7 +66,7 @@ impl Agent {
             hooks: Arc::new(NoHooks),
             host,
             error_message: None,
-            queues: Queues::default(),
+            queues: MessageQueues::default(),
         }
     }
 
@@ -98,7 +98,7 @@ impl Agent {
     }
 
     /// The queues; they can be filled while a run is under way.
-    pub fn queues(&self) -> Queues {
+    pub fn queues(&self) -> MessageQueues {
         self.queues.clone()
     }
 }

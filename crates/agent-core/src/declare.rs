@@ -41,25 +41,25 @@ impl Declared {
 
     /// What a system message must say so that exactly `tools` are declared; `None` when they are already. The order of tools is no
     /// difference: a reordered set would cost a cache miss for nothing.
-    pub fn difference(&self, tools: &ToolSet) -> Option<Difference> {
+    pub fn difference(&self, tools: &ToolSet) -> Option<ToolDifference> {
         let wanted = tools.declarations();
         let removed: Vec<String> = (self.tools.iter())
             .filter(|old| wanted.iter().find(|new| new.name == old.name) != Some(*old))
             .map(|old| old.name.clone())
             .collect();
         let added: Vec<ToolDecl> = wanted.into_iter().filter(|new| !self.tools.contains(new)).collect();
-        (!removed.is_empty() || !added.is_empty()).then_some(Difference { added, removed })
+        (!removed.is_empty() || !added.is_empty()).then_some(ToolDifference { added, removed })
     }
 }
 
 /// Tools that are added and removed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
+pub struct ToolDifference {
     added: Vec<ToolDecl>,
     removed: Vec<String>,
 }
 
-impl Difference {
+impl ToolDifference {
     /// Puts the difference into a system message.
     pub fn write_to(self, system: &mut SystemMessage) {
         system.tools_added = self.added;

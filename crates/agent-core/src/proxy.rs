@@ -20,7 +20,7 @@
 //! use futures::StreamExt;
 //! use pinch_agent_core::proxy::{ProxyCall, lines};
 //! use pinch_llm::model::Model;
-//! use pinch_llm::provider::{Provider, scripted::{Reply, ScriptedProvider}};
+//! use pinch_llm::provider::{Provider, scripted::{ScriptedReply, ScriptedProvider}};
 //! use pinch_llm::request::Auth;
 //! use pinch_stdx::{cancel::Cancel, host::Host};
 //!
@@ -33,7 +33,7 @@
 //!
 //! let model = serde_json::json!({"id": "m", "api": "scripted", "provider": "p"});
 //! let body = serde_json::json!({"model": model, "context": {"messages": [{"role": "user", "content": "hi", "timestamp": 1}]}});
-//! let provider = ScriptedProvider::new([Reply::text("hello")]);
+//! let provider = ScriptedProvider::new([ScriptedReply::text("hello")]);
 //! let ours = Arc::new(Model::from_record(&model).unwrap());
 //! let written = handle(body.to_string().as_bytes(), &provider, ours).await.unwrap();
 //! assert!(written[0].starts_with("data: {\"type\":\"start\""));
@@ -60,7 +60,7 @@ use pinch_llm::ids::ApiId;
 use pinch_llm::provider::Provider;
 use pinch_llm::provider::http::HttpProvider;
 use pinch_llm::request::Request;
-use pinch_llm::wire::{Call, Decoder, HttpRequest, WireFormat};
+use pinch_llm::wire::{Decoder, HttpRequest, WireCall, WireFormat};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::secret::Secret;
 use serde_json::Value;
@@ -114,7 +114,7 @@ impl WireFormat for ProxyFormat {
         Framing::DataLines
     }
 
-    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    fn encode(&self, call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
         let mut token = HeaderValue::try_from(format!("Bearer {}", self.token.reveal())).map_err(|_| {
             let text = "Proxy error: the token cannot stand in a header";
             LlmError::new(call.request.model.provider.clone(), LlmErrorKind::Auth, text)
@@ -126,11 +126,11 @@ impl WireFormat for ProxyFormat {
         Ok(HttpRequest::new(self.url.clone(), headers, body::write(call.request)))
     }
 
-    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
+    fn decoder(&self, call: &WireCall<'_>) -> Box<dyn Decoder> {
         Box::new(reader::LineReader::new(call))
     }
 
-    fn refusal(&self, call: &Call<'_>, status: StatusCode, _: &HeaderMap, body: &[u8]) -> LlmError {
+    fn refusal(&self, call: &WireCall<'_>, status: StatusCode, _: &HeaderMap, body: &[u8]) -> LlmError {
         let json: Value = serde_json::from_slice(body).unwrap_or_default();
         let said = json["error"].as_str().or_else(|| json["error"]["message"].as_str()).filter(|said| !said.is_empty());
         let text = match said {

@@ -51,16 +51,16 @@ pub struct QueuedMessage {
 
 /// The two queues of an agent. Clones share them; they may be filled at any time, also while nothing runs.
 #[derive(Clone, Debug, Default)]
-pub struct Queues(Arc<Shared>);
+pub struct MessageQueues(Arc<QueuesShared>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    inner: Mutex<Inner>,
+struct QueuesShared {
+    inner: Mutex<QueuesInner>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct QueuesInner {
     steering: VecDeque<QueuedMessage>,
     follow_up: VecDeque<QueuedMessage>,
     steering_mode: QueueMode,
@@ -69,7 +69,7 @@ struct Inner {
     revision: u64,
 }
 
-impl Inner {
+impl QueuesInner {
     fn queue(&mut self, kind: QueueKind) -> &mut VecDeque<QueuedMessage> {
         match kind {
             QueueKind::Steering => &mut self.steering,
@@ -78,8 +78,8 @@ impl Inner {
     }
 }
 
-impl Queues {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+impl MessageQueues {
+    fn lock(&self) -> MutexGuard<'_, QueuesInner> {
         self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -185,7 +185,7 @@ impl Queues {
 /// A message on its way out of a queue. If it is dropped before it is delivered, it returns to its place.
 #[derive(Debug)]
 pub(crate) struct UndeliveredMessage {
-    queues: Queues,
+    queues: MessageQueues,
     kind: QueueKind,
     waiting: Option<QueuedMessage>,
 }
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn modes_say_how_much_a_poll_takes() {
-        let queues = Queues::default();
+        let queues = MessageQueues::default();
         for text in ["a", "b", "c"] {
             queues.push(QueueKind::Steering, Message::user(text, 0));
         }

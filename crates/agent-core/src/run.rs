@@ -28,21 +28,21 @@ use grace::Grace;
 /// The events of one run; see [`crate::event`] for their order. Pull it to its end, or drop it to stop everything.
 pub struct Run<'a> {
     events: Pulled<'a, AgentEvent>,
-    replacement: Replacement,
+    replacement: ReplacementHistory,
 }
 
 /// A conversation that replaces the agent's own before the next request.
-type Replacement = Arc<Mutex<Option<Vec<Arc<Message>>>>>;
+type ReplacementHistory = Arc<Mutex<Option<Vec<Arc<Message>>>>>;
 
 /// A message on its way into the conversation.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct IncomingMessage {
     message: Arc<Message>,
     /// Its queue: a run that ends before the message is in the conversation leaves it there.
     held: Option<UndeliveredMessage>,
 }
 
-impl From<Arc<Message>> for Pending {
+impl From<Arc<Message>> for IncomingMessage {
     fn from(message: Arc<Message>) -> Self {
         Self { message, held: None }
     }
@@ -56,7 +56,7 @@ impl Agent {
     /// # Errors
     /// When there is nothing to continue from.
     pub fn run(&mut self, input: Vec<Arc<Message>>, cancel: Cancel) -> Result<Run<'_>, ContinueError> {
-        let mut pending: Vec<Pending> = input.into_iter().map(Pending::from).collect();
+        let mut pending: Vec<IncomingMessage> = input.into_iter().map(IncomingMessage::from).collect();
         let mut skip_first_poll = false;
         if pending.is_empty() {
             match self.messages.iter().rev().find(|message| !matches!(***message, Message::System(_))) {
@@ -77,18 +77,23 @@ impl Agent {
         Ok(Run::new(self, pending, skip_first_poll, cancel))
     }
 
-    pub(crate) fn drain(&self, kind: QueueKind) -> Vec<Pending> {
-        let pending = |held: UndeliveredMessage| Some(Pending { message: held.message()?, held: Some(held) });
+    pub(crate) fn drain(&self, kind: QueueKind) -> Vec<IncomingMessage> {
+        let pending = |held: UndeliveredMessage| Some(IncomingMessage { message: held.message()?, held: Some(held) });
         self.queues().hold(kind).into_iter().filter_map(pending).collect()
     }
 }
 
 impl<'a> Run<'a> {
-    pub(crate) fn new(agent: &'a mut Agent, pending: Vec<Pending>, skip_first_poll: bool, cancel: Cancel) -> Self {
-        let replacement = Replacement::default();
+    pub(crate) fn new(
+        agent: &'a mut Agent,
+        pending: Vec<IncomingMessage>,
+        skip_first_poll: bool,
+        cancel: Cancel,
+    ) -> Self {
+        let replacement = ReplacementHistory::default();
         let theirs = Arc::clone(&replacement);
         let events = pulled(|emitter| async move {
-            let mut run = Running {
+            let mut run = RunDriver {
                 declared: Declared::replay(agent.messages.iter().map(|message| &**message)),
                 agent,
                 emitter: &emitter,
@@ -118,7 +123,7 @@ impl Stream for Run<'_> {
 }
 
 /// A run under way.
-struct Running<'r> {
+struct RunDriver<'r> {
     agent: &'r mut Agent,
     emitter: &'r Emitter<AgentEvent>,
     cancel: &'r Cancel,
@@ -126,11 +131,11 @@ struct Running<'r> {
     declared: Declared,
     /// Messages this run has added.
     new: Vec<Arc<Message>>,
-    replacement: Replacement,
+    replacement: ReplacementHistory,
 }
 
 /// What one turn came to.
-struct Turn {
+struct FinishedTurn {
     message: Arc<AssistantMessage>,
     error: Option<Arc<LlmError>>,
     results: Vec<Arc<Message>>,
@@ -140,9 +145,9 @@ struct Turn {
     tools_ended: bool,
 }
 
-impl Running<'_> {
+impl RunDriver<'_> {
     /// The loop. It fits a page; keep it so.
-    async fn drive(&mut self, mut pending: Vec<Pending>, skip_first_poll: bool) {
+    async fn drive(&mut self, mut pending: Vec<IncomingMessage>, skip_first_poll: bool) {
         self.agent.error_message = None;
         self.emit(AgentEvent::AgentStart).await;
         let mut first = true;
@@ -188,7 +193,7 @@ impl Running<'_> {
 
     /// Calls the hook between two turns. Steering that arrives meanwhile still counts, unless this turn has some already: one at a time means one
     /// per turn.
-    async fn prepare_next(&mut self, ended: &TurnEnded, pending: &mut Vec<Pending>) -> Result<(), String> {
+    async fn prepare_next(&mut self, ended: &TurnEnded, pending: &mut Vec<IncomingMessage>) -> Result<(), String> {
         let hooks = Arc::clone(&self.agent.hooks);
         let Ok(next) = self.cancel.run(hooks.between_turns(ended)).await else { return Ok(()) };
         let next = next?;
@@ -201,7 +206,7 @@ impl Running<'_> {
         if pending.is_empty() {
             *pending = self.poll(QueueKind::Steering);
         }
-        pending.extend(next.messages.into_iter().map(Pending::from));
+        pending.extend(next.messages.into_iter().map(IncomingMessage::from));
         Ok(())
     }
 
@@ -210,7 +215,7 @@ impl Running<'_> {
     }
 
     /// Polls a queue; a cancelled run takes nothing.
-    fn poll(&self, kind: QueueKind) -> Vec<Pending> {
+    fn poll(&self, kind: QueueKind) -> Vec<IncomingMessage> {
         if self.cancel.is_cancelled() { Vec::new() } else { self.agent.drain(kind) }
     }
 
@@ -224,7 +229,7 @@ impl Running<'_> {
 
     /// Declares changes of the prompt and of the tools: in a system message that is pending anyway, or in one of its own before the first other
     /// message.
-    fn announce(&mut self, pending: &mut Vec<Pending>) {
+    fn announce(&mut self, pending: &mut Vec<IncomingMessage>) {
         if let Some(tools) = self.agent.hooks.tools() {
             self.agent.tools = tools;
         }
@@ -248,13 +253,13 @@ impl Running<'_> {
         let message = Arc::new(Message::System(system));
         match place {
             Some(at) => pending[at].message = message,
-            None => pending.insert(0, Pending::from(message)),
+            None => pending.insert(0, IncomingMessage::from(message)),
         }
     }
 
-    async fn take_in(&mut self, pending: Vec<Pending>) {
+    async fn take_in(&mut self, pending: Vec<IncomingMessage>) {
         let hooks = Arc::clone(&self.agent.hooks);
-        for Pending { message, held } in pending {
+        for IncomingMessage { message, held } in pending {
             let message = replaced(hooks.incoming(&message).await, message);
             self.emit(AgentEvent::MessageStart(Arc::clone(&message))).await;
             let message = self.append(message).await;

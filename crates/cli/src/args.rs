@@ -7,19 +7,19 @@ use crate::commands::{agent, auth, completions, demo, doctor, export};
 /// An AI agent in your terminal and in your scripts
 #[derive(Debug, Parser)]
 #[command(name = "pinch", version, disable_help_subcommand = true)]
-pub(crate) struct Cli {
+pub(crate) struct PinchCli {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 /// Commands that are parsed before anything else.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Run an embedded agent once and print its replies
     Agent(agent::Args),
     /// Check, print or remove credentials
     #[command(subcommand)]
-    Auth(auth::Auth),
+    Auth(auth::AuthCommand),
     /// Show a whole run against a scripted local server: key rotation, compaction, tools, block replies
     Demo(demo::Args),
     /// Check directories, configuration files, API keys, servers, programs and sessions
@@ -30,7 +30,7 @@ pub(crate) enum Command {
     Export(export::Args),
 }
 
-impl Command {
+impl CliCommand {
     /// Whether a first argument is one of these and not a message.
     pub(crate) fn is_named(first: &str) -> bool {
         <Self as Subcommand>::has_subcommand(first)

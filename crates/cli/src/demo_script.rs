@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use pinch_testing::server::{Recorded, Reply};
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::{Recorded, ServerReply};
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 
 /// What the user asks for.
@@ -61,11 +61,11 @@ pub(crate) fn notes(date: &str) -> String {
 }
 
 /// The reply to a request; `None` for one the script does not know. `pace` is the pause between two pieces of an answer.
-pub(crate) fn answer(request: &Recorded, notes_path: &str, pace: Duration) -> Option<Reply> {
+pub(crate) fn answer(request: &Recorded, notes_path: &str, pace: Duration) -> Option<ServerReply> {
     if request.header("x-api-key") == Some(TIRED_KEY) {
         let text = "Number of request tokens has exceeded your per-minute rate limit (scripted)";
         let body = json!({"type": "error", "error": {"type": "rate_limit_error", "message": text}});
-        return Some(Reply::json(429, &body).header("retry-after", "30"));
+        return Some(ServerReply::json(429, &body).header("retry-after", "30"));
     }
     let body = request.json();
     let messages = body["messages"].as_array()?;
@@ -78,7 +78,7 @@ pub(crate) fn answer(request: &Recorded, notes_path: &str, pace: Duration) -> Op
         stream(answered(request, "msg_final", FINAL, None), pace)
     } else if was_read && !was_compacted {
         let text = "prompt is too long: 208310 tokens > 200000 maximum (scripted)";
-        Reply::json(400, &json!({"type": "error", "error": {"type": "invalid_request_error", "message": text}}))
+        ServerReply::json(400, &json!({"type": "error", "error": {"type": "invalid_request_error", "message": text}}))
     } else if was_read || was_compacted {
         let arguments = json!({"path": SUMMARY_PATH, "content": SUMMARY_FILE});
         let id = call_id(messages, "write");
@@ -114,7 +114,7 @@ fn answered(request: &Recorded, id: &str, text: &str, call: Option<(&str, &str, 
     let arguments = call.map(|(_, _, arguments)| arguments.to_string()).unwrap_or_default();
     let tokens = |bytes: usize| bytes.div_ceil(BYTES_PER_TOKEN);
     let usage = json!({"input_tokens": tokens(request.body.len()), "output_tokens": 1});
-    let response = Response::with_usage(id, &usage).in_pieces(24).text(text);
+    let response = AnthropicResponse::with_usage(id, &usage).in_pieces(24).text(text);
     let (response, stop) = match call {
         Some((call_id, tool, _)) => (response.tool_call(call_id, tool, &arguments), "tool_use"),
         None => (response, "end_turn"),
@@ -126,8 +126,8 @@ fn answered(request: &Recorded, id: &str, text: &str, call: Option<(&str, &str, 
         .frames()
 }
 
-fn stream(frames: Vec<String>, pace: Duration) -> Reply {
-    frames.into_iter().fold(Reply::events(), |reply, frame| {
+fn stream(frames: Vec<String>, pace: Duration) -> ServerReply {
+    frames.into_iter().fold(ServerReply::events(), |reply, frame| {
         let reply = if pace.is_zero() { reply } else { reply.pause(pace) };
         reply.send(frame)
     })

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pinch_embed::run::result::FailoverError;
 use pinch_embed::run::{FailoverReason, FailureKind, RunError, RunResult};
 
-use crate::exit::{Blame, Failure};
+use crate::exit::{Blame, CommandFailure};
 use crate::find_model;
 
 /// What the message of a failure depends on.
@@ -17,18 +17,18 @@ pub(crate) struct FailureContext {
 }
 
 /// A run without a result in words for a person.
-pub(crate) fn failure(error: &RunError, around: &FailureContext) -> Failure {
+pub(crate) fn failure(error: &RunError, around: &FailureContext) -> CommandFailure {
     match error {
-        RunError::Cancelled(_) => Failure::user(error.text_for_user()),
-        RunError::Config(_) => Failure::configuration(error.to_string()),
+        RunError::Cancelled(_) => CommandFailure::user(error.text_for_user()),
+        RunError::Config(_) => CommandFailure::configuration(error.to_string()),
         RunError::NoModel => find_model::no_model(&around.documents),
         RunError::UnknownModel(error) => {
             let failure = find_model::not_found(error);
             let kind = if around.names_model { failure.kind } else { Blame::Configuration };
-            Failure { kind, ..failure }
+            CommandFailure { kind, ..failure }
         }
-        RunError::Failover(failure) => Failure::new(blame(failure), error.text_for_user()),
-        RunError::Busy(_) | RunError::Draining | RunError::Internal(_) => Failure::internal(error.to_string()),
+        RunError::Failover(failure) => CommandFailure::new(blame(failure), error.text_for_user()),
+        RunError::Busy(_) | RunError::Draining | RunError::Internal(_) => CommandFailure::internal(error.to_string()),
     }
 }
 
@@ -39,9 +39,9 @@ fn blame(error: &FailoverError) -> Blame {
 }
 
 /// The failure of an answer that broke off; `None` for others.
-pub(crate) fn incomplete(result: &RunResult) -> Option<Failure> {
+pub(crate) fn incomplete(result: &RunResult) -> Option<CommandFailure> {
     result.meta.partial?;
-    result.failure().map(|failure| Failure::new(Blame::Provider, failure.message))
+    result.failure().map(|failure| CommandFailure::new(Blame::Provider, failure.message))
 }
 
 /// Whose failure a result reports; `None` for an answer. Ctrl+C ends the program with the signal's code before this is asked.

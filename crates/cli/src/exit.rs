@@ -28,14 +28,14 @@ pub(crate) enum Blame {
 
 /// A command that failed, in words for a person.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CommandFailure {
     pub(crate) kind: Blame,
     pub(crate) text: String,
     /// The text is printed without a prefix.
     pub(crate) bare: bool,
 }
 
-impl Failure {
+impl CommandFailure {
     pub(crate) fn new(kind: Blame, text: impl Into<String>) -> Self {
         Self { kind, text: text.into(), bare: false }
     }
@@ -62,13 +62,13 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CommandFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.bare { f.write_str(&self.text) } else { write!(f, "Error: {}", self.text) }
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for CommandFailure {
     fn from(error: StoreError) -> Self {
         let kind = match &error {
             StoreError::Io { .. } | StoreError::Locked { .. } | StoreError::Cut { .. } | StoreError::Contended => {
@@ -80,7 +80,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-impl From<SessionError> for Failure {
+impl From<SessionError> for CommandFailure {
     fn from(error: SessionError) -> Self {
         match error {
             SessionError::Store(error) => error.into(),
@@ -91,7 +91,7 @@ impl From<SessionError> for Failure {
     }
 }
 
-impl From<PrintError> for Failure {
+impl From<PrintError> for CommandFailure {
     fn from(error: PrintError) -> Self {
         match error {
             PrintError::Session(error) => error.into(),
@@ -121,6 +121,6 @@ pub(crate) fn tell(line: &dyn fmt::Display) {
 }
 
 /// A failed write to stdout: the reader is gone, or the disk is full.
-pub(crate) fn unwritten(error: &std::io::Error) -> Failure {
-    Failure::internal(format!("cannot write the output: {error}"))
+pub(crate) fn unwritten(error: &std::io::Error) -> CommandFailure {
+    CommandFailure::internal(format!("cannot write the output: {error}"))
 }

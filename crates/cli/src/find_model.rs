@@ -5,11 +5,11 @@ use std::path::Path;
 use pinch_embed::coding_agent::models::pattern::NotFound;
 use pinch_embed::llm::ids::ProviderId;
 
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 
 /// No model at all. `documents` is the directory of models.json.
-pub(crate) fn no_model(documents: &Path) -> Failure {
-    Failure::configuration(format!(
+pub(crate) fn no_model(documents: &Path) -> CommandFailure {
+    CommandFailure::configuration(format!(
         "no model is configured\n\
          hint: to add one, do one of these:\n  \
          - set an API key, e.g. export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, …)\n  \
@@ -21,18 +21,18 @@ pub(crate) fn no_model(documents: &Path) -> Failure {
 }
 
 /// A pattern that matches no model, or several.
-pub(crate) fn not_found(error: &NotFound) -> Failure {
-    Failure::user(error.to_string())
+pub(crate) fn not_found(error: &NotFound) -> CommandFailure {
+    CommandFailure::user(error.to_string())
 }
 
 /// No API key for a provider that was named.
-pub(crate) fn no_key(provider: &ProviderId, agent_dir: &Path) -> Failure {
+pub(crate) fn no_key(provider: &ProviderId, agent_dir: &Path) -> CommandFailure {
     let file = agent_dir.join("auth.json");
     let hint = match pinch_embed::llm::keys::remedy(provider.as_str()) {
         Some(remedy) => format!("{}, add one to {}, or use --api-key", lower_first(&remedy), file.display()),
         None => format!("add one to {}, or use --api-key", file.display()),
     };
-    Failure::configuration(format!("No API key found for {provider}\nhint: {hint}"))
+    CommandFailure::configuration(format!("No API key found for {provider}\nhint: {hint}"))
 }
 
 /// A sentence as a part of another one.

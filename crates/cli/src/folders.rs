@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use pinch_embed::stdx::host::Host;
 
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 
 /// The directories of one program run.
 pub(crate) struct Folders {
@@ -14,7 +14,7 @@ pub(crate) struct Folders {
 
 impl Folders {
     /// Finds the directories: the flag, then PINCH_AGENT_DIR, then PI_CODING_AGENT_DIR, then ~/.pinch/agent.
-    pub(crate) fn find(flag: Option<&Path>, host: &Host) -> Result<Self, Failure> {
+    pub(crate) fn find(flag: Option<&Path>, host: &Host) -> Result<Self, CommandFailure> {
         let cwd = working_directory()?;
         let named = flag.map(Path::to_owned).or_else(|| {
             let env = host.env();
@@ -23,7 +23,9 @@ impl Folders {
         let agent_dir = match named {
             Some(dir) => cwd.join(expand_home(&dir, host)),
             None => host.home().map(|home| home.join(".pinch/agent")).ok_or_else(|| {
-                Failure::configuration("no home directory\nhint: name a directory with --agent-dir or PINCH_AGENT_DIR")
+                CommandFailure::configuration(
+                    "no home directory\nhint: name a directory with --agent-dir or PINCH_AGENT_DIR",
+                )
             })?,
         };
         Ok(Self { cwd, agent_dir })
@@ -31,10 +33,10 @@ impl Folders {
 }
 
 /// The working directory; the one place that asks for it.
-pub(crate) fn working_directory() -> Result<PathBuf, Failure> {
+pub(crate) fn working_directory() -> Result<PathBuf, CommandFailure> {
     #[expect(clippy::disallowed_methods, reason = "the binary asks once and passes it on")]
     std::env::current_dir()
-        .map_err(|error| Failure::configuration(format!("cannot use the working directory: {error}")))
+        .map_err(|error| CommandFailure::configuration(format!("cannot use the working directory: {error}")))
 }
 
 /// Expands `~` at the start of a path.

@@ -26,9 +26,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use args::{Cli, Command};
-use exit::{Blame, Failure};
-use pinch_cli::options::Options;
+use args::{CliCommand, PinchCli};
+use exit::{Blame, CommandFailure};
+use pinch_cli::options::CliOptions;
 
 fn main() -> ExitCode {
     let invocation = match read_arguments() {
@@ -37,12 +37,14 @@ fn main() -> ExitCode {
     };
     run(async {
         match invocation {
-            Invocation::Command(Command::Agent(args)) => commands::agent::run(args).await,
-            Invocation::Command(Command::Auth(command)) => commands::auth::run(command).await,
-            Invocation::Command(Command::Demo(args)) => commands::demo::run(args).await,
-            Invocation::Command(Command::Doctor(args)) => commands::doctor::run(args).await,
-            Invocation::Command(Command::Completions(args)) => commands::completions::run(&args, &Cli::command()),
-            Invocation::Command(Command::Export(args)) => commands::export::run(args).await,
+            Invocation::Command(CliCommand::Agent(args)) => commands::agent::run(args).await,
+            Invocation::Command(CliCommand::Auth(command)) => commands::auth::run(command).await,
+            Invocation::Command(CliCommand::Demo(args)) => commands::demo::run(args).await,
+            Invocation::Command(CliCommand::Doctor(args)) => commands::doctor::run(args).await,
+            Invocation::Command(CliCommand::Completions(args)) => {
+                commands::completions::run(&args, &PinchCli::command())
+            }
+            Invocation::Command(CliCommand::Export(args)) => commands::export::run(args).await,
             Invocation::Packages(args) => commands::packages::run(&args).await,
             Invocation::Conversation(options) => commands::chat::run(*options).await,
         }
@@ -50,11 +52,11 @@ fn main() -> ExitCode {
 }
 
 /// Runs a command to its end.
-fn run(command: impl Future<Output = Result<ExitCode, Failure>>) -> ExitCode {
+fn run(command: impl Future<Output = Result<ExitCode, CommandFailure>>) -> ExitCode {
     let started = check_descriptors().and_then(|()| tokio::runtime::Builder::new_current_thread().enable_all().build());
     let runtime = match started {
         Ok(runtime) => runtime,
-        Err(error) => return report(&Failure::internal(format!("cannot start: {error}"))),
+        Err(error) => return report(&CommandFailure::internal(format!("cannot start: {error}"))),
     };
     let done = runtime.block_on(command);
     // Threads that wait for the disk or a name server must not hold the end up.
@@ -82,9 +84,9 @@ fn check_descriptors() -> std::io::Result<()> {
 
 /// What a command line invokes.
 enum Invocation {
-    Command(Command),
+    Command(CliCommand),
     Packages(Vec<OsString>),
-    Conversation(Box<Options>),
+    Conversation(Box<CliOptions>),
 }
 
 /// Reads the arguments; an exit code when that is all there is to do.
@@ -96,7 +98,7 @@ fn read_arguments() -> Result<Invocation, ExitCode> {
     let mut args = Vec::new();
     for arg in given {
         args.push(arg.into_string().map_err(|arg| {
-            report(&Failure::user(format!("argument is not valid UTF-8: {}", arg.to_string_lossy())))
+            report(&CommandFailure::user(format!("argument is not valid UTF-8: {}", arg.to_string_lossy())))
         })?);
     }
     if let [first, rest @ ..] = &mut args[..]
@@ -106,7 +108,7 @@ fn read_arguments() -> Result<Invocation, ExitCode> {
             None => args.push("--help".to_owned()),
             Some(word) => {
                 if let Some(text) = commands::auth::unknown(word) {
-                    return Err(report(&Failure::user(text)));
+                    return Err(report(&CommandFailure::user(text)));
                 }
                 if word == "help" {
                     rest[0] = "--help".to_owned();
@@ -114,20 +116,22 @@ fn read_arguments() -> Result<Invocation, ExitCode> {
             }
         }
     }
-    if args.first().is_some_and(|first| Command::is_named(first)) {
+    if args.first().is_some_and(|first| CliCommand::is_named(first)) {
         let program = std::iter::once("pinch".to_owned());
-        return Cli::try_parse_from(program.chain(args)).map(|cli| Invocation::Command(cli.command)).map_err(|error| {
-            // Help is an answer, not a mistake.
-            let code = if error.use_stderr() { ExitCode::from(Blame::User as u8) } else { ExitCode::SUCCESS };
-            let text = error.render().to_string();
-            let written = match error.use_stderr() {
-                true => output::stderr().write_all(text.as_bytes()),
-                false => output::stdout().write_all(text.as_bytes()),
-            };
-            if written.is_err() { ExitCode::from(Blame::Internal as u8) } else { code }
-        });
+        return PinchCli::try_parse_from(program.chain(args)).map(|cli| Invocation::Command(cli.command)).map_err(
+            |error| {
+                // Help is an answer, not a mistake.
+                let code = if error.use_stderr() { ExitCode::from(Blame::User as u8) } else { ExitCode::SUCCESS };
+                let text = error.render().to_string();
+                let written = match error.use_stderr() {
+                    true => output::stderr().write_all(text.as_bytes()),
+                    false => output::stdout().write_all(text.as_bytes()),
+                };
+                if written.is_err() { ExitCode::from(Blame::Internal as u8) } else { code }
+            },
+        );
     }
-    let options = Options::parse(args);
+    let options = CliOptions::parse(args);
     if options.version {
         return Err(answer(&format!("pinch {}\n", env!("CARGO_PKG_VERSION"))));
     }
@@ -142,7 +146,7 @@ fn answer(text: &str) -> ExitCode {
     }
 }
 
-fn report(failure: &Failure) -> ExitCode {
+fn report(failure: &CommandFailure) -> ExitCode {
     exit::tell(failure);
     failure.code()
 }

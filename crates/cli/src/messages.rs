@@ -3,14 +3,14 @@
 use std::io::{ErrorKind, IsTerminal as _, Read as _};
 use std::path::Path;
 
-use pinch_cli::options::Options;
+use pinch_cli::options::CliOptions;
 use pinch_embed::coding_agent::images;
 use pinch_embed::coding_agent::session::{Prompt, SessionControl};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::fs::read_regular;
 use pinch_embed::stdx::host::Host;
 
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::{folders, wiring};
 
 /// Bytes of a file on the command line at most.
@@ -21,30 +21,31 @@ const BINARY_LOOK: usize = 8000;
 /// The input of the command line, before images are adapted to the model.
 pub(crate) struct Messages {
     /// Piped input, files, and the first message.
-    first: Vec<Part>,
+    first: Vec<MessagePart>,
     has_piped: bool,
     then: Vec<String>,
 }
 
-enum Part {
+enum MessagePart {
     Text(String),
     Image { name: String, content: Vec<u8>, mime_type: &'static str },
 }
 
 impl Messages {
     /// Reads piped input and the files that are named.
-    pub(crate) fn read(args: &Options, host: &Host) -> Result<Self, Failure> {
+    pub(crate) fn read(args: &CliOptions, host: &Host) -> Result<Self, CommandFailure> {
         let cwd = folders::working_directory()?;
         let wants_input = args.print || args.mode.is_some() || !args.messages.is_empty();
         let max_input = || wiring::max_input_bytes(args, host);
-        let mut first: Vec<Part> = piped_input(wants_input, max_input)?.map(Part::Text).into_iter().collect();
+        let mut first: Vec<MessagePart> =
+            piped_input(wants_input, max_input)?.map(MessagePart::Text).into_iter().collect();
         let has_piped = !first.is_empty();
         for file in &args.files {
             let path = cwd.join(folders::expand_home(Path::new(file), host));
             first.extend(file_part(&path)?);
         }
         let mut texts = args.messages.iter().filter(|message| !message.is_empty()).cloned();
-        first.extend(texts.next().map(Part::Text));
+        first.extend(texts.next().map(MessagePart::Text));
         Ok(Self { first, has_piped, then: texts.collect() })
     }
 
@@ -60,8 +61,8 @@ impl Messages {
         let mut images = Vec::new();
         for part in self.first {
             texts.push(match part {
-                Part::Text(text) => text,
-                Part::Image { name, content, mime_type } => {
+                MessagePart::Text(text) => text,
+                MessagePart::Image { name, content, mime_type } => {
                     let notes = match session.admit_image(content.into(), mime_type).await {
                         Ok(admitted) => {
                             images.push(admitted.image);
@@ -87,7 +88,10 @@ impl Messages {
 }
 
 /// Piped input; `None` for a terminal, a closed stdin, and when stdin is not wanted.
-fn piped_input(wants_input: bool, max: impl FnOnce() -> Result<u64, Failure>) -> Result<Option<String>, Failure> {
+fn piped_input(
+    wants_input: bool,
+    max: impl FnOnce() -> Result<u64, CommandFailure>,
+) -> Result<Option<String>, CommandFailure> {
     let input = std::io::stdin();
     if !wants_input || input.is_terminal() {
         return Ok(None);
@@ -96,9 +100,9 @@ fn piped_input(wants_input: bool, max: impl FnOnce() -> Result<u64, Failure>) ->
     let mut bytes = Vec::new();
     // An input that is closed reads as an empty one.
     let read = input.lock().take(max.saturating_add(1)).read_to_end(&mut bytes);
-    read.map_err(|error| Failure::user(format!("cannot read stdin: {error}")))?;
+    read.map_err(|error| CommandFailure::user(format!("cannot read stdin: {error}")))?;
     if bytes.len() as u64 > max {
-        return Err(Failure::user(format!(
+        return Err(CommandFailure::user(format!(
             "stdin is longer than {max} bytes\nhint: raise maxInputBytes in settings.json, or name a file for the model to read"
         )));
     }
@@ -106,29 +110,29 @@ fn piped_input(wants_input: bool, max: impl FnOnce() -> Result<u64, Failure>) ->
     Ok((!text.is_empty()).then_some(text))
 }
 
-fn file_part(path: &Path) -> Result<Option<Part>, Failure> {
+fn file_part(path: &Path) -> Result<Option<MessagePart>, CommandFailure> {
     let meta = std::fs::metadata(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Failure::user(format!("File not found: {}", path.display())),
-        _ => Failure::user(format!("cannot read {}: {error}", path.display())),
+        ErrorKind::NotFound => CommandFailure::user(format!("File not found: {}", path.display())),
+        _ => CommandFailure::user(format!("cannot read {}: {error}", path.display())),
     })?;
     if !meta.is_file() {
-        return Err(Failure::user(format!("not a file: {}", path.display())));
+        return Err(CommandFailure::user(format!("not a file: {}", path.display())));
     }
     let bytes = read_regular(path, MAX_FILE_BYTES).map_err(|error| match error.kind() {
-        ErrorKind::FileTooLarge => Failure::user(format!("file is larger than 64 MiB: {}", path.display())),
+        ErrorKind::FileTooLarge => CommandFailure::user(format!("file is larger than 64 MiB: {}", path.display())),
         // Some files of the system wait for news.
-        ErrorKind::WouldBlock => Failure::user(format!("not a file: {}", path.display())),
-        _ => Failure::user(format!("cannot read {}: {error}", path.display())),
+        ErrorKind::WouldBlock => CommandFailure::user(format!("not a file: {}", path.display())),
+        _ => CommandFailure::user(format!("cannot read {}: {error}", path.display())),
     })?;
     if bytes.is_empty() {
         return Ok(None);
     }
     let name = path.display();
     Ok(Some(match images::sniff(&bytes) {
-        Some(mime_type) => Part::Image { name: name.to_string(), content: bytes, mime_type },
+        Some(mime_type) => MessagePart::Image { name: name.to_string(), content: bytes, mime_type },
         None if bytes[..bytes.len().min(BINARY_LOOK)].contains(&0) => {
-            return Err(Failure::user(format!("{name} is a binary file, and only text and images can be sent")));
+            return Err(CommandFailure::user(format!("{name} is a binary file, and only text and images can be sent")));
         }
-        None => Part::Text(format!("<file name=\"{name}\">\n{}\n</file>\n", String::from_utf8_lossy(&bytes))),
+        None => MessagePart::Text(format!("<file name=\"{name}\">\n{}\n</file>\n", String::from_utf8_lossy(&bytes))),
     }))
 }

@@ -4,24 +4,24 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pinch_cli::options::Options;
+use pinch_cli::options::CliOptions;
 use pinch_embed::coding_agent::entry::names;
 use pinch_embed::coding_agent::runtime::SessionTarget;
 use pinch_embed::coding_agent::settings::Settings;
 use pinch_embed::coding_agent::store::{JsonlStore, ListScope, SessionRef, SessionStore, SessionSummary};
 use pinch_embed::stdx::host::Host;
 
-use crate::exit::{Blame, Failure, tell, warn};
+use crate::exit::{Blame, CommandFailure, tell, warn};
 use crate::folders::{Folders, absolute, expand_home};
 use crate::output;
 
 /// The session that the flags name, looked up in the store where they give an id.
 pub(crate) async fn target(
-    args: &Options,
+    args: &CliOptions,
     store: &Arc<dyn SessionStore>,
     folders: &Folders,
     host: &Host,
-) -> Result<SessionTarget, Failure> {
+) -> Result<SessionTarget, CommandFailure> {
     check_flags(args)?;
     Finder::new(Arc::clone(store), folders, host).target(args).await
 }
@@ -33,8 +33,8 @@ pub(crate) async fn find_file(
     folders: &Folders,
     settings: &Settings,
     host: &Host,
-) -> Result<PathBuf, Failure> {
-    let args = Options { session_dir, ..Options::default() };
+) -> Result<PathBuf, CommandFailure> {
+    let args = CliOptions { session_dir, ..CliOptions::default() };
     let dir = session_folder(&args, host).or_else(|| folder_of_settings(settings, host));
     let store = match dir {
         Some(dir) => JsonlStore::flat(folders.cwd.join(dir)),
@@ -47,7 +47,7 @@ pub(crate) async fn find_file(
 }
 
 /// Flags that conflict, and values that no session can have.
-fn check_flags(args: &Options) -> Result<(), Failure> {
+fn check_flags(args: &CliOptions) -> Result<(), CommandFailure> {
     let session = (args.session.is_some(), "--session");
     let continued = (args.continue_last, "--continue");
     let ephemeral = (args.no_session, "--no-session");
@@ -59,17 +59,17 @@ fn check_flags(args: &Options) -> Result<(), Failure> {
     ] {
         let others: Vec<&str> = others.iter().filter(|(given, _)| *given).map(|(_, flag)| *flag).collect();
         if is_given && !others.is_empty() {
-            return Err(Failure::user(format!("{flag} cannot be combined with {}", others.join(", "))));
+            return Err(CommandFailure::user(format!("{flag} cannot be combined with {}", others.join(", "))));
         }
     }
     if args.session_id.as_ref().is_some_and(|id| !names::is_session_id(id)) {
-        return Err(Failure::user(
+        return Err(CommandFailure::user(
             "Session id must be non-empty, contain only alphanumeric characters, '-', '_', and '.', and start and end \
              with an alphanumeric character",
         ));
     }
     if args.name.as_ref().is_some_and(|name| name.trim().is_empty()) {
-        return Err(Failure::user("--name requires a non-empty value"));
+        return Err(CommandFailure::user("--name requires a non-empty value"));
     }
     Ok(())
 }
@@ -96,7 +96,7 @@ impl<'a> Finder<'a> {
         Self { host, store, cwd: &folders.cwd, cwd_text: folders.cwd.to_string_lossy().into_owned() }
     }
 
-    async fn target(&self, args: &Options) -> Result<SessionTarget, Failure> {
+    async fn target(&self, args: &CliOptions) -> Result<SessionTarget, CommandFailure> {
         let id = args.session_id.as_ref();
         if args.no_session {
             return Ok(SessionTarget::InMemory);
@@ -105,7 +105,7 @@ impl<'a> Finder<'a> {
             if let Some(id) = id
                 && self.here(id).await?.is_some()
             {
-                return Err(Failure::bare(Blame::User, format!("Session already exists with id '{id}'")));
+                return Err(CommandFailure::bare(Blame::User, format!("Session already exists with id '{id}'")));
             }
             let source = match self.find(named).await? {
                 NamedSession::Here(path) => path,
@@ -135,13 +135,13 @@ impl<'a> Finder<'a> {
     }
 
     /// The session of this directory with exactly this id.
-    async fn here(&self, id: &str) -> Result<Option<PathBuf>, Failure> {
+    async fn here(&self, id: &str) -> Result<Option<PathBuf>, CommandFailure> {
         let found = self.store.find_by_id(id, ListScope::Cwd(self.cwd_text.clone())).await?;
         Ok(found.into_iter().find(|summary| summary.id == id).map(|summary| summary.path))
     }
 
     /// A path, or the latest session whose id begins like this: in this directory first, then anywhere.
-    async fn find(&self, named: &str) -> Result<NamedSession, Failure> {
+    async fn find(&self, named: &str) -> Result<NamedSession, CommandFailure> {
         if named.contains(['/', '\\']) || named.ends_with(".jsonl") {
             return Ok(NamedSession::Here(absolute(self.cwd, named, self.host)));
         }
@@ -151,13 +151,13 @@ impl<'a> Finder<'a> {
         }
         match self.store.find_by_id(named, ListScope::All).await?.into_iter().next() {
             Some(found) => Ok(NamedSession::Elsewhere(Box::new(found))),
-            None => Err(Failure::bare(Blame::User, format!("No session found matching '{named}'"))),
+            None => Err(CommandFailure::bare(Blame::User, format!("No session found matching '{named}'"))),
         }
     }
 }
 
 /// The directory of sessions that the flag or the environment names.
-pub(crate) fn session_folder(args: &Options, host: &Host) -> Option<PathBuf> {
+pub(crate) fn session_folder(args: &CliOptions, host: &Host) -> Option<PathBuf> {
     let env = host.env();
     let named = args
         .session_dir
@@ -173,18 +173,18 @@ pub(crate) fn folder_of_settings(settings: &Settings, host: &Host) -> Option<Pat
 }
 
 /// A session of another directory is only copied into this one, and only when the user agrees.
-fn ask_to_fork(named: &str, cwd: &str) -> Result<(), Failure> {
+fn ask_to_fork(named: &str, cwd: &str) -> Result<(), CommandFailure> {
     let text = format!("Session found in different project: {cwd}");
     let mut answer = String::new();
     let input = std::io::stdin();
     if !input.is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::user(format!("{text}\nhint: to copy it into this one, use --fork {named}")));
+        return Err(CommandFailure::user(format!("{text}\nhint: to copy it into this one, use --fork {named}")));
     }
     tell(&text);
     let _unread = write!(output::stderr(), "Fork this session into current directory? [y/N] ");
     let is_read = input.lock().read_line(&mut answer).is_ok();
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" if is_read => Ok(()),
-        _ => Err(Failure::bare(Blame::User, "Aborted.")),
+        _ => Err(CommandFailure::bare(Blame::User, "Aborted.")),
     }
 }

@@ -13,11 +13,11 @@ pub mod help;
 pub mod misnamed;
 pub mod facts;
 
-use flags::{Flag, Takes};
+use flags::{CliFlag, Takes};
 
 /// What a command line says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Options {
+pub struct CliOptions {
     /// `--provider`.
     pub provider: Option<String>,
     /// `--model`.
@@ -109,12 +109,12 @@ pub struct Options {
     /// Unknown flags, which may belong to extensions, with their values.
     pub unknown: BTreeMap<String, Option<String>>,
     /// What is wrong.
-    pub complaints: Vec<Complaint>,
+    pub complaints: Vec<UsageProblem>,
 }
 
 /// Something wrong with a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
+pub struct UsageProblem {
     /// The program exits.
     pub is_error: bool,
     /// What is wrong.
@@ -143,8 +143,8 @@ impl Mode {
     }
 }
 
-impl Options {
-    /// Parses the arguments after the program's name. Problems are in [`Options::complaints`].
+impl CliOptions {
+    /// Parses the arguments after the program's name. Problems are in [`CliOptions::complaints`].
     pub fn parse(args: impl IntoIterator<Item = String>) -> Self {
         let mut options = Self::default();
         let mut args = args.into_iter().peekable();
@@ -173,7 +173,7 @@ impl Options {
     }
 
     fn flag(&mut self, arg: &str, rest: &mut std::iter::Peekable<impl Iterator<Item = String>>) {
-        if let Some(flag) = Flag::find(arg) {
+        if let Some(flag) = CliFlag::find(arg) {
             match flag.takes {
                 Takes::Nothing(set) => return set(self),
                 Takes::Value { set, .. } => {
@@ -188,7 +188,7 @@ impl Options {
         }
         let with_value = arg.split_once('=');
         if let Some((name, value)) = with_value
-            && let Some(flag) = Flag::find(name)
+            && let Some(flag) = CliFlag::find(name)
         {
             match flag.takes {
                 Takes::Nothing(_) => self.complain(true, format!("{name} takes no value")),
@@ -210,7 +210,7 @@ impl Options {
     }
 
     fn complain(&mut self, is_error: bool, text: String) {
-        self.complaints.push(Complaint { is_error, text });
+        self.complaints.push(UsageProblem { is_error, text });
     }
 }
 
@@ -223,8 +223,8 @@ fn list(value: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Options {
-        Options::parse(line.split(' ').filter(|arg| !arg.is_empty()).map(str::to_owned))
+    fn parse(line: &str) -> CliOptions {
+        CliOptions::parse(line.split(' ').filter(|arg| !arg.is_empty()).map(str::to_owned))
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn every_flag_is_found_by_all_its_names_and_has_no_double() {
-        let mut names: Vec<&str> = flags::FLAGS.iter().flat_map(Flag::names).collect();
+        let mut names: Vec<&str> = flags::FLAGS.iter().flat_map(CliFlag::names).collect();
         names.sort_unstable();
         let n = names.len();
         names.dedup();

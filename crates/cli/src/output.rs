@@ -6,31 +6,31 @@
 use std::io::{self, IsTerminal, Write};
 
 /// Standard output.
-pub(crate) fn stdout() -> Output<io::Stdout> {
-    Output::of(io::stdout())
+pub(crate) fn stdout() -> OutputStream<io::Stdout> {
+    OutputStream::of(io::stdout())
 }
 
 /// Standard error.
-pub(crate) fn stderr() -> Output<io::Stderr> {
-    Output::of(io::stderr())
+pub(crate) fn stderr() -> OutputStream<io::Stderr> {
+    OutputStream::of(io::stderr())
 }
 
 /// Standard output or error.
 #[derive(Debug)]
-pub(crate) struct Output<W> {
+pub(crate) struct OutputStream<W> {
     to: W,
     /// There where it is a terminal.
     filter: Option<Filter>,
 }
 
-impl<W: IsTerminal> Output<W> {
+impl<W: IsTerminal> OutputStream<W> {
     fn of(to: W) -> Self {
         let filter = to.is_terminal().then(Filter::default);
         Self { to, filter }
     }
 }
 
-impl<W: Write> Write for Output<W> {
+impl<W: Write> Write for OutputStream<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(filter) = &mut self.filter else { return self.to.write(bytes) };
         self.to.write_all(filter.push(bytes).as_bytes())?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pinch_cli::options::Options;
+use pinch_cli::options::CliOptions;
 use pinch_embed::coding_agent::extension::ui::Ui;
 use pinch_embed::coding_agent::resources::{CommandLinePaths, Without, trust};
 use pinch_embed::coding_agent::runtime::{AgentSessionOptions, RuntimeError, SessionRuntime, SessionSetup};
@@ -19,17 +19,17 @@ use pinch_embed::llm::provider::missing_feature;
 use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::secret::Secret;
 
-use crate::exit::{Blame, Failure, tell, warn, warn_of};
+use crate::exit::{Blame, CommandFailure, tell, warn, warn_of};
 use crate::find_model;
 use crate::folders::Folders;
 use crate::open_log::{self, session_folder};
 
 /// Creates the session that the options describe.
 pub(crate) async fn runtime(
-    options: &Options,
+    options: &CliOptions,
     host: &Host,
     ui: Option<Arc<dyn Ui>>,
-) -> Result<SessionRuntime, Failure> {
+) -> Result<SessionRuntime, CommandFailure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     let project_dir = trust::project_dir(&folders.cwd, host.home());
     warn_of(&startup_moves::run(&folders.agent_dir, project_dir.as_deref(), host).problems);
@@ -55,7 +55,7 @@ pub(crate) async fn runtime(
 }
 
 /// The most bytes of standard input that are read.
-pub(crate) fn max_input_bytes(options: &Options, host: &Host) -> Result<u64, Failure> {
+pub(crate) fn max_input_bytes(options: &CliOptions, host: &Host) -> Result<u64, CommandFailure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     // Problems in documents are reported when they are read for the session.
     let (folder, _) = DirectorySettings::read(&service_options(options, &folders, host), &folders.cwd);
@@ -89,7 +89,7 @@ fn loaded(runtime: &SessionRuntime) -> Vec<String> {
 }
 
 /// The models that can be used.
-pub(crate) fn available_models(options: &Options, host: &Host) -> Result<Vec<Arc<Model>>, Failure> {
+pub(crate) fn available_models(options: &CliOptions, host: &Host) -> Result<Vec<Arc<Model>>, CommandFailure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     let services = services(options, &folders, host);
     let mut models = services.available_models();
@@ -117,7 +117,7 @@ fn leave_out_missing(models: &mut Vec<Arc<Model>>) {
     }
 }
 
-fn services(options: &Options, folders: &Folders, host: &Host) -> Services {
+fn services(options: &CliOptions, folders: &Folders, host: &Host) -> Services {
     Services::load(&service_options(options, folders, host), &folders.cwd)
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn trust_of(flag: Option<bool>, host: &Host) -> Option<bool> {
     flag.or_else(|| host.env().is_on("PINCH_TRUST").then_some(true))
 }
 
-fn service_options(options: &Options, folders: &Folders, host: &Host) -> ServiceOptions {
+fn service_options(options: &CliOptions, folders: &Folders, host: &Host) -> ServiceOptions {
     let mut services = ServiceOptions::new(host.clone(), &folders.agent_dir);
     services.trust = trust_of(options.trust, host);
     services.resources = ResourceSource::Discover(ResourceOptions {
@@ -152,7 +152,7 @@ fn service_options(options: &Options, folders: &Folders, host: &Host) -> Service
     services
 }
 
-fn session_options(options: &Options, ui: Option<Arc<dyn Ui>>) -> SessionOptions {
+fn session_options(options: &CliOptions, ui: Option<Arc<dyn Ui>>) -> SessionOptions {
     let mut session = SessionOptions::default();
     if let Some(pattern) = &options.model {
         session.model = ModelChoice::Named { provider: options.provider.clone(), pattern: pattern.clone() };
@@ -173,35 +173,35 @@ fn session_options(options: &Options, ui: Option<Arc<dyn Ui>>) -> SessionOptions
     session
 }
 
-fn failure(error: RuntimeError, folders: &Folders) -> Failure {
+fn failure(error: RuntimeError, folders: &Folders) -> CommandFailure {
     match error {
         RuntimeError::Store(error) => error.into(),
         RuntimeError::DirectoryGone { ref file, .. } => {
             // The text is pi's, for scripts that look for it.
             let file = file.as_ref().map_or_else(|| "(in memory)".into(), |path| path.display().to_string());
             let text = format!("{error}\nSession file: {file}\nCurrent working directory: {}", folders.cwd.display());
-            Failure::bare(Blame::User, text)
+            CommandFailure::bare(Blame::User, text)
         }
         RuntimeError::Create { source, problems } => {
             problems.iter().for_each(|problem| warn(problem));
             let failure = not_created(source, folders);
             // What is missing may be in the document that cannot be read.
             let kind = if problems.is_empty() { failure.kind } else { Blame::Configuration };
-            Failure { kind, ..failure }
+            CommandFailure { kind, ..failure }
         }
-        error => Failure::user(error.to_string()),
+        error => CommandFailure::user(error.to_string()),
     }
 }
 
-fn not_created(error: CreateError, folders: &Folders) -> Failure {
+fn not_created(error: CreateError, folders: &Folders) -> CommandFailure {
     match error {
         CreateError::Model(error) => find_model::not_found(&error),
         CreateError::NoModel { .. } => find_model::no_model(&folders.agent_dir),
         CreateError::NoKey { provider } => find_model::no_key(&provider, &folders.agent_dir),
-        CreateError::UnknownTool { .. } | CreateError::Flags { .. } => Failure::user(error.to_string()),
-        CreateError::UnreadSettings { .. } => Failure::configuration(error.to_string()),
-        CreateError::Shell(text) => Failure::configuration(text),
+        CreateError::UnknownTool { .. } | CreateError::Flags { .. } => CommandFailure::user(error.to_string()),
+        CreateError::UnreadSettings { .. } => CommandFailure::configuration(error.to_string()),
+        CreateError::Shell(text) => CommandFailure::configuration(text),
         CreateError::Session(error) => error.into(),
-        error => Failure::internal(error.to_string()),
+        error => CommandFailure::internal(error.to_string()),
     }
 }

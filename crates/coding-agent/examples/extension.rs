@@ -10,16 +10,17 @@ use std::sync::Arc;
 
 use pinch_coding_agent::agent_core::hooks::{BeforeTool, PendingCall};
 use pinch_coding_agent::extension::{
-    Answer, Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Point, Points, Registrations,
+    Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, HandlerFuture, Point, Points,
+    Registrations,
 };
-use pinch_coding_agent::llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_coding_agent::llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 use pinch_coding_agent::runtime::AskError;
 use pinch_coding_agent::{AgentSessionOptions, Host, create_agent_session};
 use serde_json::json;
 
-struct Guard;
+struct GuardExtension;
 
-impl Extension for Guard {
+impl Extension for GuardExtension {
     fn name(&self) -> &str {
         "guard"
     }
@@ -33,7 +34,7 @@ impl Extension for Guard {
         Ok(())
     }
 
-    fn tool_call<'a>(&'a self, call: &'a PendingCall, cx: &'a ExtensionCx) -> Answer<'a, BeforeTool> {
+    fn tool_call<'a>(&'a self, call: &'a PendingCall, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
         Box::pin(async move {
             let command = call.input.get("command").and_then(|command| command.as_str()).unwrap_or_default();
             if !command.starts_with("rm ") || cx.ui().confirm("Remove files?", command, None).await {
@@ -53,7 +54,7 @@ impl Command for Rename {
         "rename"
     }
 
-    fn run<'a>(&'a self, args: &'a str, cx: &'a CommandCx) -> Answer<'a, ()> {
+    fn run<'a>(&'a self, args: &'a str, cx: &'a CommandCx) -> HandlerFuture<'a, ()> {
         Box::pin(async move { cx.set_session_name(args).await })
     }
 }
@@ -61,11 +62,14 @@ impl Command for Rename {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = json!({"command": "rm -r build"}).as_object().cloned().unwrap_or_default();
-    let provider = ScriptedProvider::new([Reply::call("c1", "bash", arguments), Reply::text("It was not allowed.")]);
+    let provider = ScriptedProvider::new([
+        ScriptedReply::call("c1", "bash", arguments),
+        ScriptedReply::text("It was not allowed."),
+    ]);
     let options = AgentSessionOptions::in_memory(Host::builder().build(), "/")
         .model(ScriptedProvider::model("scripted"))
         .provider(Arc::new(provider))
-        .extension(Arc::new(Guard));
+        .extension(Arc::new(GuardExtension));
     let mut agent = create_agent_session(options).await?;
     println!("{}", agent.ask("Clean up.").await?);
     // A command of an extension takes the prompt: no model is asked.

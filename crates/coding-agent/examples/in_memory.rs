@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use pinch_coding_agent::agent_core::AgentEvent;
 use pinch_coding_agent::event::SessionEvent;
-use pinch_coding_agent::llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_coding_agent::llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 use pinch_coding_agent::resources::{ResourceLoader, Resources};
 use pinch_coding_agent::session::Prompt;
 use pinch_coding_agent::store::SessionRef;
@@ -20,7 +20,11 @@ use pinch_coding_agent::{AgentSessionOptions, Host, create_agent_session};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let replies = [Reply::text("Two."), Reply::text("A new session."), Reply::text("Four, because there were two.")];
+    let replies = [
+        ScriptedReply::text("Two."),
+        ScriptedReply::text("A new session."),
+        ScriptedReply::text("Four, because there were two."),
+    ];
     let resources = Resources { system_prompt: Some("You add numbers.".into()), ..Resources::default() };
     let options = AgentSessionOptions::in_memory(Host::builder().build(), "/work")
         .model(ScriptedProvider::model("scripted"))

@@ -15,7 +15,7 @@ pub mod refresh;
 pub use authorised::Authorised;
 pub use backend::{AuthBackend, OpenAuth};
 pub use refresh::Logins;
-pub use storage::{Ask, AuthStorage};
+pub use storage::{AuthStorage, KeyLookup};
 
 /// Gives each request its credentials. Asked before every call, because tokens expire while tools run.
 pub trait RequestAuth: Send + Sync {

@@ -34,7 +34,7 @@ pub mod process;
 pub mod launch;
 
 pub use crate::event::ExtensionFailure;
-pub use boundary::{BeforeSettle, Boundary, BoundaryAction, Draft, Outcome, TurnEnd};
+pub use boundary::{AnswerOutcome, BeforeSettle, Boundary, BoundaryAction, Draft, TurnEnd};
 pub use core::{BusListener, FoundCommand};
 pub use cx::{CommandCx, ExtensionCx, ExtensionHandle, Replaced};
 pub use error::ExtensionError;
@@ -43,7 +43,7 @@ pub use host::Extensions;
 pub use limit::HANDLER_LIMIT;
 pub use payloads::{
     AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSwitch, ContextAction, Input, InputAction, InputSource,
-    MessageAction, ModelSource, Notification, PayloadAction, Resources, ResourcesDiscover, SessionReason,
+    MessageAction, ModelSource, Notification, PayloadAction, ResourcePaths, ResourcesDiscover, SessionReason,
     SwitchDecision, UserBash, UserBashAction,
 };
 pub use points::{Point, Points};
@@ -53,7 +53,7 @@ pub use trust::{ProjectTrust, TrustAction};
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
 
 /// What a handler answers.
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, ExtensionError>>;
+pub type HandlerFuture<'a, T> = BoxFuture<'a, Result<T, ExtensionError>>;
 
 /// Changes of a request's headers: names with their new values; `None` takes one away.
 pub type HeaderChanges = Vec<(String, Option<String>)>;
@@ -79,37 +79,49 @@ pub trait Extension: Send + Sync {
     }
 
     /// The extension is not asked any more: it ends what it has running.
-    fn close(&self) -> Answer<'_, ()> {
+    fn close(&self) -> HandlerFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
     /// [`Point::ProjectTrust`]: whether a project's own settings, extensions and other things count. Asked before there is a session, and only of
     /// extensions that are not the project's own, where nobody has said it for this run; the first one that decides counts. `ui` asks people.
-    fn project_trust<'a>(&'a self, ask: &'a ProjectTrust, ui: &'a ui::Dialogs) -> Answer<'a, TrustAction> {
+    fn project_trust<'a>(&'a self, ask: &'a ProjectTrust, ui: &'a ui::Dialogs) -> HandlerFuture<'a, TrustAction> {
         let _ = (ask, ui);
         Box::pin(async { Ok(TrustAction::Undecided) })
     }
 
     /// Something happened: all points at which there is nothing to answer.
-    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> HandlerFuture<'a, ()> {
         let _ = (notification, cx);
         Box::pin(async { Ok(()) })
     }
 
     /// [`Point::ResourcesDiscover`]: further skills, prompts and themes. All answers count.
-    fn resources_discover<'a>(&'a self, ask: ResourcesDiscover, cx: &'a ExtensionCx) -> Answer<'a, Resources> {
+    fn resources_discover<'a>(
+        &'a self,
+        ask: ResourcesDiscover,
+        cx: &'a ExtensionCx,
+    ) -> HandlerFuture<'a, ResourcePaths> {
         let _ = (ask, cx);
-        Box::pin(async { Ok(Resources::default()) })
+        Box::pin(async { Ok(ResourcePaths::default()) })
     }
 
     /// [`Point::SessionBeforeSwitch`]: the first [`SwitchDecision::Cancel`] counts.
-    fn session_before_switch<'a>(&'a self, to: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
+    fn session_before_switch<'a>(
+        &'a self,
+        to: &'a BeforeSwitch,
+        cx: &'a ExtensionCx,
+    ) -> HandlerFuture<'a, SwitchDecision> {
         let _ = (to, cx);
         Box::pin(async { Ok(SwitchDecision::Proceed) })
     }
 
     /// [`Point::SessionBeforeFork`]: the first [`SwitchDecision::Cancel`] counts.
-    fn session_before_fork<'a>(&'a self, fork: &'a BeforeFork, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
+    fn session_before_fork<'a>(
+        &'a self,
+        fork: &'a BeforeFork,
+        cx: &'a ExtensionCx,
+    ) -> HandlerFuture<'a, SwitchDecision> {
         let _ = (fork, cx);
         Box::pin(async { Ok(SwitchDecision::Proceed) })
     }
@@ -119,20 +131,20 @@ pub trait Extension: Send + Sync {
         &'a self,
         ahead: &'a CompactionAhead<'a>,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, BeforeCompaction> {
+    ) -> HandlerFuture<'a, BeforeCompaction> {
         let _ = (ahead, cx);
         Box::pin(async { Ok(BeforeCompaction::GoOn) })
     }
 
     /// [`Point::SessionBeforeTree`]: the first `Cancel` counts; of changes the last one of each member.
-    fn session_before_tree<'a>(&'a self, ahead: &'a MoveAhead, cx: &'a ExtensionCx) -> Answer<'a, BeforeMove> {
+    fn session_before_tree<'a>(&'a self, ahead: &'a MoveAhead, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeMove> {
         let _ = (ahead, cx);
         Box::pin(async { Ok(BeforeMove::GoOn(MoveChanges::default())) })
     }
 
     /// [`Point::Context`]: the messages of a request, without those of the system, which are put back afterwards. Each sees what the one before
     /// made of them.
-    fn context<'a>(&'a self, messages: &'a [Arc<Message>], cx: &'a ExtensionCx) -> Answer<'a, ContextAction> {
+    fn context<'a>(&'a self, messages: &'a [Arc<Message>], cx: &'a ExtensionCx) -> HandlerFuture<'a, ContextAction> {
         let _ = (messages, cx);
         Box::pin(async { Ok(ContextAction::Keep) })
     }
@@ -143,7 +155,7 @@ pub trait Extension: Send + Sync {
         &'a self,
         messages: &'a [Arc<Message>],
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, ContextAction> {
+    ) -> HandlerFuture<'a, ContextAction> {
         let _ = (messages, cx);
         Box::pin(async { Ok(ContextAction::Keep) })
     }
@@ -154,7 +166,7 @@ pub trait Extension: Send + Sync {
         body: &'a Value,
         model: &'a Model,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, PayloadAction> {
+    ) -> HandlerFuture<'a, PayloadAction> {
         let _ = (body, model, cx);
         Box::pin(async { Ok(PayloadAction::Keep) })
     }
@@ -165,7 +177,7 @@ pub trait Extension: Send + Sync {
         headers: &'a [(String, String)],
         model: &'a Model,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, HeaderChanges> {
+    ) -> HandlerFuture<'a, HeaderChanges> {
         let _ = (headers, model, cx);
         Box::pin(async { Ok(Vec::new()) })
     }
@@ -175,7 +187,7 @@ pub trait Extension: Send + Sync {
         &'a self,
         start: &'a BeforeAgentStart,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, AgentStartAction> {
+    ) -> HandlerFuture<'a, AgentStartAction> {
         let _ = (start, cx);
         Box::pin(async { Ok(AgentStartAction::default()) })
     }
@@ -187,7 +199,7 @@ pub trait Extension: Send + Sync {
         turn: TurnEnd<'a>,
         so_far: &'a Boundary,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, BoundaryAction> {
+    ) -> HandlerFuture<'a, BoundaryAction> {
         let _ = (turn, so_far, cx);
         Box::pin(async { Ok(BoundaryAction::default()) })
     }
@@ -199,38 +211,38 @@ pub trait Extension: Send + Sync {
         ahead: BeforeSettle,
         so_far: &'a Boundary,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, BoundaryAction> {
+    ) -> HandlerFuture<'a, BoundaryAction> {
         let _ = (ahead, so_far, cx);
         Box::pin(async { Ok(BoundaryAction::default()) })
     }
 
     /// [`Point::MessageEnd`]: a whole message, before it enters the conversation and the log. Each sees what the one before made of it.
-    fn message_end<'a>(&'a self, message: &'a Arc<Message>, cx: &'a ExtensionCx) -> Answer<'a, MessageAction> {
+    fn message_end<'a>(&'a self, message: &'a Arc<Message>, cx: &'a ExtensionCx) -> HandlerFuture<'a, MessageAction> {
         let _ = (message, cx);
         Box::pin(async { Ok(MessageAction::Keep) })
     }
 
     /// [`Point::ToolCall`]: a call that is about to run. Each sees the arguments the one before made; the first `Deny` counts. When this fails the
     /// call does not run.
-    fn tool_call<'a>(&'a self, call: &'a PendingCall, cx: &'a ExtensionCx) -> Answer<'a, BeforeTool> {
+    fn tool_call<'a>(&'a self, call: &'a PendingCall, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
         let _ = (call, cx);
         Box::pin(async { Ok(BeforeTool::Allow) })
     }
 
     /// [`Point::ToolResult`]: a call that has run. Each sees the result as the one before left it.
-    fn tool_result<'a>(&'a self, done: &'a FinishedCall, cx: &'a ExtensionCx) -> Answer<'a, ToolPatch> {
+    fn tool_result<'a>(&'a self, done: &'a FinishedCall, cx: &'a ExtensionCx) -> HandlerFuture<'a, ToolPatch> {
         let _ = (done, cx);
         Box::pin(async { Ok(ToolPatch::default()) })
     }
 
     /// [`Point::UserBash`]: a command of the user. The first answer other than `Run` counts. When this fails the command does not run.
-    fn user_bash<'a>(&'a self, command: &'a UserBash, cx: &'a ExtensionCx) -> Answer<'a, UserBashAction> {
+    fn user_bash<'a>(&'a self, command: &'a UserBash, cx: &'a ExtensionCx) -> HandlerFuture<'a, UserBashAction> {
         let _ = (command, cx);
         Box::pin(async { Ok(UserBashAction::Run) })
     }
 
     /// [`Point::Input`]: something the user says. Each sees what the one before made of it; the first `Handled` counts.
-    fn input<'a>(&'a self, input: &'a Input, cx: &'a ExtensionCx) -> Answer<'a, InputAction> {
+    fn input<'a>(&'a self, input: &'a Input, cx: &'a ExtensionCx) -> HandlerFuture<'a, InputAction> {
         let _ = (input, cx);
         Box::pin(async { Ok(InputAction::Continue) })
     }

@@ -12,7 +12,7 @@ use pinch_llm::provider::Provider;
 use pinch_stdx::host::Env;
 use serde_json::{Map, Value};
 
-use crate::auth::config_value::{self, Origin};
+use crate::auth::config_value::{self, ValueOrigin};
 use crate::document::Problem;
 
 mod compat_rules;
@@ -32,37 +32,37 @@ pub mod local_servers;
 pub mod request_auth;
 pub mod dispatch;
 
-pub use dynamic::{ProviderConfig, RegisterError};
+pub use dynamic::{ProviderDefinition, RegisterError};
 pub use request_auth::{AuthStatus, RegistryAuth};
 
-use defined::Document;
-use definition::{Finding, FindingKind};
-use dynamic::Registered;
-use layers::Layers;
+use defined::ModelsDocument;
+use definition::{FindingKind, ModelProblem};
+use dynamic::DynamicProvider;
+use layers::RegistryLayers;
 
 /// All models this program can use. Cloning is cheap: all clones are the same registry.
 ///
 /// Looking a model up reads no more of the catalog than its provider, and finds it by an index. Readers never wait for a change: they see all of
 /// it or nothing.
 #[derive(Clone, Debug)]
-pub struct ModelRegistry(Arc<Shared>);
+pub struct ModelRegistry(Arc<RegistryShared>);
 
 #[derive(Debug)]
-struct Shared {
+struct RegistryShared {
     /// Where the document lies that [`ModelRegistry::refresh`] reads again.
     file: Option<PathBuf>,
-    layers: RwLock<Arc<Layers>>,
+    layers: RwLock<Arc<RegistryLayers>>,
 }
 
 impl ModelRegistry {
     /// The built-in catalog alone.
     pub fn builtin() -> Self {
-        Self::new(None, Layers::over(Some(Catalog::built_in())))
+        Self::new(None, RegistryLayers::over(Some(Catalog::built_in())))
     }
 
     /// These models and no others, until providers are registered.
     pub fn of_models(models: impl IntoIterator<Item = Arc<Model>>) -> Self {
-        let mut layers = Layers::over(None);
+        let mut layers = RegistryLayers::over(None);
         layers.put(models);
         Self::new(None, layers)
     }
@@ -72,28 +72,28 @@ impl ModelRegistry {
     /// Of a document of more than 256 KiB the models of a provider are read and checked on first use, so that a program that
     /// uses one of them does not wait for thousands: see [`ModelRegistry::problems`].
     pub fn load(models_json: &Path) -> (Self, Vec<Problem>) {
-        let registry = Self::new(Some(models_json.to_owned()), Layers::over(Some(Catalog::built_in())));
+        let registry = Self::new(Some(models_json.to_owned()), RegistryLayers::over(Some(Catalog::built_in())));
         let problems = registry.refresh();
         (registry, problems)
     }
 
     /// Like [`ModelRegistry::load`], for a document that is in memory already; `file` is named in problems.
     pub fn from_document(root: Map<String, Value>, file: &Path) -> (Self, Vec<Problem>) {
-        let mut layers = Layers::over(Some(Catalog::built_in()));
-        layers.define(Document::of_value(Value::Object(root), layers.catalog.as_ref(), file));
+        let mut layers = RegistryLayers::over(Some(Catalog::built_in()));
+        layers.define(ModelsDocument::of_value(Value::Object(root), layers.catalog.as_ref(), file));
         let problems = layers.document.problems_so_far();
         (Self::new(None, layers), problems)
     }
 
-    fn new(file: Option<PathBuf>, layers: Layers) -> Self {
-        Self(Arc::new(Shared { file, layers: RwLock::new(Arc::new(layers)) }))
+    fn new(file: Option<PathBuf>, layers: RegistryLayers) -> Self {
+        Self(Arc::new(RegistryShared { file, layers: RwLock::new(Arc::new(layers)) }))
     }
 
-    fn layers(&self) -> Arc<Layers> {
+    fn layers(&self) -> Arc<RegistryLayers> {
         Arc::clone(&self.0.layers.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Layers) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut RegistryLayers) -> T) -> T {
         let mut layers = self.0.layers.write().unwrap_or_else(PoisonError::into_inner);
         let mut new = (**layers).clone();
         let done = change(&mut new);
@@ -104,13 +104,13 @@ impl ModelRegistry {
     /// Reads models.json again, if there is one; registered providers stay. A document that cannot be read at all leaves everything as it is.
     pub fn refresh(&self) -> Vec<Problem> {
         let Some(file) = &self.0.file else { return Vec::new() };
-        self.change(|layers| match Document::read(file, layers.catalog.as_ref()) {
+        self.change(|layers| match ModelsDocument::read(file, layers.catalog.as_ref()) {
             Ok(document) => {
                 layers.define(document);
                 layers.document.problems_so_far()
             }
             Err(problem) => {
-                let found = [Finding { sort: FindingKind::Document, problem: problem.clone() }];
+                let found = [ModelProblem { sort: FindingKind::Document, problem: problem.clone() }];
                 layers.unread = definition::error_text(&found, file);
                 vec![problem]
             }
@@ -138,10 +138,10 @@ impl ModelRegistry {
     ///
     /// # Errors
     /// [`RegisterError`]; nothing has changed then.
-    pub fn register_provider(&self, name: &str, config: ProviderConfig) -> Result<(), RegisterError> {
+    pub fn register_provider(&self, name: &str, config: ProviderDefinition) -> Result<(), RegisterError> {
         let id = ProviderId::new(canonical_provider(name));
         self.change(|layers| {
-            let registered = Registered::new(&id, layers.registered.get(&id).map(|known| &**known), config)?;
+            let registered = DynamicProvider::new(&id, layers.registered.get(&id).map(|known| &**known), config)?;
             layers.registered.insert(id.clone(), Arc::new(registered));
             layers.forget(&id);
             Ok(())
@@ -234,10 +234,10 @@ impl ModelRegistry {
     /// The variables that models.json and extensions take keys from.
     pub fn key_variables(&self) -> BTreeSet<String> {
         let names = |value: String| match config_value::origin(&value) {
-            Origin::Variables(names) => names,
+            ValueOrigin::Variables(names) => names,
             // Older files name the variable without a dollar sign.
-            Origin::Literal => vec![value],
-            Origin::Command => Vec::new(),
+            ValueOrigin::Literal => vec![value],
+            ValueOrigin::Command => Vec::new(),
         };
         self.providers().iter().filter_map(|provider| self.key_value(provider)).flat_map(names).collect()
     }

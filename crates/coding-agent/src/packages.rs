@@ -34,8 +34,8 @@ pub use list::{PackageEntry, PackageFilter, change_list};
 pub use manage::ConfiguredPackage;
 pub use missing::Missing;
 #[cfg(feature = "packages")]
-pub use run::RunError;
-use source::{NpmSource, Source, SourceError, absolute, without_passwords};
+pub use run::PackageToolError;
+use source::{NpmSource, PackageSource, SourceError, absolute, without_passwords};
 
 /// Whose settings name a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,7 +97,7 @@ pub enum PackageError {
     /// A program failed.
     #[cfg(feature = "packages")]
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] PackageToolError),
     /// A directory is a link to somewhere else; nothing was done there.
     #[error("{} is not beneath {}", path.display(), root.display())]
     Outside {
@@ -122,11 +122,11 @@ fn did_you_mean(similar: Option<&str>) -> String {
 }
 
 /// Where the package of a source lies once it is installed, beside the settings that name it.
-pub fn place(source: &Source, settings_dir: &Path, home: Option<&Path>) -> PathBuf {
+pub fn place(source: &PackageSource, settings_dir: &Path, home: Option<&Path>) -> PathBuf {
     match source {
-        Source::Local(path) => absolute(path, settings_dir, home),
-        Source::Npm(NpmSource { name, .. }) => settings_dir.join("npm/node_modules").join(name),
-        Source::Git(git) => settings_dir.join("git").join(&git.host).join(&git.path),
+        PackageSource::Local(path) => absolute(path, settings_dir, home),
+        PackageSource::Npm(NpmSource { name, .. }) => settings_dir.join("npm/node_modules").join(name),
+        PackageSource::Git(git) => settings_dir.join("git").join(&git.host).join(&git.path),
     }
 }
 
@@ -163,7 +163,7 @@ impl Packages {
     }
 
     /// Where the package of a source lies once it is installed.
-    pub fn place(&self, source: &Source, scope: PackageScope) -> PathBuf {
+    pub fn place(&self, source: &PackageSource, scope: PackageScope) -> PathBuf {
         place(source, self.settings_dir(scope), self.host.home())
     }
 
@@ -177,12 +177,12 @@ impl Packages {
         self.settings_dir(scope).join("git")
     }
 
-    fn identity(&self, source: &Source, base: &Path) -> String {
+    fn identity(&self, source: &PackageSource, base: &Path) -> String {
         source.identity(base, self.host.home())
     }
 
     #[cfg(feature = "packages")]
-    fn runner<'a>(&'a self, cancel: &'a Cancel) -> run::Runner<'a> {
-        run::Runner { host: &self.host, cancel, time_limit: self.time_limit }
+    fn runner<'a>(&'a self, cancel: &'a Cancel) -> run::PackageTools<'a> {
+        run::PackageTools { host: &self.host, cancel, time_limit: self.time_limit }
     }
 }

@@ -14,7 +14,7 @@ use crate::tools;
 
 /// A system prompt: sections in order, each with its whole text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Prompt {
+pub struct PromptSections {
     sections: Vec<(String, String)>,
 }
 
@@ -28,7 +28,7 @@ pub struct PromptParts<'a> {
     /// The active tools.
     pub tools: &'a ToolSet,
     /// What is said of tools that are not built in, and in place of what is said of those that are.
-    pub notes: &'a [ToolNote],
+    pub notes: &'a [ToolPrompt],
     /// Where the documentation is: an address, or a directory.
     pub docs: &'a str,
     /// Files with instructions of the project.
@@ -41,7 +41,7 @@ pub struct PromptParts<'a> {
 
 /// What a prompt says of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolNote {
+pub struct ToolPrompt {
     /// The tool's name.
     pub name: String,
     /// A line for the list of tools; without one it is not listed.
@@ -69,7 +69,7 @@ const VOLATILE: &str = "cwd";
 impl<'a> PromptParts<'a> {
     /// The usual prompt for these tools in this directory.
     pub fn new(tools: &'a ToolSet, cwd: &'a Path) -> Self {
-        let none: (&[ToolNote], &[ContextFile], &[Skill]) = (&[], &[], &[]);
+        let none: (&[ToolPrompt], &[ContextFile], &[Skill]) = (&[], &[], &[]);
         Self {
             custom: None,
             addendum: None,
@@ -82,15 +82,15 @@ impl<'a> PromptParts<'a> {
         }
     }
 
-    fn tool_notes(&self) -> Vec<ToolNote> {
+    fn tool_notes(&self) -> Vec<ToolPrompt> {
         let note = |name: &String| {
-            self.notes.iter().find(|note| note.name == *name).cloned().unwrap_or_else(|| ToolNote::builtin(name))
+            self.notes.iter().find(|note| note.name == *name).cloned().unwrap_or_else(|| ToolPrompt::builtin(name))
         };
         self.tools.iter().map(|tool| note(&tool.spec().name)).collect()
     }
 }
 
-impl ToolNote {
+impl ToolPrompt {
     /// What is said of a built-in tool; of others nothing.
     pub fn builtin(name: &str) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl ToolNote {
     }
 }
 
-impl Prompt {
+impl PromptSections {
     /// The prompt of the coding agent.
     pub fn coding(parts: &PromptParts<'_>) -> Self {
         let mut prompt = Self::default();
@@ -213,9 +213,9 @@ fn joined<'a>(sections: impl Iterator<Item = (&'a str, &'a str)>) -> String {
 }
 
 /// The list of tools: a line for each that has one.
-pub fn tool_lines(notes: &[ToolNote]) -> String {
+pub fn tool_lines(notes: &[ToolPrompt]) -> String {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = |note: &ToolNote| {
+    let line = |note: &ToolPrompt| {
         let snippet = one_line(note.snippet.as_deref()?);
         (!snippet.is_empty()).then(|| format!("- {}: {snippet}", note.name))
     };
@@ -224,7 +224,7 @@ pub fn tool_lines(notes: &[ToolNote]) -> String {
 }
 
 /// The rules: how to look around, what the tools want, and what always holds; none twice.
-pub fn rule_lines(notes: &[ToolNote]) -> String {
+pub fn rule_lines(notes: &[ToolPrompt]) -> String {
     let has = |name: &str| notes.iter().any(|note| note.name == name);
     let of_looking: Vec<&str> = ["grep", "find", "ls"].into_iter().filter(|name| has(name)).collect();
     let looking = match (has("bash"), &of_looking[..]) {
@@ -267,8 +267,8 @@ fn docs(place: &str) -> String {
 mod tests {
     use super::*;
 
-    fn prompt(sections: &[(&str, &str)]) -> Prompt {
-        let mut prompt = Prompt::default();
+    fn prompt(sections: &[(&str, &str)]) -> PromptSections {
+        let mut prompt = PromptSections::default();
         sections.iter().for_each(|(name, text)| prompt.push(name, (*text).to_owned()));
         prompt
     }

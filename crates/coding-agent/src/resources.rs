@@ -26,6 +26,6 @@ mod loader;
 pub use commands::{Commands, Expanded};
 pub use context_files::ContextFile;
 pub use extensions::ExtensionEntry;
-pub use info::{Collision, Diagnostic, DiagnosticKind, Origin, ResourceKind, Scope, SourceInfo};
+pub use info::{Collision, Diagnostic, DiagnosticKind, ResourceKind, ResourceOrigin, ResourceScope, SourceInfo};
 pub use inputs::{CommandLinePaths, ExtraPaths, ResourceInputs, ResourceSettings, ScopeSettings, Without};
 pub use loader::{Adjust, ResourceLoader, Resources};

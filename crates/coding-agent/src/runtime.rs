@@ -2,14 +2,14 @@
 //! [`SessionRuntime`] that can change over to other sessions.
 //!
 //! ```
-//! use pinch_coding_agent::llm::provider::scripted::{Reply, ScriptedProvider};
+//! use pinch_coding_agent::llm::provider::scripted::{ScriptedReply, ScriptedProvider};
 //! use pinch_coding_agent::{AgentSessionOptions, Host, create_agent_session};
 //! # use std::sync::Arc;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // No file is read or written, and a provider that answers from a script stands in for a model.
-//! let provider = Arc::new(ScriptedProvider::new([Reply::text("Hello!")]));
+//! let provider = Arc::new(ScriptedProvider::new([ScriptedReply::text("Hello!")]));
 //! let options = AgentSessionOptions::in_memory(Host::builder().build(), "/work")
 //!     .model(ScriptedProvider::model("scripted"))
 //!     .provider(provider);

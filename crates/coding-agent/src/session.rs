@@ -23,7 +23,7 @@ use crate::compaction::{CompactError, Compacted, CompactionReason, CompactionRul
 use crate::entry::{EntryBody, EntryId};
 use crate::event::SessionEvent;
 use crate::extension::actions::SessionSnapshot;
-use crate::prompt::Prompt as SystemPrompt;
+use crate::prompt::PromptSections as SystemPrompt;
 use crate::recovery::{OverflowRecovery, RecoveryPlan, RecoveryState};
 use crate::resources::{Commands, ExtraPaths};
 use crate::session_log::SessionLog;
@@ -55,12 +55,12 @@ mod bash;
 mod custom;
 pub mod create;
 
-pub use control::{Busy, Change, SessionControl};
+pub use control::{Change, SessionBusy, SessionControl};
 pub use create::{CreateError, Created, SessionOptions, create};
-pub(crate) use emitter::Listener;
+pub(crate) use emitter::EventListener;
 pub use input::Prompt;
 pub(crate) use models::ChooseModel;
-pub use models::{Direction, FindModel, ScopedModel};
+pub use models::{CycleDirection, FindModel, ScopedModel};
 pub use parts::{LoadFound, SessionParts};
 pub use replace::{ForkAt, ForkError};
 pub use requests::HostRequest;
@@ -95,13 +95,13 @@ pub struct AgentSession {
     /// The file of the session whose place this one has just taken.
     left: Option<PathBuf>,
     is_shut_down: bool,
-    _bound: Bound,
+    _bound: ExtensionBinding,
 }
 
 /// As long as this lives, extensions have a session.
-struct Bound(SessionControl);
+struct ExtensionBinding(SessionControl);
 
-impl Drop for Bound {
+impl Drop for ExtensionBinding {
     fn drop(&mut self) {
         self.0.extensions().bind(None);
         self.0.share(|state| state.requests.close());
@@ -222,7 +222,7 @@ impl AgentSession {
             usual_thinking: parts.usual_thinking,
             find_model: parts.find_model,
             choose_model: None,
-            _bound: Bound(control.clone()),
+            _bound: ExtensionBinding(control.clone()),
             control,
             host,
             found: Vec::new(),
@@ -237,18 +237,18 @@ impl AgentSession {
     /// Asks the model. Nothing happens until the run is polled; dropping it stops everything.
     pub fn prompt(&mut self, prompt: Prompt) -> SessionRun<'_> {
         let cancel = prompt.cancel.child();
-        SessionRun::new(self, run::Input::Prompt(prompt), cancel)
+        SessionRun::new(self, run::RunInput::Prompt(prompt), cancel)
     }
 
     /// Goes on from where the log stands without a new message: after a failed answer, which is left out of the context from then on, or
     /// with what waits in the queues.
     pub fn resume(&mut self, cancel: &Cancel) -> SessionRun<'_> {
-        SessionRun::new(self, run::Input::Nothing, cancel.child())
+        SessionRun::new(self, run::RunInput::Nothing, cancel.child())
     }
 
     /// Does what extensions have requested while no run was polled: changes, actions and prompts. The run ends when nothing is left to do.
     pub fn run_requests(&mut self, cancel: &Cancel) -> SessionRun<'_> {
-        SessionRun::new(self, run::Input::Rest, cancel.child())
+        SessionRun::new(self, run::RunInput::Rest, cancel.child())
     }
 
     /// Names the session; a blank name clears it.
@@ -279,7 +279,7 @@ impl AgentSession {
     pub(crate) async fn compact_with(
         &mut self,
         request: CompactRequest,
-        emitter: &dyn emitter::Listener,
+        emitter: &dyn emitter::EventListener,
     ) -> Result<Compacted, CompactError> {
         let cancel = request.cancel.child();
         let _entered = self.control.enter(&cancel);

@@ -10,6 +10,6 @@ mod write;
 pub mod values;
 pub mod manager;
 
-pub use layer::{Scope, SettingsProblem};
+pub use layer::{SettingsProblem, SettingsScope};
 pub use manager::{SetError, SettingsFiles, SettingsManager};
 pub use values::Settings;

@@ -19,7 +19,7 @@ mod credentials;
 
 /// What was moved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct StartupMoves {
     /// Providers whose credentials are in auth.json now.
     pub providers: Vec<String>,
     /// Session files that lie in `sessions/` now.
@@ -31,8 +31,8 @@ pub struct Moved {
 }
 
 /// Makes all moves for a user and a project; without a directory of the project only those for the user.
-pub fn run(agent_dir: &Path, project_dir: Option<&Path>, host: &Host) -> Moved {
-    let mut moved = Moved::default();
+pub fn run(agent_dir: &Path, project_dir: Option<&Path>, host: &Host) -> StartupMoves {
+    let mut moved = StartupMoves::default();
     if !agent_dir.is_dir() && project_dir.is_none_or(|dir| !dir.is_dir()) {
         return moved;
     }
@@ -52,7 +52,7 @@ pub fn run(agent_dir: &Path, project_dir: Option<&Path>, host: &Host) -> Moved {
     moved
 }
 
-impl Moved {
+impl StartupMoves {
     fn check(&mut self, done: Result<(), Problem>) {
         self.problems.extend(done.err());
     }
@@ -71,7 +71,7 @@ fn rename(from: &Path, to: &Path) -> Result<(), Problem> {
 }
 
 /// Session files that lie directly in the agent's directory go to the directory of their working directory.
-fn sessions(agent_dir: &Path, moved: &mut Moved) {
+fn sessions(agent_dir: &Path, moved: &mut StartupMoves) {
     for path in files(agent_dir).into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "jsonl")) {
         let done = || -> Result<Option<PathBuf>, Problem> {
             let Some(cwd) = working_directory(&path).map_err(|error| failed(&path, &error))? else { return Ok(None) };
@@ -103,7 +103,7 @@ fn working_directory(path: &Path) -> io::Result<Option<String>> {
 /// Programs that were fetched for searching.
 const PROGRAMS: [&str; 4] = ["fd", "rg", "fd.exe", "rg.exe"];
 
-fn tools(agent_dir: &Path, moved: &mut Moved) {
+fn tools(agent_dir: &Path, moved: &mut StartupMoves) {
     for name in PROGRAMS {
         let (from, bin) = (agent_dir.join("tools").join(name), agent_dir.join("bin"));
         if !from.is_file() {
@@ -142,7 +142,7 @@ fn unchanged(path: &Path, error: ChangeError) -> Problem {
 }
 
 /// Directories that older versions read and this one does not.
-fn warn(dir: &Path, moved: &mut Moved) {
+fn warn(dir: &Path, moved: &mut StartupMoves) {
     let hooks = dir.join("hooks");
     if hooks.is_dir() {
         moved.warnings.push(format!("{} is not used any more: hooks are extensions now", hooks.display()));

@@ -31,7 +31,7 @@ pub mod choice;
 
 use facts::SessionFacts;
 use file_queue::FileQueue;
-use path::Place;
+use path::WorkingDirectory;
 
 /// What the coding tools are built from.
 #[derive(Clone)]
@@ -39,7 +39,7 @@ pub struct ToolParts {
     /// Where they act.
     pub machine: Arc<dyn Machine>,
     /// The directory they work in.
-    pub place: Place,
+    pub place: WorkingDirectory,
     /// Keeps changes of one file apart.
     pub files: FileQueue,
     /// How commands are run.

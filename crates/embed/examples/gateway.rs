@@ -15,8 +15,8 @@ use pinch_embed::delivery::{EngineEvent, EngineEvents};
 use pinch_embed::{
     BlockReplies, Caller, Config, Engine, OutgoingBlock, Receipt, ReplySink, RunTarget, SendFailure, Sender, SinkLimits,
 };
-use pinch_testing::server::{Recorded, Reply, Server};
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::{Recorded, Server, ServerReply};
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::json;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -154,13 +154,13 @@ async fn count(mut events: EngineEvents) -> u64 {
 }
 
 /// The scripted model: it calls the weather tool, and then says what the tool said.
-fn model(request: &Recorded) -> Reply {
+fn model(request: &Recorded) -> ServerReply {
     let body = request.json();
     let tools: Vec<&str> = body["tools"].as_array().into_iter().flatten().filter_map(|t| t["name"].as_str()).collect();
     let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
     let has_result = last["content"].as_array().is_some_and(|blocks| blocks.iter().any(|b| b["type"] == "tool_result"));
-    let response = Response::new("m1").in_pieces(4);
-    Reply::sse(match has_result {
+    let response = AnthropicResponse::new("m1").in_pieces(4);
+    ServerReply::sse(match has_result {
         false => response
             .text("Let me look.")
             .tool_call("call_1", "weather", &json!({"city": "Rome"}).to_string())

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use pinch_coding_agent::extension::{Answer, ContextAction, Extension, ExtensionCx, Point, Points};
+use pinch_coding_agent::extension::{ContextAction, Extension, ExtensionCx, HandlerFuture, Point, Points};
 use pinch_llm::message::Message;
 
 use crate::config::channels::ChannelsConfig;
@@ -66,7 +66,7 @@ impl Extension for HistoryLimit {
         Points::of([Point::Context])
     }
 
-    fn context<'a>(&'a self, messages: &'a [Arc<Message>], _: &'a ExtensionCx) -> Answer<'a, ContextAction> {
+    fn context<'a>(&'a self, messages: &'a [Arc<Message>], _: &'a ExtensionCx) -> HandlerFuture<'a, ContextAction> {
         let first = first_kept(messages, self.0);
         Box::pin(async move {
             Ok(if first == 0 { ContextAction::Keep } else { ContextAction::Replace(messages[first..].to_vec()) })

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pinch_coding_agent::extension::Extension;
 use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::models::ModelRegistry;
-use pinch_coding_agent::prompt::Prompt;
+use pinch_coding_agent::prompt::PromptSections;
 use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_stdx::host::Host;
@@ -37,7 +37,7 @@ use toolbox::Toolbox;
 /// Chooses the machine of a run.
 pub(crate) type MachineFor = Arc<dyn Fn(&RunRequest) -> Arc<dyn Machine> + Send + Sync>;
 /// Makes the system prompt of a run.
-pub(crate) type PromptMaker = Arc<dyn Fn(&PromptInputs<'_>) -> Prompt + Send + Sync>;
+pub(crate) type PromptMaker = Arc<dyn Fn(&PromptInputs<'_>) -> PromptSections + Send + Sync>;
 /// Changes the stages of replies.
 pub(crate) type ReplyStages = Arc<dyn Fn(&ReplyOptions, Vec<Box<dyn Stage>>) -> Vec<Box<dyn Stage>> + Send + Sync>;
 

@@ -10,7 +10,7 @@ use pinch_stdx::text::strip_ansi;
 use serde_json::{Map, Value};
 
 use super::markdown::markdown;
-use super::out::Out;
+use super::out::PageWriter;
 use super::skill::skill;
 use super::words::{dollars, grouped, one_line};
 use super::{images, syntax, tool};
@@ -18,10 +18,10 @@ use pinch_session::entry::{Entry, EntryBody};
 use pinch_session::session_log::roles;
 
 /// A result that is shown at its call: the place of its entry, and the result.
-pub(super) type Answer = (usize, Arc<Entry>);
+pub(super) type ShownResult = (usize, Arc<Entry>);
 
 /// Writes what an entry says. `answers` are the results of its calls.
-pub(super) fn body(out: &mut Out<'_>, entry: &Entry, answers: &[Answer]) -> io::Result<()> {
+pub(super) fn body(out: &mut PageWriter<'_>, entry: &Entry, answers: &[ShownResult]) -> io::Result<()> {
     match &entry.body {
         EntryBody::Message(message) => of_message(out, message, answers),
         EntryBody::ThinkingLevelChange { thinking_level } => note(out, "Thinking level: ", thinking_level),
@@ -67,7 +67,7 @@ pub(super) fn body(out: &mut Out<'_>, entry: &Entry, answers: &[Answer]) -> io::
     }
 }
 
-fn of_message(out: &mut Out<'_>, message: &Message, answers: &[Answer]) -> io::Result<()> {
+fn of_message(out: &mut PageWriter<'_>, message: &Message, answers: &[ShownResult]) -> io::Result<()> {
     match message {
         Message::System(message) => system(out, message),
         Message::User(user) => said(out, &user.content),
@@ -82,14 +82,14 @@ fn of_message(out: &mut Out<'_>, message: &Message, answers: &[Answer]) -> io::R
 }
 
 /// A line about an entry that is not a message.
-fn note(out: &mut Out<'_>, what: &'static str, text: &str) -> io::Result<()> {
+fn note(out: &mut PageWriter<'_>, what: &'static str, text: &str) -> io::Result<()> {
     out.html("<p class=\"note\">")?;
     out.html(what)?;
     out.text(text)?;
     out.html("</p>")
 }
 
-fn unknown(out: &mut Out<'_>, name: &str, raw: &Map<String, Value>) -> io::Result<()> {
+fn unknown(out: &mut PageWriter<'_>, name: &str, raw: &Map<String, Value>) -> io::Result<()> {
     out.html("<details class=\"plain\"><summary>")?;
     out.text(if name.is_empty() { "(unknown)" } else { name })?;
     out.html("</summary>")?;
@@ -97,7 +97,7 @@ fn unknown(out: &mut Out<'_>, name: &str, raw: &Map<String, Value>) -> io::Resul
     out.html("</details>")
 }
 
-fn summary(out: &mut Out<'_>, what: &'static str, more: &str, text: &str) -> io::Result<()> {
+fn summary(out: &mut PageWriter<'_>, what: &'static str, more: &str, text: &str) -> io::Result<()> {
     out.html("<details class=\"summary\"><summary>")?;
     out.html(what)?;
     if !more.is_empty() {
@@ -111,7 +111,7 @@ fn summary(out: &mut Out<'_>, what: &'static str, more: &str, text: &str) -> io:
 }
 
 /// What the user said. A skill's text that was put in is closed.
-fn said(out: &mut Out<'_>, said: &Content) -> io::Result<()> {
+fn said(out: &mut PageWriter<'_>, said: &Content) -> io::Result<()> {
     let text = match said {
         Content::Text(text) => Some(text),
         Content::Blocks(blocks) => match &blocks[..] {
@@ -128,7 +128,7 @@ fn said(out: &mut Out<'_>, said: &Content) -> io::Result<()> {
     if skill.rest.is_empty() { Ok(()) } else { markdown(out, skill.rest) }
 }
 
-fn content(out: &mut Out<'_>, content: &Content) -> io::Result<()> {
+fn content(out: &mut PageWriter<'_>, content: &Content) -> io::Result<()> {
     match content {
         Content::Text(text) => markdown(out, text),
         Content::Blocks(list) => list.iter().try_for_each(|one| block(out, one)),
@@ -136,7 +136,7 @@ fn content(out: &mut Out<'_>, content: &Content) -> io::Result<()> {
 }
 
 /// Writes a block that is not a call.
-fn block(out: &mut Out<'_>, block: &Block) -> io::Result<()> {
+fn block(out: &mut PageWriter<'_>, block: &Block) -> io::Result<()> {
     match block {
         Block::Text(text) if text.text.trim().is_empty() => Ok(()),
         Block::Text(text) => markdown(out, &text.text),
@@ -147,7 +147,7 @@ fn block(out: &mut Out<'_>, block: &Block) -> io::Result<()> {
     }
 }
 
-fn thought(out: &mut Out<'_>, thinking: &Thinking) -> io::Result<()> {
+fn thought(out: &mut PageWriter<'_>, thinking: &Thinking) -> io::Result<()> {
     if thinking.redacted {
         return out.html("<p class=\"gone\">[thinking that the provider hides]</p>");
     }
@@ -159,7 +159,7 @@ fn thought(out: &mut Out<'_>, thinking: &Thinking) -> io::Result<()> {
     out.html("</details>")
 }
 
-fn assistant(out: &mut Out<'_>, answer: &AssistantMessage, answers: &[Answer]) -> io::Result<()> {
+fn assistant(out: &mut PageWriter<'_>, answer: &AssistantMessage, answers: &[ShownResult]) -> io::Result<()> {
     let mut answers = answers.iter().filter_map(|(at, entry)| Some((*at, result_of(entry)?))).collect::<Vec<_>>();
     for one in &answer.content {
         let Block::ToolCall(call) = &**one else {
@@ -203,7 +203,7 @@ pub(super) fn result_of(entry: &Entry) -> Option<&ToolResult> {
 }
 
 /// One line of tokens and money.
-fn spent(out: &mut Out<'_>, usage: &Usage) -> io::Result<()> {
+fn spent(out: &mut PageWriter<'_>, usage: &Usage) -> io::Result<()> {
     if usage.is_zero() {
         return Ok(());
     }
@@ -219,7 +219,7 @@ fn spent(out: &mut Out<'_>, usage: &Usage) -> io::Result<()> {
     out.html("</p>")
 }
 
-fn system(out: &mut Out<'_>, message: &SystemMessage) -> io::Result<()> {
+fn system(out: &mut PageWriter<'_>, message: &SystemMessage) -> io::Result<()> {
     out.html("<details class=\"system\"><summary>System: prompt and tools</summary>")?;
     content(out, &message.content)?;
     for (name, text) in &message.sections {
@@ -245,7 +245,7 @@ fn system(out: &mut Out<'_>, message: &SystemMessage) -> io::Result<()> {
     out.html("</details>")
 }
 
-fn bash(out: &mut Out<'_>, raw: &Map<String, Value>) -> io::Result<()> {
+fn bash(out: &mut PageWriter<'_>, raw: &Map<String, Value>) -> io::Result<()> {
     let text = |name: &str| raw.get(name).and_then(Value::as_str).unwrap_or_default();
     let is = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
     out.html("<details class=\"tool bash\"><summary><b>$</b> <code>")?;

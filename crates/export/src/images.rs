@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pinch_llm::message::{Image, image_type};
 
-use super::out::Out;
+use super::out::PageWriter;
 
 /// Writes a picture, or in words that it cannot be shown.
-pub(super) fn image(out: &mut Out<'_>, image: &Image) -> io::Result<()> {
+pub(super) fn image(out: &mut PageWriter<'_>, image: &Image) -> io::Result<()> {
     match kind(&image.data) {
         Some(kind) => shown(out, kind, &image.data),
         None => {
@@ -21,7 +21,7 @@ pub(super) fn image(out: &mut Out<'_>, image: &Image) -> io::Result<()> {
 }
 
 /// Writes the image of a data URL; false, and nothing written, when it cannot be shown.
-pub(super) fn data_url(out: &mut Out<'_>, url: &str) -> io::Result<bool> {
+pub(super) fn data_url(out: &mut PageWriter<'_>, url: &str) -> io::Result<bool> {
     let data = url.strip_prefix("data:image/").and_then(|url| url.split_once(";base64,")).map(|(_, data)| data);
     match data.and_then(|data| Some((kind(data)?, data))) {
         Some((kind, data)) => shown(out, kind, data).map(|()| true),
@@ -29,7 +29,7 @@ pub(super) fn data_url(out: &mut Out<'_>, url: &str) -> io::Result<bool> {
     }
 }
 
-fn shown(out: &mut Out<'_>, kind: &'static str, data: &str) -> io::Result<()> {
+fn shown(out: &mut PageWriter<'_>, kind: &'static str, data: &str) -> io::Result<()> {
     out.html("<img alt=\"picture\" loading=\"lazy\" decoding=\"async\" src=\"data:")?;
     out.html(kind)?;
     out.html(";base64,")?;

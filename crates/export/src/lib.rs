@@ -27,9 +27,9 @@ mod survey;
 mod entry;
 mod page;
 
-use entry::Answer;
-use out::Out;
-use outline::Outline;
+use entry::ShownResult;
+use out::PageWriter;
+use outline::EntryOutline;
 use pinch_session::entry::Entry;
 use pinch_session::session_log::SessionLog;
 use pinch_session::store::StoreError;
@@ -107,9 +107,9 @@ pub fn export(log: &SessionLog, look: &Look, path: Option<&Path>, folder: &Path)
 /// When an entry cannot be read, or `to` takes no more.
 pub fn write(log: &SessionLog, look: &Look, to: &mut dyn Write) -> Result<(), ExportError> {
     let survey = Survey::of(log)?;
-    let outline = Outline::of(log);
+    let outline = EntryOutline::of(log);
     let ids: Vec<_> = log.entry_ids().collect();
-    let mut out = Out::new(to, survey.max_coloured);
+    let mut out = PageWriter::new(to, survey.max_coloured);
     page::begin(&mut out, log, look, &survey, &outline)?;
     let mut is_shown = vec![false; ids.len()];
     // The entry that was written last.
@@ -136,12 +136,12 @@ pub fn write(log: &SessionLog, look: &Look, to: &mut dyn Write) -> Result<(), Ex
 }
 
 /// The results that follow an answer's calls, as long as nothing else does and no other branch begins there: they stand at their calls.
-fn answers(log: &SessionLog, outline: &Outline, at: usize, entry: &Entry) -> Result<Vec<Answer>, StoreError> {
+fn answers(log: &SessionLog, outline: &EntryOutline, at: usize, entry: &Entry) -> Result<Vec<ShownResult>, StoreError> {
     let Some(Message::Assistant(answer)) = entry.body.as_message().map(|message| &**message) else {
         return Ok(Vec::new());
     };
     let mut called: Vec<_> = answer.tool_calls().map(|call| &call.id).collect();
-    let mut found: Vec<Answer> = Vec::new();
+    let mut found: Vec<ShownResult> = Vec::new();
     let mut last = at;
     while !called.is_empty()
         && let Some(next) = outline.only_child(last)

@@ -5,7 +5,7 @@ use std::io;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, LinkType, Options, Parser, Tag, TextMergeStream};
 
 use super::images;
-use super::out::Out;
+use super::out::PageWriter;
 use super::syntax;
 
 /// Bytes of a text that is read as Markdown; longer ones are shown as they are.
@@ -14,7 +14,7 @@ const MAX_BYTES: usize = 1024 * 1024;
 const MAX_DEPTH: usize = 40;
 
 /// Writes a text of Markdown.
-pub(super) fn markdown(out: &mut Out<'_>, text: &str) -> io::Result<()> {
+pub(super) fn markdown(out: &mut PageWriter<'_>, text: &str) -> io::Result<()> {
     if text.len() > MAX_BYTES {
         out.html("<pre class=\"plain\">")?;
         out.text(text)?;
@@ -31,7 +31,7 @@ pub(super) fn markdown(out: &mut Out<'_>, text: &str) -> io::Result<()> {
 }
 
 struct Writer<'w, 'o> {
-    out: &'w mut Out<'o>,
+    out: &'w mut PageWriter<'o>,
     /// What closes the open elements, innermost last.
     open: Vec<&'static str>,
     /// Open elements that are links.
@@ -234,7 +234,7 @@ fn is_safe(to: &str) -> bool {
 }
 
 /// Writes a block of code.
-pub(super) fn code_block(out: &mut Out<'_>, language: &str, code: &str) -> io::Result<()> {
+pub(super) fn code_block(out: &mut PageWriter<'_>, language: &str, code: &str) -> io::Result<()> {
     out.html(if syntax::is_diff(language) { "<pre class=\"diff\"><code" } else { "<pre><code" })?;
     if !language.is_empty() {
         out.html(" title=\"")?;

@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 /// Writes a page.
-pub(super) struct Out<'a> {
+pub(super) struct PageWriter<'a> {
     to: &'a mut dyn Write,
     /// Bytes of code that get colours; longer pieces stay plain.
     pub(super) max_coloured: usize,
 }
 
-impl<'a> Out<'a> {
+impl<'a> PageWriter<'a> {
     pub(super) fn new(to: &'a mut dyn Write, max_coloured: usize) -> Self {
         Self { to, max_coloured }
     }
@@ -95,9 +95,9 @@ fn is_special(c: char) -> bool {
 }
 
 #[cfg(test)]
-pub(super) fn written(write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -> String {
+pub(super) fn written(write: impl FnOnce(&mut PageWriter<'_>) -> io::Result<()>) -> String {
     let mut page = Vec::new();
-    write(&mut Out::new(&mut page, 1000)).unwrap();
+    write(&mut PageWriter::new(&mut page, 1000)).unwrap();
     String::from_utf8(page).unwrap()
 }
 

@@ -7,7 +7,7 @@ use pinch_session::session_log::SessionLog;
 pub(super) const MAX_INDENT: usize = 12;
 
 /// The tree of a session.
-pub(super) struct Outline {
+pub(super) struct EntryOutline {
     roots: Vec<usize>,
     children: Vec<Vec<usize>>,
     parents: Vec<Option<usize>>,
@@ -16,12 +16,12 @@ pub(super) struct Outline {
 
 /// An entry in the list beside the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct OutlineRow {
     pub(super) at: usize,
     pub(super) indent: usize,
 }
 
-impl Outline {
+impl EntryOutline {
     pub(super) fn of(log: &SessionLog) -> Self {
         let tree = log.tree();
         let branch = log.active_branch();
@@ -61,11 +61,14 @@ impl Outline {
     }
 
     /// All entries, each after its parent: at a fork the side branches first and one step to the right, then the branch continues.
-    pub(super) fn rows(&self) -> Vec<Row> {
+    pub(super) fn rows(&self) -> Vec<OutlineRow> {
         self.walk(|main, others| main.into_iter().chain(others.rev()).collect())
     }
 
-    fn walk(&self, push: impl Fn(Option<Row>, std::vec::IntoIter<Row>) -> Vec<Row>) -> Vec<Row> {
+    fn walk(
+        &self,
+        push: impl Fn(Option<OutlineRow>, std::vec::IntoIter<OutlineRow>) -> Vec<OutlineRow>,
+    ) -> Vec<OutlineRow> {
         let mut seen = vec![false; self.children.len()];
         let mut rows = Vec::with_capacity(seen.len());
         let mut waiting = self.fork(&self.roots, 0, false, &push);
@@ -75,7 +78,7 @@ impl Outline {
             let row = match waiting.pop() {
                 Some(row) => row,
                 None => match rest.find(|at| !seen[*at]) {
-                    Some(at) => Row { at, indent: 0 },
+                    Some(at) => OutlineRow { at, indent: 0 },
                     None => return rows,
                 },
             };
@@ -93,13 +96,13 @@ impl Outline {
         children: &[usize],
         indent: usize,
         indents: bool,
-        push: impl Fn(Option<Row>, std::vec::IntoIter<Row>) -> Vec<Row>,
-    ) -> Vec<Row> {
+        push: impl Fn(Option<OutlineRow>, std::vec::IntoIter<OutlineRow>) -> Vec<OutlineRow>,
+    ) -> Vec<OutlineRow> {
         let main = children.iter().find(|at| self.active[**at]).or(children.last());
         let beside = (indent + usize::from(indents)).min(MAX_INDENT);
-        let others: Vec<Row> =
-            children.iter().filter(|at| Some(*at) != main).map(|at| Row { at: *at, indent: beside }).collect();
-        push(main.map(|at| Row { at: *at, indent }), others.into_iter())
+        let others: Vec<OutlineRow> =
+            children.iter().filter(|at| Some(*at) != main).map(|at| OutlineRow { at: *at, indent: beside }).collect();
+        push(main.map(|at| OutlineRow { at: *at, indent }), others.into_iter())
     }
 }
 
@@ -108,7 +111,7 @@ mod tests {
     use super::*;
 
     /// A tree of parents; the active branch ends in `leaf`.
-    fn outline(parents: &[Option<usize>], leaf: usize) -> Outline {
+    fn outline(parents: &[Option<usize>], leaf: usize) -> EntryOutline {
         let mut children = vec![Vec::new(); parents.len()];
         let mut roots = Vec::new();
         for (at, parent) in parents.iter().enumerate() {
@@ -123,10 +126,10 @@ mod tests {
             active[at] = true;
             next = parents[at];
         }
-        Outline { roots, children, parents: parents.to_vec(), active }
+        EntryOutline { roots, children, parents: parents.to_vec(), active }
     }
 
-    fn rows(outline: &Outline) -> Vec<(usize, usize)> {
+    fn rows(outline: &EntryOutline) -> Vec<(usize, usize)> {
         outline.rows().into_iter().map(|row| (row.at, row.indent)).collect()
     }
 

@@ -4,10 +4,10 @@ use std::io;
 
 use pinch_llm::message::Message;
 
-use super::entry::{self, Answer};
+use super::entry::{self, ShownResult};
 use super::look::{Begins, Look};
-use super::out::{Out, Own};
-use super::outline::Outline;
+use super::out::{Own, PageWriter};
+use super::outline::EntryOutline;
 use super::survey::{EntryKind, Survey};
 use super::words::{dollars, grouped, moment};
 use pinch_session::entry::Entry;
@@ -24,11 +24,11 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// Writes everything before the entries.
 pub(super) fn begin(
-    out: &mut Out<'_>,
+    out: &mut PageWriter<'_>,
     log: &SessionLog,
     look: &Look,
     survey: &Survey,
-    outline: &Outline,
+    outline: &EntryOutline,
 ) -> io::Result<()> {
     let style = Own::new(format!(":root{{{}}}\n{STYLE}", look.variables()));
     out.html("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")?;
@@ -54,7 +54,7 @@ pub(super) fn begin(
 }
 
 /// Writes what goes before an article that `n_before` others precede.
-pub(super) fn part(out: &mut Out<'_>, n_before: usize) -> io::Result<()> {
+pub(super) fn part(out: &mut PageWriter<'_>, n_before: usize) -> io::Result<()> {
     match n_before {
         0 => out.html("<section>\n"),
         n if n % ARTICLES_OF_PART == 0 => out.html("</section>\n<section>\n"),
@@ -63,7 +63,7 @@ pub(super) fn part(out: &mut Out<'_>, n_before: usize) -> io::Result<()> {
 }
 
 /// Writes everything behind the entries, of which there are so many.
-pub(super) fn end(out: &mut Out<'_>, n_articles: usize) -> io::Result<()> {
+pub(super) fn end(out: &mut PageWriter<'_>, n_articles: usize) -> io::Result<()> {
     out.html(if n_articles == 0 { "" } else { "</section>\n" })?;
     out.html("</main>\n<script>")?;
     out.own(&script())?;
@@ -75,7 +75,7 @@ fn script() -> Own {
 }
 
 /// What is known of the session as a whole.
-fn facts(out: &mut Out<'_>, log: &SessionLog, survey: &Survey) -> io::Result<()> {
+fn facts(out: &mut PageWriter<'_>, log: &SessionLog, survey: &Survey) -> io::Result<()> {
     let spent = &survey.spent;
     let count = |n: usize| if n > 0 { n.to_string() } else { String::new() };
     let mut tokens = format!("↑{} ↓{}", grouped(spent.input), grouped(spent.output));
@@ -116,7 +116,7 @@ const SCHEMES: [(&str, &str); 3] = [("system", "System"), ("light", "Light"), ("
 
 /// The switch between bright and dark works without script. It stands outside of everything else, where the style finds it without looking at
 /// the whole page; what is seen of it is in the header.
-fn schemes(out: &mut Out<'_>, look: &Look) -> io::Result<()> {
+fn schemes(out: &mut PageWriter<'_>, look: &Look) -> io::Result<()> {
     let begun_with = match look.begins {
         Begins::System => "system",
         Begins::Light => "light",
@@ -131,7 +131,7 @@ fn schemes(out: &mut Out<'_>, look: &Look) -> io::Result<()> {
 }
 
 /// What needs a script is hidden until it runs.
-fn controls(out: &mut Out<'_>) -> io::Result<()> {
+fn controls(out: &mut PageWriter<'_>) -> io::Result<()> {
     out.html("<div class=\"controls\"><div class=\"schemes\">Colours\n")?;
     for (id, label) in SCHEMES {
         out.html("<label for=\"scheme-")?;
@@ -146,7 +146,7 @@ fn controls(out: &mut Out<'_>) -> io::Result<()> {
 
 /// The list of all entries, with the branches they are on. It is no list of HTML: browsers number the items of those, which takes a time that
 /// grows with the square of their number.
-fn tree(out: &mut Out<'_>, log: &SessionLog, survey: &Survey, outline: &Outline) -> io::Result<()> {
+fn tree(out: &mut PageWriter<'_>, log: &SessionLog, survey: &Survey, outline: &EntryOutline) -> io::Result<()> {
     out.html("<nav aria-label=\"Entries\">\n<div class=\"scripted\"><input type=\"search\" id=\"search\" placeholder=\"Search\" aria-label=\"Search\">\n")?;
     out.html("<select id=\"filter\" aria-label=\"Shown entries\"><option value=\"talk\">Conversation</option>")?;
     out.html("<option value=\"no-tools\">Without tools</option><option value=\"user\">Prompts</option>")?;
@@ -205,9 +205,9 @@ fn class(kind: EntryKind) -> &'static str {
 
 /// Writes an entry, with the results of its calls.
 pub(super) fn article(
-    out: &mut Out<'_>,
+    out: &mut PageWriter<'_>,
     (at, entry): (usize, &Entry),
-    answers: &[Answer],
+    answers: &[ShownResult],
     survey: &Survey,
     is_active: bool,
     label: Option<&str>,
@@ -256,7 +256,7 @@ fn who(entry: &Entry) -> Option<String> {
 }
 
 /// Marks the start of another branch.
-pub(super) fn fork(out: &mut Out<'_>, parent: Option<usize>) -> io::Result<()> {
+pub(super) fn fork(out: &mut PageWriter<'_>, parent: Option<usize>) -> io::Result<()> {
     match parent {
         None => out.html("<p class=\"fork\">Another beginning</p>\n"),
         Some(parent) => {

@@ -2,7 +2,7 @@
 
 /// A prompt with a skill in it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Skill<'a> {
+pub(super) struct SkillPrompt<'a> {
     pub(super) name: &'a str,
     /// The skill's text.
     pub(super) body: &'a str,
@@ -11,14 +11,14 @@ pub(super) struct Skill<'a> {
 }
 
 /// Splits a prompt; `None` when it does not start with a skill.
-pub(super) fn skill(prompt: &str) -> Option<Skill<'_>> {
+pub(super) fn skill(prompt: &str) -> Option<SkillPrompt<'_>> {
     let (name, rest) = prompt.strip_prefix("<skill name=\"")?.split_once("\" location=\"")?;
     let (_, rest) = rest.split_once("\">\n")?;
     // The skill's text may speak of such marks too: the last one is the end.
     let end = rest.rfind("\n</skill>")?;
     let after = &rest[end + "\n</skill>".len()..];
     let is_name = !name.contains(['"', '\n']) && (after.is_empty() || after.starts_with("\n\n"));
-    is_name.then(|| Skill { name, body: &rest[..end], rest: after.trim_start() })
+    is_name.then(|| SkillPrompt { name, body: &rest[..end], rest: after.trim_start() })
 }
 
 #[cfg(test)]
@@ -28,7 +28,7 @@ mod tests {
     #[test]
     fn prompts_with_skills() {
         let text = "<skill name=\"pdf\" location=\"/s/SKILL.md\">\nBody\n</skill> more\n</skill>\n\ndo it";
-        assert_eq!(skill(text), Some(Skill { name: "pdf", body: "Body\n</skill> more", rest: "do it" }));
+        assert_eq!(skill(text), Some(SkillPrompt { name: "pdf", body: "Body\n</skill> more", rest: "do it" }));
         assert_eq!(skill("<skill name=\"a\" location=\"b\">\nx\n</skill>").map(|skill| skill.rest), Some(""));
         for text in [
             "",

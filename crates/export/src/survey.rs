@@ -32,7 +32,7 @@ pub(super) enum EntryKind {
 }
 
 /// One line about an entry.
-pub(super) struct Line {
+pub(super) struct SurveyLine {
     pub(super) kind: EntryKind,
     pub(super) preview: Box<str>,
 }
@@ -40,7 +40,7 @@ pub(super) struct Line {
 /// A session as a whole.
 pub(super) struct Survey {
     /// A line for each entry, in file order.
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<SurveyLine>,
     pub(super) n_prompts: usize,
     pub(super) n_answers: usize,
     pub(super) n_calls: usize,
@@ -93,7 +93,7 @@ impl Survey {
         if self.title.is_empty() && kind == EntryKind::User {
             preview.clone_into(&mut self.title);
         }
-        self.lines.push(Line { kind, preview: preview.into() });
+        self.lines.push(SurveyLine { kind, preview: preview.into() });
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use pinch_stdx::text::to_line_feeds;
 
 use super::languages::{self, Language};
-use super::out::Out;
+use super::out::PageWriter;
 
 /// Bytes of code that are coloured; longer ones stay plain, for the page's sake.
 const MAX_COLOURED: usize = 256 * 1024;
@@ -57,7 +57,7 @@ impl TokenKind {
 }
 
 /// Writes code in a language, or a diff; code of a language that is not known stays plain, and so does what is too long.
-pub(super) fn code(out: &mut Out<'_>, language: &str, code: &str) -> io::Result<()> {
+pub(super) fn code(out: &mut PageWriter<'_>, language: &str, code: &str) -> io::Result<()> {
     if is_diff(language) {
         return diff(out, code);
     }
@@ -70,7 +70,7 @@ pub(super) fn code(out: &mut Out<'_>, language: &str, code: &str) -> io::Result<
 }
 
 /// Writes the lines of a diff; those of one kind that follow each other are one piece.
-pub(super) fn diff(out: &mut Out<'_>, diff: &str) -> io::Result<()> {
+pub(super) fn diff(out: &mut PageWriter<'_>, diff: &str) -> io::Result<()> {
     // A line end of two signs must not fall into two pieces.
     let diff = &*to_line_feeds(diff);
     let kind = |line: &str| match line.as_bytes() {
@@ -95,7 +95,7 @@ pub(super) fn is_diff(language: &str) -> bool {
     matches!(language, "diff" | "patch")
 }
 
-fn piece(out: &mut Out<'_>, kind: TokenKind, text: &str) -> io::Result<()> {
+fn piece(out: &mut PageWriter<'_>, kind: TokenKind, text: &str) -> io::Result<()> {
     if text.is_empty() {
         return Ok(());
     }

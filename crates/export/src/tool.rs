@@ -6,7 +6,7 @@ use pinch_llm::message::{Block, Message, ToolCall, ToolResult};
 use serde_json::{Map, Value};
 
 use super::languages::of_path;
-use super::out::Out;
+use super::out::PageWriter;
 use super::words::one_line;
 use super::{images, syntax};
 
@@ -43,7 +43,7 @@ pub(super) fn lengths(message: &Message) -> Vec<usize> {
 }
 
 /// Writes a call, with its result when that is known.
-pub(super) fn call(out: &mut Out<'_>, call: &ToolCall, result: Option<&ToolResult>) -> io::Result<()> {
+pub(super) fn call(out: &mut PageWriter<'_>, call: &ToolCall, result: Option<&ToolResult>) -> io::Result<()> {
     out.html(match result {
         None => "<details class=\"tool\">",
         Some(result) if result.is_error => "<details class=\"tool failed\">",
@@ -73,7 +73,7 @@ pub(super) fn call(out: &mut Out<'_>, call: &ToolCall, result: Option<&ToolResul
 }
 
 /// Writes a result that is not next to its call.
-pub(super) fn result(out: &mut Out<'_>, result: &ToolResult) -> io::Result<()> {
+pub(super) fn result(out: &mut PageWriter<'_>, result: &ToolResult) -> io::Result<()> {
     out.html(if result.is_error { "<details class=\"tool failed\">" } else { "<details class=\"tool done\">" })?;
     out.html("<summary>Result of <b>")?;
     out.text(&result.tool_name)?;
@@ -88,7 +88,7 @@ pub(super) fn result(out: &mut Out<'_>, result: &ToolResult) -> io::Result<()> {
 }
 
 /// How long it took, and that it failed.
-fn took(out: &mut Out<'_>, result: &ToolResult) -> io::Result<()> {
+fn took(out: &mut PageWriter<'_>, result: &ToolResult) -> io::Result<()> {
     if result.is_error {
         out.html(" <span class=\"error\">failed</span>")?;
     }
@@ -107,7 +107,7 @@ fn path_of(call: &ToolCall) -> Option<&str> {
 }
 
 /// Writes what a call says: a command, a file's content and changes as what they are, the rest as JSON.
-fn arguments(out: &mut Out<'_>, call: &ToolCall, diff: Option<&str>) -> io::Result<()> {
+fn arguments(out: &mut PageWriter<'_>, call: &ToolCall, diff: Option<&str>) -> io::Result<()> {
     let text = |name: &str| call.arguments.get(name).and_then(Value::as_str);
     let mut rest: Map<String, Value> = call.arguments.clone();
     match call.name.as_str() {
@@ -157,25 +157,25 @@ fn signed(old: &str, new: &str) -> String {
     lines('-', old) + &lines('+', new)
 }
 
-fn diff_block(out: &mut Out<'_>, diff: &str) -> io::Result<()> {
+fn diff_block(out: &mut PageWriter<'_>, diff: &str) -> io::Result<()> {
     out.html("<pre class=\"diff\"><code>")?;
     syntax::diff(out, diff)?;
     out.html("</code></pre>")
 }
 
-fn code(out: &mut Out<'_>, language: &str, code: &str) -> io::Result<()> {
+fn code(out: &mut PageWriter<'_>, language: &str, code: &str) -> io::Result<()> {
     out.html("<pre><code>")?;
     syntax::code(out, language, code)?;
     out.html("</code></pre>")
 }
 
 /// Writes a value, indented.
-pub(super) fn json(out: &mut Out<'_>, value: &Value) -> io::Result<()> {
+pub(super) fn json(out: &mut PageWriter<'_>, value: &Value) -> io::Result<()> {
     code(out, "json", &serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
 /// Writes what a tool returned; a file that was read has the colours of its language.
-fn output(out: &mut Out<'_>, result: &ToolResult, path: Option<&str>) -> io::Result<()> {
+fn output(out: &mut PageWriter<'_>, result: &ToolResult, path: Option<&str>) -> io::Result<()> {
     let language = path.filter(|_| result.tool_name == "read" && !result.is_error).map_or("", of_path);
     for block in &result.content {
         match block {

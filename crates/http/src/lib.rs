@@ -36,12 +36,12 @@ const MAX_CLIENTS: usize = 8;
 /// have different proxies or time limits. The process environment is never read.
 #[derive(Debug, Default)]
 pub struct HttpClient {
-    clients: Mutex<Vec<(Settings, reqwest::Client)>>,
+    clients: Mutex<Vec<(ClientSettings, reqwest::Client)>>,
 }
 
 /// What makes one client differ from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Settings {
+struct ClientSettings {
     tls: bool,
     connect: Option<Duration>,
     proxies: Proxies,
@@ -64,7 +64,7 @@ pub struct Outgoing {
 
 /// A response whose body has not been read yet. Dropping it closes the connection, unless the body was read to its end.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct IncomingResponse {
     response: reqwest::Response,
     coding: Option<Coding>,
 }
@@ -119,7 +119,12 @@ impl HttpClient {
     ///
     /// # Errors
     /// [`HttpError`]; a response with a failing status is not an error.
-    pub async fn send(&self, outgoing: Outgoing, env: &Env, connect: Option<Duration>) -> Result<Incoming, HttpError> {
+    pub async fn send(
+        &self,
+        outgoing: Outgoing,
+        env: &Env,
+        connect: Option<Duration>,
+    ) -> Result<IncomingResponse, HttpError> {
         self.send_over(outgoing, env, connect, false).await
     }
 
@@ -132,7 +137,7 @@ impl HttpClient {
         outgoing: Outgoing,
         env: &Env,
         connect: Option<Duration>,
-    ) -> Result<Incoming, HttpError> {
+    ) -> Result<IncomingResponse, HttpError> {
         self.send_over(outgoing, env, connect, true).await
     }
 
@@ -142,7 +147,7 @@ impl HttpClient {
         env: &Env,
         connect: Option<Duration>,
         http1: bool,
-    ) -> Result<Incoming, HttpError> {
+    ) -> Result<IncomingResponse, HttpError> {
         let client = self.client(&outgoing.url, env, connect, http1)?;
         let Outgoing { method, url, mut headers, body } = outgoing;
         // Compressed events would wait in the compressor's buffer.
@@ -156,7 +161,7 @@ impl HttpClient {
             }
         };
         let coding = Coding::of(response.headers())?;
-        Ok(Incoming { response, coding })
+        Ok(IncomingResponse { response, coding })
     }
 
     fn client(
@@ -172,7 +177,7 @@ impl HttpClient {
         }
         let proxies = Proxies::of(env);
         let tls = !url.starts_with("http://") || proxies.need_tls();
-        let settings = Settings { tls, connect, proxies, http1 };
+        let settings = ClientSettings { tls, connect, proxies, http1 };
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, client)) = clients.iter().find(|(known, _)| *known == settings) {
             return Ok(client.clone());
@@ -186,7 +191,7 @@ impl HttpClient {
     }
 }
 
-fn build(settings: &Settings) -> Result<reqwest::Client, Box<dyn Error>> {
+fn build(settings: &ClientSettings) -> Result<reqwest::Client, Box<dyn Error>> {
     // A redirected request would carry its credentials to a host that the caller did not name: redirects are returned like any other response.
     let mut builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
     if let Some(limit) = settings.connect {
@@ -205,7 +210,7 @@ fn build(settings: &Settings) -> Result<reqwest::Client, Box<dyn Error>> {
     Ok(builder.build()?)
 }
 
-impl Incoming {
+impl IncomingResponse {
     /// The status.
     pub fn status(&self) -> StatusCode {
         self.response.status()

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::Settings;
+use super::ClientSettings;
 
 /// How connections of these settings are secured. Those that need no TLS load no certificates.
-pub(super) fn config(settings: &Settings) -> Result<ClientConfig, rustls::Error> {
+pub(super) fn config(settings: &ClientSettings) -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(provider()?);
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
     let mut config = match settings.tls {

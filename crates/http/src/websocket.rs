@@ -9,13 +9,13 @@ use sha1::{Digest, Sha1};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
-use crate::{HttpClient, HttpError, Incoming, Outgoing};
+use crate::{HttpClient, HttpError, IncomingResponse, Outgoing};
 
 mod frame;
 
-pub use frame::Broken;
+pub use frame::ProtocolViolation;
 
-use frame::{self as frames, Decoder, Message};
+use frame::{self as frames, FrameDecoder, FrameMessage};
 
 /// What RFC 6455 appends to a key.
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -26,7 +26,7 @@ const READ_BYTES: usize = 16 * 1024;
 pub struct WebSocket {
     io: reqwest::Upgraded,
     host: Host,
-    frames: Decoder,
+    frames: FrameDecoder,
     input: BytesMut,
     /// What is to be written.
     output: BytesMut,
@@ -74,16 +74,16 @@ pub enum SocketError {
     },
     /// An invalid frame, or one that is too long.
     #[error("WebSocket error: {0}")]
-    Broken(#[from] Broken),
+    Broken(#[from] ProtocolViolation),
 }
 
 /// The answer to a request for an upgrade.
-pub struct Answer {
-    incoming: Incoming,
+pub struct UpgradeResponse {
+    incoming: IncomingResponse,
     accept: String,
 }
 
-impl Answer {
+impl UpgradeResponse {
     /// The status.
     pub fn status(&self) -> StatusCode {
         self.incoming.status()
@@ -111,7 +111,7 @@ impl Answer {
         Ok(WebSocket {
             io,
             host,
-            frames: Decoder::default(),
+            frames: FrameDecoder::default(),
             input: BytesMut::new(),
             output: BytesMut::new(),
             opened: Instant::now(),
@@ -130,7 +130,7 @@ impl HttpClient {
         mut headers: HeaderMap,
         host: &Host,
         connect: Option<std::time::Duration>,
-    ) -> Result<Answer, HttpError> {
+    ) -> Result<UpgradeResponse, HttpError> {
         let key = STANDARD.encode(random(host));
         headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
@@ -140,7 +140,7 @@ impl HttpClient {
         let outgoing = Outgoing { method: Method::GET, url: url.to_owned(), headers, body: bytes::Bytes::new() };
         let incoming = self.send_http1(outgoing, host.env(), connect).await?;
         let hash = Sha1::digest((key + MAGIC).as_bytes());
-        Ok(Answer { incoming, accept: STANDARD.encode(hash) })
+        Ok(UpgradeResponse { incoming, accept: STANDARD.encode(hash) })
     }
 }
 
@@ -183,9 +183,9 @@ impl WebSocket {
     pub async fn next(&mut self) -> Result<Received, SocketError> {
         loop {
             match self.frames.next_message()? {
-                Some(Message::Text(text)) => return Ok(Received::Text(text)),
-                Some(Message::Close { code, reason }) => return Ok(Received::Closed { code, reason }),
-                Some(Message::Ping(payload)) => {
+                Some(FrameMessage::Text(text)) => return Ok(Received::Text(text)),
+                Some(FrameMessage::Close { code, reason }) => return Ok(Received::Closed { code, reason }),
+                Some(FrameMessage::Ping(payload)) => {
                     self.output.extend_from_slice(&frames::pong(&payload, mask(&self.host)));
                     self.flush().await?;
                     continue;

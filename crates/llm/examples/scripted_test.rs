@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use pinch_llm::client::{Chat, Client};
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 
 /// The program under test: asks for a title, retries once when that may help, and falls back to a fixed title.
 async fn title(chat: Chat, text: &str) -> String {
@@ -32,20 +32,20 @@ async fn title(chat: Chat, text: &str) -> String {
 
 /// The tests; in a program of your own these are `#[tokio::test]` functions.
 async fn check() {
-    let run = |script: Vec<Reply>| async {
+    let run = |script: Vec<ScriptedReply>| async {
         let provider = Arc::new(ScriptedProvider::new(script));
         let client =
             Client::builder().provider("scripted", provider.clone()).model(ScriptedProvider::model("scripted"));
         (title(client.build().chat("faux/faux-1"), "crab").await, provider.n_calls())
     };
-    let busy = Reply::refused(StatusCode::SERVICE_UNAVAILABLE, "busy");
-    let good = || Reply::text("Sideways He Walks\n");
+    let busy = ScriptedReply::refused(StatusCode::SERVICE_UNAVAILABLE, "busy");
+    let good = || ScriptedReply::text("Sideways He Walks\n");
     assert_eq!(run(vec![busy, good()]).await, ("Sideways He Walks".into(), 2), "a busy server is asked again");
 
-    let unauthorized = Reply::refused(StatusCode::UNAUTHORIZED, "invalid key");
+    let unauthorized = ScriptedReply::refused(StatusCode::UNAUTHORIZED, "invalid key");
     assert_eq!(run(vec![unauthorized]).await, ("Untitled".into(), 1), "an invalid key stays invalid");
 
-    let cut = Reply::text("Side").breaking_after(1, "terminated");
+    let cut = ScriptedReply::text("Side").breaking_after(1, "terminated");
     assert_eq!(run(vec![cut, good()]).await, ("Sideways He Walks".into(), 2), "half an answer counts as none");
     println!("the scripted tests hold");
 }

@@ -23,17 +23,17 @@ const OLD_NAMES: &[(&str, &str)] = &[("azure-openai-responses", "azure")];
 
 /// Models by provider. Cloning is cheap and shares what was read.
 #[derive(Clone, Debug)]
-pub struct Catalog(Arc<Vec<Shelf>>);
+pub struct Catalog(Arc<Vec<ProviderShelf>>);
 
 #[derive(Debug)]
-struct Shelf {
+struct ProviderShelf {
     provider: ProviderId,
     n_models: usize,
     packed: Range<usize>,
     models: OnceLock<Vec<Arc<Model>>>,
 }
 
-impl Shelf {
+impl ProviderShelf {
     /// The same shelf once more; what was not read yet is not read now.
     fn again(&self) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Catalog {
     /// The catalog built into the program. It is unpacked lazily.
     pub fn built_in() -> Self {
         let entries = pack::index(BUILT_IN).unwrap_or_default();
-        let shelf = |entry: pack::Entry| Shelf {
+        let shelf = |entry: pack::PackEntry| ProviderShelf {
             provider: entry.provider.as_str().into(),
             n_models: entry.n_models,
             packed: entry.place,
@@ -94,10 +94,10 @@ impl Catalog {
 impl Catalog {
     /// The same catalog with other models for some providers.
     fn with(&self, newer: Vec<(String, Vec<Arc<Model>>)>) -> Self {
-        let mut shelves: Vec<Shelf> = self.0.iter().map(Shelf::again).collect();
+        let mut shelves: Vec<ProviderShelf> = self.0.iter().map(ProviderShelf::again).collect();
         for (provider, models) in newer {
             let provider = canonical_provider(&provider);
-            let shelf = Shelf {
+            let shelf = ProviderShelf {
                 provider: provider.into(),
                 n_models: models.len(),
                 packed: 0..0,
@@ -111,7 +111,7 @@ impl Catalog {
         Self(Arc::new(shelves))
     }
 
-    fn shelf(&self, provider: &str) -> Option<&Shelf> {
+    fn shelf(&self, provider: &str) -> Option<&ProviderShelf> {
         self.0.iter().find(|shelf| shelf.provider == *canonical_provider(provider))
     }
 }

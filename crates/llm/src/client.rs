@@ -43,19 +43,19 @@ use crate::request::Auth;
 
 /// Models by name, the credentials to call them with, and open connections. Cloning is cheap and shares all of it.
 #[derive(Clone)]
-pub struct Client(Arc<Parts>);
+pub struct Client(Arc<ClientInner>);
 
-struct Parts {
+struct ClientInner {
     host: Host,
     catalog: Catalog,
     registry: ProviderRegistry,
-    servers: HashMap<ProviderId, Server>,
+    servers: HashMap<ProviderId, CustomServer>,
     models: Vec<Arc<Model>>,
     auth: HashMap<ProviderId, Auth>,
 }
 
 /// A server of the caller's own.
-struct Server {
+struct CustomServer {
     base_url: String,
     api: ApiId,
 }
@@ -66,7 +66,7 @@ pub struct ClientBuilder {
     keys_from_env: bool,
     catalog: Catalog,
     registry: ProviderRegistry,
-    servers: HashMap<ProviderId, Server>,
+    servers: HashMap<ProviderId, CustomServer>,
     models: Vec<Arc<Model>>,
     auth: HashMap<ProviderId, Auth>,
 }
@@ -105,7 +105,7 @@ impl Client {
     /// # Errors
     /// [`LlmErrorKind::ModelNotFound`] when there is none.
     pub fn model(&self, name: &str) -> Result<Arc<Model>, LlmError> {
-        let Parts { models, servers, catalog, .. } = &*self.0;
+        let ClientInner { models, servers, catalog, .. } = &*self.0;
         let missing =
             |provider: &str, text: String| Err(LlmError::new(provider.into(), LlmErrorKind::ModelNotFound, text));
         let Some((provider, id)) = name.split_once('/').filter(|(provider, id)| !provider.is_empty() && !id.is_empty())
@@ -116,7 +116,7 @@ impl Client {
         if let Some(model) = models.iter().find(|model| model.provider == *provider && model.id == *id) {
             return Ok(Arc::clone(model));
         }
-        if let Some(Server { base_url, api }) = servers.get(provider) {
+        if let Some(CustomServer { base_url, api }) = servers.get(provider) {
             let record = json!({"id": id, "api": api.as_str(), "provider": provider, "baseUrl": base_url});
             let model = Model::from_record(&record);
             return model.map(Arc::new).map_err(|why| {
@@ -207,7 +207,7 @@ impl ClientBuilder {
     /// are then named `name/any-id`. No key is sent unless one is given under the same name.
     #[must_use]
     pub fn server(mut self, name: impl AsRef<str>, base_url: impl Into<String>, api: impl Into<ApiId>) -> Self {
-        let server = Server { base_url: base_url.into(), api: api.into() };
+        let server = CustomServer { base_url: base_url.into(), api: api.into() };
         self.servers.insert(ProviderId::new(name), server);
         self
     }
@@ -250,7 +250,7 @@ impl ClientBuilder {
             let env: Env = others.collect();
             host.with_env(env)
         };
-        Client(Arc::new(Parts { host, catalog, registry, servers, models, auth }))
+        Client(Arc::new(ClientInner { host, catalog, registry, servers, models, auth }))
     }
 }
 

@@ -38,12 +38,12 @@ pub fn transform(messages: &[Arc<Message>], target: &Model, ids: Option<IdRule<'
     let mut out = Vec::with_capacity(messages.len());
     for step in paired {
         match step {
-            pairing::Step::Answer { message, results } => {
+            pairing::ConversationStep::Answer { message, results } => {
                 let (answer, names) = handoff::hand_off(message, target, ids, &mut renamer);
                 out.push(answer);
                 out.extend(results.into_iter().map(|result| images::without(result.into_message(&names), target)));
             }
-            pairing::Step::Other(message) => out.push(images::without(Arc::clone(message), target)),
+            pairing::ConversationStep::Other(message) => out.push(images::without(Arc::clone(message), target)),
         }
     }
     images::limited(&mut out, target.image_counts());

@@ -30,14 +30,14 @@ pub mod copilot;
 
 pub mod google;
 
-pub use transport::Transport;
+pub use transport::OAuthTransport;
 
 use crate::model::Model;
 use crate::request::Auth;
 
 /// What a login gave. Members that only the provider knows are kept as they are.
 #[derive(Clone, PartialEq)]
-pub struct Credential {
+pub struct OAuthCredential {
     /// Gives new access when the old one is over.
     pub refresh: Secret,
     /// What requests are sent with.
@@ -48,7 +48,7 @@ pub struct Credential {
     pub extra: Map<String, Value>,
 }
 
-impl Credential {
+impl OAuthCredential {
     /// Reads a stored credential; `None` when it lacks one of the tokens.
     pub fn from_value(value: &Value) -> Option<Self> {
         let text = |name: &str| value[name].as_str();
@@ -85,7 +85,7 @@ impl Credential {
     }
 }
 
-impl fmt::Debug for Credential {
+impl fmt::Debug for OAuthCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Members of the provider may be secrets too: names only.
         let extra: Vec<&String> = self.extra.keys().collect();
@@ -97,7 +97,7 @@ impl fmt::Debug for Credential {
 #[derive(Clone, Copy)]
 pub struct OAuthCx<'a> {
     /// Sends requests.
-    pub transport: &'a dyn Transport,
+    pub transport: &'a dyn OAuthTransport,
     /// Clock, randomness and environment.
     pub host: &'a Host,
     /// Gives up.
@@ -116,7 +116,7 @@ pub struct SignInPage {
 
 /// A question to the person who signs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prompt {
+pub struct LoginPrompt {
     /// The question.
     pub message: String,
     /// An example of an answer.
@@ -131,7 +131,7 @@ pub trait LoginUi: Send + Sync {
     fn show(&self, page: &SignInPage);
 
     /// Asks. `None` gives the login up.
-    fn prompt<'a>(&'a self, prompt: &'a Prompt) -> BoxFuture<'a, Option<String>>;
+    fn prompt<'a>(&'a self, prompt: &'a LoginPrompt) -> BoxFuture<'a, Option<String>>;
 
     /// Says what is going on.
     fn progress(&self, text: &str) {
@@ -158,14 +158,14 @@ pub trait OAuthFlow: Send + Sync {
     }
 
     /// Signs a person in.
-    fn login<'a>(&'a self, ui: &'a dyn LoginUi, cx: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>>;
+    fn login<'a>(&'a self, ui: &'a dyn LoginUi, cx: OAuthCx<'a>) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>>;
 
     /// New credentials for old ones, in one request.
     fn refresh<'a>(
         &'a self,
-        credential: &'a Credential,
+        credential: &'a OAuthCredential,
         cx: OAuthCx<'a>,
-    ) -> BoxFuture<'a, Result<Credential, OAuthError>>;
+    ) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>>;
 
     /// Whether a key that was found somewhere is what a login begins with: it is to be refreshed before requests can carry it.
     fn begins_with(&self, key: &Secret) -> bool {
@@ -174,17 +174,17 @@ pub trait OAuthFlow: Send + Sync {
     }
 
     /// What requests carry.
-    fn api_key(&self, credential: &Credential) -> Secret {
+    fn api_key(&self, credential: &OAuthCredential) -> Secret {
         credential.access.clone()
     }
 
     /// All that requests carry.
-    fn auth(&self, credential: &Credential) -> Auth {
+    fn auth(&self, credential: &OAuthCredential) -> Auth {
         Auth { key: Some(self.api_key(credential)), base_url: self.base_url(credential), ..Auth::default() }
     }
 
     /// Where requests go, when the credential decides that.
-    fn base_url(&self, credential: &Credential) -> Option<String> {
+    fn base_url(&self, credential: &OAuthCredential) -> Option<String> {
         let _ = credential;
         None
     }
@@ -258,8 +258,11 @@ impl Default for OAuthRegistry {
 impl OAuthRegistry {
     /// The flows of this crate.
     pub fn built_in() -> Self {
-        let built_in: Vec<Arc<dyn OAuthFlow>> =
-            vec![Arc::new(anthropic::Anthropic), Arc::new(copilot::Copilot::default()), Arc::new(codex::Codex)];
+        let built_in: Vec<Arc<dyn OAuthFlow>> = vec![
+            Arc::new(anthropic::AnthropicLogin),
+            Arc::new(copilot::Copilot::default()),
+            Arc::new(codex::CodexLogin),
+        ];
         Self { flows: built_in.clone(), built_in }
     }
 
@@ -305,9 +308,9 @@ impl OAuthRegistry {
     pub async fn usable_key(
         &self,
         id: &str,
-        credential: &Credential,
+        credential: &OAuthCredential,
         cx: OAuthCx<'_>,
-    ) -> Result<(Secret, Option<Credential>), OAuthError> {
+    ) -> Result<(Secret, Option<OAuthCredential>), OAuthError> {
         let flow = self.get(id)?;
         if !credential.is_over(cx.host.now_ms()) {
             return Ok((flow.api_key(credential), None));
@@ -320,7 +323,7 @@ impl OAuthRegistry {
     }
 
     /// Points a provider's models to where its credential wants requests to go.
-    pub fn modify_models(&self, id: &str, credential: &Credential, models: &mut [Model]) {
+    pub fn modify_models(&self, id: &str, credential: &OAuthCredential, models: &mut [Model]) {
         let Some(url) = self.get(id).ok().and_then(|flow| flow.base_url(credential)) else { return };
         for model in models.iter_mut().filter(|model| model.provider == *id) {
             model.base_url.clone_from(&url);

@@ -43,12 +43,12 @@ pub trait Provider: Send + Sync {
 #[derive(Clone, Default)]
 pub struct ProviderRegistry {
     /// In the order in which the formats were registered first.
-    entries: Vec<(ApiId, Vec<Registered>)>,
+    entries: Vec<(ApiId, Vec<RegisteredProvider>)>,
 }
 
 /// A provider and who registered it.
 #[derive(Clone)]
-struct Registered {
+struct RegisteredProvider {
     source: Option<String>,
     provider: Arc<dyn Provider>,
 }
@@ -96,7 +96,7 @@ impl ProviderRegistry {
         });
         let stack = &mut self.entries[at].1;
         stack.retain(|earlier| earlier.source != source);
-        stack.push(Registered { source, provider });
+        stack.push(RegisteredProvider { source, provider });
     }
 
     /// Removes everything that a source registered; earlier registrations become active again.
@@ -178,9 +178,9 @@ impl UnknownApi {
 mod tests {
     use super::*;
 
-    struct Nobody;
+    struct NoProvider;
 
-    impl Provider for Nobody {
+    impl Provider for NoProvider {
         fn stream(&self, request: Request, _: Cancel) -> EventStream {
             let error = crate::error::LlmError::new("p".into(), crate::error::LlmErrorKind::Protocol, "nobody");
             EventStream::failed(&request.model, 0, error)
@@ -193,7 +193,7 @@ mod tests {
         let api = ApiId::from(ApiId::OPENAI_COMPLETIONS);
         let ours = registry.get(&api).unwrap();
         let n = registry.apis().len();
-        let theirs: Arc<dyn Provider> = Arc::new(Nobody);
+        let theirs: Arc<dyn Provider> = Arc::new(NoProvider);
         registry.register_from("ext", api.clone(), Arc::clone(&theirs));
         registry.register_from("ext", "their-api", Arc::clone(&theirs));
         assert!(Arc::ptr_eq(&registry.get(&api).unwrap(), &theirs));

@@ -20,9 +20,9 @@ pub use validate::{ArgumentsError, validate_tool_arguments, validate_tool_call};
 
 /// The schema of a tool's arguments. Cloning is cheap and shares what was compiled.
 #[derive(Clone)]
-pub struct Schema(Arc<Inner>);
+pub struct Schema(Arc<SchemaInner>);
 
-struct Inner {
+struct SchemaInner {
     raw: Arc<Value>,
     lenient: bool,
     #[cfg(feature = "schema")]
@@ -42,7 +42,7 @@ impl Schema {
     }
 
     fn with(raw: Arc<Value>, lenient: bool) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(SchemaInner {
             raw,
             lenient,
             #[cfg(feature = "schema")]

@@ -61,7 +61,7 @@ use crate::request::Request;
 /// One call: everything an encoder may look at.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Call<'a> {
+pub struct WireCall<'a> {
     /// The request.
     pub request: &'a Request,
     /// When the call was made, Unix milliseconds.
@@ -70,7 +70,7 @@ pub struct Call<'a> {
     pub encoding: Encoding,
 }
 
-impl<'a> Call<'a> {
+impl<'a> WireCall<'a> {
     /// A call in the usual encoding.
     pub fn new(request: &'a Request, timestamp: i64) -> Self {
         Self { request, timestamp, encoding: Encoding::Usual }
@@ -139,7 +139,7 @@ pub trait WireFormat: Send + Sync {
     }
 
     /// Whether the request must use HTTP/1.1.
-    fn needs_http1(&self, call: &Call<'_>) -> bool {
+    fn needs_http1(&self, call: &WireCall<'_>) -> bool {
         let _ = call;
         false
     }
@@ -148,25 +148,25 @@ pub trait WireFormat: Send + Sync {
     ///
     /// # Errors
     /// When something needed is missing: a key, a variable of the base URL.
-    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError>;
+    fn encode(&self, call: &WireCall<'_>) -> Result<HttpRequest, LlmError>;
 
     /// Signs a request whose body is final, in formats that do.
     ///
     /// # Errors
     /// When there is nothing to sign with.
-    fn sign(&self, call: &Call<'_>, parts: Signing<'_>) -> Result<(), LlmError> {
+    fn sign(&self, call: &WireCall<'_>, parts: Signing<'_>) -> Result<(), LlmError> {
         let _ = (call, parts);
         Ok(())
     }
 
     /// A decoder of the response.
-    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder>;
+    fn decoder(&self, call: &WireCall<'_>) -> Box<dyn Decoder>;
 
     /// The error for a response with a failing status.
-    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError;
+    fn refusal(&self, call: &WireCall<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError;
 
     /// Another form in which a refused request is sent once more, immediately.
-    fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
+    fn reencode(&self, call: &WireCall<'_>, error: &LlmError) -> Option<Encoding> {
         let _ = (call, error);
         None
     }

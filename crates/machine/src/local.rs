@@ -140,7 +140,7 @@ impl Machine for LocalMachine {
             let CommandSpec { program, args, cwd, env } = command;
             let mut command = std::process::Command::new(&program);
             command.args(args).current_dir(cwd).env_clear().envs(env);
-            match process::Process::spawn(command) {
+            match process::ChildTree::spawn(command) {
                 Ok(process) => Ok(Box::new(LocalProcess(process)) as Box<dyn Process>),
                 Err(SpawnError::MissingDir { path }) => {
                     Err(MachineError::new(io::ErrorKind::NotFound.into(), "chdir", Some(&path)))
@@ -157,7 +157,7 @@ fn writable(path: &Path) -> bool {
     std::fs::OpenOptions::new().append(true).open(path).is_ok()
 }
 
-struct LocalProcess(process::Process);
+struct LocalProcess(process::ChildTree);
 
 impl Process for LocalProcess {
     fn pump<'a>(

@@ -8,7 +8,7 @@ pub mod transport;
 use std::time::Duration;
 
 use pinch_llm::error::overflow::is_context_overflow;
-use pinch_llm::error::retry::{self, Limits};
+use pinch_llm::error::retry::{self, RetryLimits};
 use pinch_llm::error::{LlmError, LlmErrorKind};
 use pinch_llm::message::{AssistantMessage, StopReason};
 
@@ -99,7 +99,7 @@ impl RecoveryState {
 
 /// A failed answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Failure<'a> {
+pub struct FailedAnswer<'a> {
     /// The answer.
     pub message: &'a AssistantMessage,
     /// The typed failure, when it is known.
@@ -112,7 +112,7 @@ pub struct Failure<'a> {
     pub output_limit: u64,
 }
 
-impl Failure<'_> {
+impl FailedAnswer<'_> {
     /// Whether the answer was cut although it was shorter than it might have been: the window was too full for it.
     pub fn is_cut_short(&self) -> bool {
         let output = self.message.usage.output;
@@ -150,7 +150,7 @@ pub enum Recovery {
 }
 
 /// Whether an answer says that the conversation is too long for its model. The typed failure decides where there is one.
-pub fn is_overflow(failure: &Failure<'_>) -> bool {
+pub fn is_overflow(failure: &FailedAnswer<'_>) -> bool {
     let window = (failure.context_window > 0).then_some(failure.context_window);
     match failure.error {
         Some(error) if error.kind == LlmErrorKind::ContextOverflow => true,
@@ -160,7 +160,7 @@ pub fn is_overflow(failure: &Failure<'_>) -> bool {
 }
 
 /// Decides what to do about the last answer of a run. `state` is brought up to date.
-pub fn recover(state: &mut RecoveryState, failure: &Failure<'_>, plan: &RecoveryPlan) -> Recovery {
+pub fn recover(state: &mut RecoveryState, failure: &FailedAnswer<'_>, plan: &RecoveryPlan) -> Recovery {
     let message = failure.message;
     if message.stop_reason == StopReason::Aborted {
         return Recovery::Done;
@@ -222,7 +222,7 @@ impl TurnRetry {
         if !retryable || self.max_retries == 0 {
             return None;
         }
-        let limits = Limits { max_retries: u32::MAX, max_delay: self.max_asked_delay };
+        let limits = RetryLimits { max_retries: u32::MAX, max_delay: self.max_asked_delay };
         if let Some(final_error) = error.and_then(|error| retry::too_long_text(error, &limits)) {
             return Some(Again::GiveUp { attempt: std::mem::take(attempt), final_error });
         }
@@ -256,7 +256,7 @@ mod tests {
     }
 
     fn decide(state: &mut RecoveryState, message: &AssistantMessage, error: Option<&LlmError>) -> Recovery {
-        let failure = Failure { message, error, context_window: 1000, same_model: true, output_limit: 100 };
+        let failure = FailedAnswer { message, error, context_window: 1000, same_model: true, output_limit: 100 };
         recover(state, &failure, &RecoveryPlan::default())
     }
 
@@ -277,7 +277,8 @@ mod tests {
         let mut state = RecoveryState::default();
         assert_eq!(decide(&mut state, &failed("401 bad key"), None), Recovery::Done);
         let message = failed("503");
-        let failure = Failure { message: &message, error: None, context_window: 0, same_model: true, output_limit: 0 };
+        let failure =
+            FailedAnswer { message: &message, error: None, context_window: 0, same_model: true, output_limit: 0 };
         assert_eq!(recover(&mut state, &failure, &RecoveryPlan::report()), Recovery::Done);
     }
 

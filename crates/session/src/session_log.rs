@@ -33,7 +33,7 @@ mod snapshot;
 mod export;
 mod problems;
 
-pub use branch::{Branch, Node, Tree};
+pub use branch::{Branch, EntryTree, TreeNode};
 pub(crate) use context::edited_messages;
 pub use context::{BranchModel, Context, context_of};
 pub use fork::NewSession;
@@ -41,7 +41,7 @@ pub use index::Label;
 pub use roles::convert_to_llm;
 
 use crate::entry::migrate::migrate;
-use crate::entry::scan::{self, LineKind};
+use crate::entry::scan::{self, EntryType};
 use crate::entry::{BranchSummary, Entry, EntryBody, EntryId, Header, VERSION};
 use crate::store::{Appended, Fence, Journal, MAX_TEXT, SessionRef, SessionStore, StoreError, StoredText, aside};
 use index::Index;
@@ -446,7 +446,7 @@ impl SessionLog {
 
     /// The session's name.
     pub fn name(&self) -> Option<String> {
-        let last = self.index.slots().iter().rposition(|slot| slot.kind == LineKind::SessionInfo)?;
+        let last = self.index.slots().iter().rposition(|slot| slot.kind == EntryType::SessionInfo)?;
         match &self.index.entry(last).body {
             EntryBody::SessionInfo { name } => Some(name.trim().to_owned()).filter(|name| !name.is_empty()),
             _ => None,

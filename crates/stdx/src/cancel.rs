@@ -57,10 +57,10 @@ pub struct Cancelled {
 ///
 /// Cloning gives another handle of the same token.
 #[derive(Clone, Debug)]
-pub struct Cancel(Arc<Inner>);
+pub struct Cancel(Arc<CancelInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct CancelInner {
     token: CancellationToken,
     reason: OnceLock<CancelReason>,
     deadline: Option<Deadline>,
@@ -76,7 +76,7 @@ impl Default for Cancel {
 impl From<CancellationToken> for Cancel {
     /// Bridges from a token of the caller; its cancellation counts as [`CancelReason::User`].
     fn from(token: CancellationToken) -> Self {
-        Self(Arc::new(Inner { token, reason: OnceLock::new(), deadline: None, parent: None }))
+        Self(Arc::new(CancelInner { token, reason: OnceLock::new(), deadline: None, parent: None }))
     }
 }
 
@@ -97,7 +97,7 @@ impl Cancel {
     }
 
     fn make_child(&self, deadline: Option<Deadline>) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(CancelInner {
             token: self.0.token.child_token(),
             reason: OnceLock::new(),
             deadline,

@@ -16,12 +16,12 @@ use ids::Ids;
 /// Clock, ids, environment, home and temporary directory of one process or one tenant. Cloning is cheap and shares all of it.
 #[derive(Clone, Debug)]
 pub struct Host {
-    parts: Arc<Parts>,
+    parts: Arc<HostInner>,
     env: Env,
 }
 
 #[derive(Debug)]
-struct Parts {
+struct HostInner {
     clock: Clock,
     ids: Ids,
     home: Option<PathBuf>,
@@ -43,13 +43,13 @@ impl Host {
     pub fn system() -> Self {
         let env = Env::of_process();
         let home = env.get("HOME").or_else(|| env.get("USERPROFILE")).filter(|h| !h.is_empty()).map(PathBuf::from);
-        let parts = Parts { clock: Clock::System, ids: Ids::random(), home, temp: std::env::temp_dir() };
+        let parts = HostInner { clock: Clock::System, ids: Ids::random(), home, temp: std::env::temp_dir() };
         Self { parts: Arc::new(parts), env }
     }
 
     /// A host built by hand, for tests and for tenants of a server. By default: system clock, random ids, empty environment, no home.
     pub fn builder() -> HostBuilder {
-        let parts = Parts { clock: Clock::System, ids: Ids::random(), home: None, temp: std::env::temp_dir() };
+        let parts = HostInner { clock: Clock::System, ids: Ids::random(), home: None, temp: std::env::temp_dir() };
         HostBuilder { parts, env: Env::default() }
     }
 
@@ -111,7 +111,7 @@ impl Host {
 /// Builds a [`Host`] part by part.
 #[derive(Debug)]
 pub struct HostBuilder {
-    parts: Parts,
+    parts: HostInner,
     env: Env,
 }
 

@@ -36,7 +36,7 @@ pub use reaper::wait_for_killed;
 pub use tail::OutputTail;
 
 use crate::cancel::{Cancel, CancelReason};
-use group::Group;
+use group::ProcessGroup;
 
 /// After the child's end, output of its descendants is awaited as long as some comes at least this often…
 const QUIET: Duration = Duration::from_millis(100);
@@ -46,10 +46,10 @@ const LONGEST_DRAIN: Duration = Duration::from_secs(1);
 /// A running child with all its descendants. Dropping it before it ended kills them: the child's group at once, and those that have left the
 /// group on a thread of its own; see [`wait_for_killed`].
 #[derive(Debug)]
-pub struct Process {
+pub struct ChildTree {
     /// There until this is dropped.
     child: Option<Child>,
-    group: Group,
+    group: ProcessGroup,
     /// The whole process tree was asked to terminate.
     is_told: bool,
     exit: Option<Exit>,
@@ -127,9 +127,9 @@ pub enum SpawnError {
     },
 }
 
-impl Process {
+impl ChildTree {
     /// Starts a command in a process group of its own, its output piped and its input empty. Where the system has it, one pipe takes both
-    /// outputs, so that what comes of them keeps the order in which it was written; [`Process::take_stdout`] gives both then.
+    /// outputs, so that what comes of them keeps the order in which it was written; [`ChildTree::take_stdout`] gives both then.
     ///
     /// # Errors
     /// [`SpawnError`].
@@ -166,14 +166,14 @@ impl Process {
     /// # Errors
     /// [`SpawnError`].
     pub fn spawn_as_is(mut command: std::process::Command) -> Result<Self, SpawnError> {
-        let mark = Group::prepare(&mut command);
+        let mark = ProcessGroup::prepare(&mut command);
         let program = command.get_program().to_string_lossy().into_owned();
         let dir = command.get_current_dir().map(PathBuf::from);
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true);
         match command.spawn() {
             Ok(child) => {
-                Ok(Self { group: Group::of(child.id(), mark), is_told: false, child: Some(child), exit: None })
+                Ok(Self { group: ProcessGroup::of(child.id(), mark), is_told: false, child: Some(child), exit: None })
             }
             // The system says the same for a missing program and a missing directory.
             Err(source) => match dir.filter(|dir| !dir.is_dir()) {
@@ -237,7 +237,7 @@ impl Process {
         exit
     }
 
-    /// Kills at once: the child with all its descendants, as [`Process::terminate`] finds them. When the child has ended by itself, only those
+    /// Kills at once: the child with all its descendants, as [`ChildTree::terminate`] finds them. When the child has ended by itself, only those
     /// that are still in its group: others may run on on purpose.
     pub fn kill(&mut self) {
         let has_leader = self.exit.is_none();
@@ -250,7 +250,7 @@ impl Process {
 
     /// Runs the child to its end, handing output and error output to `on_data` in the order in which they come.
     ///
-    /// On `cancel`, or after `timeout`, all is stopped as in [`Process::terminate`]; what it still prints is handed on. After the
+    /// On `cancel`, or after `timeout`, all is stopped as in [`ChildTree::terminate`]; what it still prints is handed on. After the
     /// child's end, output of its descendants is awaited for a moment only, so that a process in the background cannot hold up the call.
     /// Dropping the future stops nothing yet; dropping the process does.
     ///
@@ -268,7 +268,7 @@ impl Process {
         let end_of_time = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut stopped: Option<Option<CancelReason>> = None;
         let mut kill_at: Option<Instant> = None;
-        let mut drain: Option<Drain> = None;
+        let mut drain: Option<OutputDrain> = None;
         while self.exit.is_none() || out.is_some() || err.is_some() {
             let is_running = self.exit.is_none();
             tokio::select! {
@@ -280,7 +280,7 @@ impl Process {
                 }
                 exit = self.wait(), if is_running => {
                     exit?;
-                    drain = Some(Drain::begin());
+                    drain = Some(OutputDrain::begin());
                 }
                 reason = cancel.cancelled(), if is_running && stopped.is_none() => {
                     stopped = Some(Some(reason));
@@ -296,7 +296,7 @@ impl Process {
                     self.kill();
                     kill_at = None;
                 }
-                () = sleep_until(drain.as_ref().map(Drain::until)), if drain.is_some() => break,
+                () = sleep_until(drain.as_ref().map(OutputDrain::until)), if drain.is_some() => break,
             }
         }
         let exit = self.wait().await?;
@@ -317,7 +317,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildTree {
     fn drop(&mut self) {
         if self.exit.is_none()
             && let Some(child) = self.child.take()
@@ -328,12 +328,12 @@ impl Drop for Process {
 }
 
 /// Waiting for the last output after the child's end.
-struct Drain {
+struct OutputDrain {
     last_data: Instant,
     longest: Instant,
 }
 
-impl Drain {
+impl OutputDrain {
     fn begin() -> Self {
         let now = Instant::now();
         Self { last_data: now, longest: now + LONGEST_DRAIN }
@@ -356,7 +356,7 @@ fn handle<R>(
     read: io::Result<usize>,
     reader: &mut Option<R>,
     buffer: &[u8],
-    drain: &mut Option<Drain>,
+    drain: &mut Option<OutputDrain>,
     on_data: &mut (dyn FnMut(&[u8]) + Send),
 ) {
     match read {

@@ -35,8 +35,8 @@ pub fn pulled<'a, T, F>(make: impl FnOnce(Emitter<T>) -> F) -> Pulled<'a, T>
 where
     F: Future<Output = ()> + Send + 'a,
 {
-    let state = Mutex::new(State { item: None, reader: None, waiting: Vec::new() });
-    let slot = Arc::new(Slot { is_full: AtomicBool::new(false), state });
+    let state = Mutex::new(SlotState { item: None, reader: None, waiting: Vec::new() });
+    let slot = Arc::new(EmitterSlot { is_full: AtomicBool::new(false), state });
     let work = make(Emitter { slot: Arc::clone(&slot) });
     Pulled { slot, reader: None, work: Some(Box::pin(work)) }
 }
@@ -44,7 +44,7 @@ where
 /// The stream; see the module.
 #[must_use = "streams do nothing unless polled"]
 pub struct Pulled<'a, T> {
-    slot: Arc<Slot<T>>,
+    slot: Arc<EmitterSlot<T>>,
     /// The waker that the slot knows, to be compared without a lock.
     reader: Option<Waker>,
     work: Option<BoxFuture<'a, ()>>,
@@ -52,16 +52,16 @@ pub struct Pulled<'a, T> {
 
 /// The producer's side: yields items to the reader. Clones share one slot.
 pub struct Emitter<T> {
-    slot: Arc<Slot<T>>,
+    slot: Arc<EmitterSlot<T>>,
 }
 
-struct Slot<T> {
+struct EmitterSlot<T> {
     /// Whether the state has an item: spares the lock where nothing is to be done. Written under the lock only.
     is_full: AtomicBool,
-    state: Mutex<State<T>>,
+    state: Mutex<SlotState<T>>,
 }
 
-struct State<T> {
+struct SlotState<T> {
     item: Option<T>,
     /// Who polls the stream. An emitter polled with the same waker needs no other: the reader polls it when it comes back.
     reader: Option<Waker>,
@@ -75,8 +75,8 @@ impl<T> Clone for Emitter<T> {
     }
 }
 
-impl<T> Slot<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+impl<T> EmitterSlot<T> {
+    fn lock(&self) -> MutexGuard<'_, SlotState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -210,13 +210,13 @@ mod tests {
 
     #[tokio::test]
     async fn an_item_costs_no_wake_up() {
-        struct Counting(AtomicUsize);
-        impl std::task::Wake for Counting {
+        struct CountingWaker(AtomicUsize);
+        impl std::task::Wake for CountingWaker {
             fn wake(self: Arc<Self>) {
                 self.0.fetch_add(1, Ordering::SeqCst);
             }
         }
-        let count = Arc::new(Counting(AtomicUsize::new(0)));
+        let count = Arc::new(CountingWaker(AtomicUsize::new(0)));
         let waker = Waker::from(Arc::clone(&count));
         let mut stream = pulled(|emitter| async move {
             for n in 0..5 {

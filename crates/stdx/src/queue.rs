@@ -46,11 +46,11 @@ impl Default for Bounds {
 #[derive(Debug)]
 pub struct MergeQueue<T> {
     bounds: Bounds,
-    state: Mutex<State<T>>,
+    state: Mutex<QueueState<T>>,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct QueueState<T> {
     items: VecDeque<T>,
     bytes: usize,
     closed: bool,
@@ -59,11 +59,11 @@ struct State<T> {
 impl<T: Merge> MergeQueue<T> {
     /// An empty queue.
     pub fn new(bounds: Bounds) -> Self {
-        let state = State { items: VecDeque::new(), bytes: 0, closed: false };
+        let state = QueueState { items: VecDeque::new(), bytes: 0, closed: false };
         Self { bounds, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn state(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -107,7 +107,7 @@ impl<T: Merge> MergeQueue<T> {
     }
 }
 
-impl<T: Merge> State<T> {
+impl<T: Merge> QueueState<T> {
     fn exceeds(&self, bounds: Bounds) -> bool {
         self.items.len() > bounds.items || self.bytes > bounds.bytes
     }

@@ -5,11 +5,11 @@
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-//! use pinch_testing::server::{Gate, Reply, Server};
+//! use pinch_testing::server::{Gate, ServerReply, Server};
 //!
 //! let server = Server::start().await.unwrap();
 //! let gate = Gate::new();
-//! server.reply(Reply::sse("data: 1\n\n").gate(&gate).send("data: 2\n\n"));
+//! server.reply(ServerReply::sse("data: 1\n\n").gate(&gate).send("data: 2\n\n"));
 //! let url = server.url(); // the code under test asks here, and gets the second event when the test calls
 //! gate.open();
 //! # });
@@ -34,48 +34,48 @@ pub mod script;
 pub use faults::Fault;
 pub use gate::Gate;
 pub use record::Recorded;
-pub use script::Reply;
+pub use script::ServerReply;
 
 /// A server that lives as long as this value.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     /// Accepts connections; aborted when dropped.
     _tasks: JoinSet<()>,
 }
 
-type Answer = dyn Fn(&Recorded) -> Option<Reply> + Send + Sync;
+type Responder = dyn Fn(&Recorded) -> Option<ServerReply> + Send + Sync;
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct ServerShared {
+    state: Mutex<ServerState>,
     asked: Notify,
 }
 
 #[derive(Default)]
-struct State {
-    script: VecDeque<Reply>,
+struct ServerState {
+    script: VecDeque<ServerReply>,
     /// The last reply of the script is given again and again.
     repeats: bool,
-    answer: Option<Arc<Answer>>,
+    answer: Option<Arc<Responder>>,
     requests: Vec<Recorded>,
     unforeseen: Vec<String>,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for ServerShared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("n_requests", &self.lock().requests.len()).finish_non_exhaustive()
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl ServerShared {
+    fn lock(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records a request and finds its reply.
-    fn ask(&self, request: Recorded) -> Reply {
+    fn ask(&self, request: Recorded) -> ServerReply {
         let mut state = self.lock();
         let answer = state.answer.clone();
         let scripted = if state.repeats && state.script.len() == 1 {
@@ -91,7 +91,7 @@ impl Shared {
             let what = format!("{} {}", request.method, request.path);
             let text = format!("the test foresees no request {what}");
             self.lock().unforeseen.push(what);
-            Reply::status(500).send(text)
+            ServerReply::status(500).send(text)
         });
         self.asked.notify_waiters();
         reply
@@ -106,7 +106,7 @@ impl Server {
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ServerShared::default());
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, Arc::clone(&shared)));
         Ok(Self { address, shared, _tasks: tasks })
@@ -123,7 +123,7 @@ impl Server {
     }
 
     /// Adds the reply to the next request that has none yet.
-    pub fn reply(&self, reply: Reply) -> &Self {
+    pub fn reply(&self, reply: ServerReply) -> &Self {
         self.shared.lock().script.push_back(reply);
         self
     }
@@ -135,7 +135,7 @@ impl Server {
     }
 
     /// Answers by looking at the request when the script is empty; `None` makes it an unforeseen one.
-    pub fn answer_with(&self, answer: impl Fn(&Recorded) -> Option<Reply> + Send + Sync + 'static) -> &Self {
+    pub fn answer_with(&self, answer: impl Fn(&Recorded) -> Option<ServerReply> + Send + Sync + 'static) -> &Self {
         self.shared.lock().answer = Some(Arc::new(answer));
         self
     }
@@ -169,7 +169,7 @@ impl Drop for Server {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<ServerShared>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -183,7 +183,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 /// Serves one connection until either side ends it.
-async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
+async fn serve(mut stream: TcpStream, shared: Arc<ServerShared>) {
     // Without this, small pieces would wait for one another. A socket that cannot do it works all the same.
     let _result = stream.set_nodelay(true);
     let mut buffer = Vec::new();
@@ -197,7 +197,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
             let _result = socket::play(&mut stream, &key, script).await;
             return;
         }
-        if !matches!(script::play(&mut stream, reply).await, Ok(script::Played::KeepAlive)) {
+        if !matches!(script::play(&mut stream, reply).await, Ok(script::ConnectionEnd::KeepAlive)) {
             return;
         }
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// What it says, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<AnswerPart>,
     /// How it ends.
     pub end: End,
     /// What it cost.
@@ -27,7 +27,7 @@ pub struct Answer {
 
 /// One part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum AnswerPart {
     /// Text.
     Text(String),
     /// Thinking, signed where the format signs it.
@@ -71,9 +71,9 @@ pub struct Tokens {
 
 impl Answer {
     /// An answer of these parts that ends well, 10 tokens of request and 5 of answer, each part in three deltas.
-    pub fn of(parts: impl IntoIterator<Item = Part>) -> Self {
-        let parts: Vec<Part> = parts.into_iter().collect();
-        let calls = parts.iter().any(|part| matches!(part, Part::Call { .. }));
+    pub fn of(parts: impl IntoIterator<Item = AnswerPart>) -> Self {
+        let parts: Vec<AnswerPart> = parts.into_iter().collect();
+        let calls = parts.iter().any(|part| matches!(part, AnswerPart::Call { .. }));
         let tokens = Tokens { input: 10, output: 5, cached: 0 };
         Self { parts, end: if calls { End::Calls } else { End::Stop }, tokens, pieces: 3 }
     }
@@ -86,7 +86,7 @@ impl Answer {
     }
 }
 
-impl Part {
+impl AnswerPart {
     /// Text.
     pub fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
@@ -154,28 +154,28 @@ pub trait Wire: Sync {
 
 /// How a text is cut into pieces.
 #[derive(Clone, Copy, Debug)]
-enum Pieces {
+enum TextPieces {
     /// At most so many, of about the same length.
     Many(usize),
     /// Of so many characters each; the last one may be shorter.
     Of(usize),
 }
 
-impl From<usize> for Pieces {
+impl From<usize> for TextPieces {
     fn from(n: usize) -> Self {
         Self::Many(n)
     }
 }
 
 /// A text in pieces; one empty piece for an empty text.
-fn split(text: &str, pieces: impl Into<Pieces>) -> Vec<String> {
+fn split(text: &str, pieces: impl Into<TextPieces>) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     if chars.is_empty() {
         return vec![String::new()];
     }
     let length = match pieces.into() {
-        Pieces::Many(n) => chars.len().div_ceil(n.max(1)),
-        Pieces::Of(length) => length.max(1),
+        TextPieces::Many(n) => chars.len().div_ceil(n.max(1)),
+        TextPieces::Of(length) => length.max(1),
     };
     chars.chunks(length).map(|piece| piece.iter().collect()).collect()
 }

@@ -6,14 +6,14 @@ use genai::adapter::AdapterKind;
 use genai::chat::{ChatMessage, ChatRequest, ChatStreamEvent};
 use genai::resolver::{AuthData, Endpoint};
 
-use crate::{Count, Format};
+use crate::{EventCount, PeerFormat};
 
-pub(crate) async fn stream(format: Format, base_url: &str) -> anyhow::Result<Count> {
+pub(crate) async fn stream(format: PeerFormat, base_url: &str) -> anyhow::Result<EventCount> {
     let kind = match format {
-        Format::Anthropic => AdapterKind::Anthropic,
-        Format::Completions => AdapterKind::OpenAI,
-        Format::Responses => AdapterKind::OpenAIResp,
-        Format::Google => AdapterKind::Gemini,
+        PeerFormat::Anthropic => AdapterKind::Anthropic,
+        PeerFormat::Completions => AdapterKind::OpenAI,
+        PeerFormat::Responses => AdapterKind::OpenAIResp,
+        PeerFormat::Google => AdapterKind::Gemini,
     };
     let endpoint = Endpoint::from_owned(format!("{base_url}/v1/"));
     let client = Client::builder()
@@ -22,7 +22,7 @@ pub(crate) async fn stream(format: Format, base_url: &str) -> anyhow::Result<Cou
         .build()?;
     let request = ChatRequest::new(vec![ChatMessage::user("hello")]);
     let mut events = client.exec_chat_stream("m", request, None).await?.stream;
-    let (mut count, mut ended) = (Count::default(), false);
+    let (mut count, mut ended) = (EventCount::default(), false);
     while let Some(event) = events.next().await {
         match event? {
             ChatStreamEvent::Chunk(chunk) => count.add(&chunk.content),

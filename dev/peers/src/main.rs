@@ -16,7 +16,7 @@ use serde_json::json;
 
 /// The wire formats, as more than one client speaks them.
 #[derive(Clone, Copy)]
-enum Format {
+enum PeerFormat {
     Anthropic,
     Completions,
     Responses,
@@ -25,12 +25,12 @@ enum Format {
 
 /// What arrived.
 #[derive(Default)]
-struct Count {
+struct EventCount {
     n_deltas: usize,
     n_bytes: usize,
 }
 
-impl Format {
+impl PeerFormat {
     /// By the name pinch has for it.
     fn of(api: &str) -> Option<Self> {
         Some(match api {
@@ -43,7 +43,7 @@ impl Format {
     }
 }
 
-impl Count {
+impl EventCount {
     fn add(&mut self, text: &str) {
         self.n_deltas += 1;
         self.n_bytes += text.len();
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
 }
 
 fn run(client: &str, api: &str, base_url: &str) -> anyhow::Result<String> {
-    let format = Format::of(api).context("no such format")?;
+    let format = PeerFormat::of(api).context("no such format")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (began, began_cpu) = (Instant::now(), cpu_seconds());
     let count = runtime.block_on(async {

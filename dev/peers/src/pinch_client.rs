@@ -12,14 +12,14 @@ use pinch_llm::stdx::cancel::Cancel;
 use pinch_llm::stdx::host::Host;
 use serde_json::json;
 
-use crate::{Count, Format};
+use crate::{EventCount, PeerFormat};
 
-pub(crate) async fn stream(format: Format, base_url: &str) -> anyhow::Result<Count> {
+pub(crate) async fn stream(format: PeerFormat, base_url: &str) -> anyhow::Result<EventCount> {
     let api = match format {
-        Format::Anthropic => "anthropic-messages",
-        Format::Completions => "openai-completions",
-        Format::Responses => "openai-responses",
-        Format::Google => "google-generative-ai",
+        PeerFormat::Anthropic => "anthropic-messages",
+        PeerFormat::Completions => "openai-completions",
+        PeerFormat::Responses => "openai-responses",
+        PeerFormat::Google => "google-generative-ai",
     };
     let model = Model::from_record(&json!({
         "id": "m", "api": api, "provider": "bench", "baseUrl": format!("{base_url}/v1"),
@@ -30,7 +30,7 @@ pub(crate) async fn stream(format: Format, base_url: &str) -> anyhow::Result<Cou
         .with_host(Host::system());
     let provider = ProviderRegistry::builtin().get(&request.model.api)?;
     let mut events = provider.stream(request, Cancel::new());
-    let mut count = Count::default();
+    let mut count = EventCount::default();
     while let Some(event) = events.next().await {
         match event {
             StreamEvent::Delta { text, .. } => count.add(&text),

@@ -8,19 +8,19 @@ use rig_core::providers::gemini::GeminiConfig;
 use rig_core::providers::openai::OpenAIConfig;
 use rig_core::streaming::{Item, StreamEvent};
 
-use crate::{Count, Format};
+use crate::{EventCount, PeerFormat};
 
-pub(crate) async fn stream(format: Format, base_url: &str) -> anyhow::Result<Count> {
+pub(crate) async fn stream(format: PeerFormat, base_url: &str) -> anyhow::Result<EventCount> {
     let request = CompletionRequest::new("hello").max_tokens(8192);
     let openai = || OpenAIConfig::new("none").with_base_url(format!("{base_url}/v1")).client();
     match format {
-        Format::Anthropic => {
+        PeerFormat::Anthropic => {
             let client = AnthropicConfig::new("none").with_base_url(base_url).client();
             read(client.completion("m").stream(request)?).await
         }
-        Format::Completions => read(openai().chat("m").stream(request)?).await,
-        Format::Responses => read(openai().responses("m").stream(request)?).await,
-        Format::Google => {
+        PeerFormat::Completions => read(openai().chat("m").stream(request)?).await,
+        PeerFormat::Responses => read(openai().responses("m").stream(request)?).await,
+        PeerFormat::Google => {
             let client = GeminiConfig::new("none").with_base_url(base_url).client();
             read(client.completion("m").stream(request)?).await
         }
@@ -29,8 +29,8 @@ pub(crate) async fn stream(format: Format, base_url: &str) -> anyhow::Result<Cou
 
 async fn read(
     mut events: impl Stream<Item = Result<Item<StreamEvent>, ProviderError>> + Unpin,
-) -> anyhow::Result<Count> {
-    let mut count = Count::default();
+) -> anyhow::Result<EventCount> {
+    let mut count = EventCount::default();
     while let Some(item) = events.next().await {
         if let Item::Event(StreamEvent::Text { text, .. }) = item? {
             count.add(&text);

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use pinch_coding_agent::prompt::Prompt as SystemPrompt;
+use pinch_coding_agent::prompt::PromptSections as SystemPrompt;
 use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, SessionParts};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
@@ -13,7 +13,7 @@ use pinch_llm::event::{Emit, EventStream};
 use pinch_llm::frame::sse::SseDecoder;
 use pinch_llm::provider::Provider;
 use pinch_llm::request::Request;
-use pinch_llm::wire::{Call, WireFormat};
+use pinch_llm::wire::{WireCall, WireFormat};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use pinch_stdx::pull::pulled;
@@ -51,19 +51,19 @@ fn decode(body: &[u8]) -> anyhow::Result<f64> {
 }
 
 /// Answers from memory, through the decoder.
-struct Prepared {
+struct PreparedAnswer {
     body: Bytes,
     wire: Arc<dyn WireFormat>,
 }
 
-impl Provider for Prepared {
+impl Provider for PreparedAnswer {
     fn stream(&self, request: Request, _: Cancel) -> EventStream {
         let (body, wire, model) = (self.body.clone(), Arc::clone(&self.wire), Arc::clone(&request.model));
         EventStream::new(
             &model,
             0,
             pulled(move |emitter| async move {
-                let mut decoder = wire.decoder(&Call::new(&request, 0));
+                let mut decoder = wire.decoder(&WireCall::new(&request, 0));
                 let (mut frames, mut emit) = (SseDecoder::default(), Emit::default());
                 for chunk in body.chunks(CHUNK) {
                     frames.push(chunk);
@@ -86,7 +86,7 @@ impl Provider for Prepared {
 /// Seconds of one prompt whose answer is decoded, folded, logged in memory and read.
 async fn through_session(body: &Bytes) -> anyhow::Result<f64> {
     let host = Host::system();
-    let provider = Prepared { body: body.clone(), wire: Arc::from(format_of(API)?) };
+    let provider = PreparedAnswer { body: body.clone(), wire: Arc::from(format_of(API)?) };
     let log = SessionLog::in_memory(&host, NewSession::in_folder("/"));
     let mut session = AgentSession::start(SessionParts {
         system: SystemPrompt::text("Be brief."),

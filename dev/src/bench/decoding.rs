@@ -8,7 +8,7 @@ use pinch_llm::frame::Frames;
 use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_llm::request::{Auth, Request};
-use pinch_llm::wire::{self, Call, WireFormat};
+use pinch_llm::wire::{self, WireCall, WireFormat};
 use serde_json::json;
 
 /// Bytes that arrive at once.
@@ -32,7 +32,7 @@ pub(super) fn model_of(api: &str) -> anyhow::Result<Arc<Model>> {
 pub(super) fn decode(wire: &dyn WireFormat, body: &[u8]) -> anyhow::Result<usize> {
     let request =
         Request::new(model_of(wire.api())?, vec![Arc::new(Message::user("hello", 0))]).with_auth(Auth::key("none"));
-    let mut decoder = wire.decoder(&Call::new(&request, 0));
+    let mut decoder = wire.decoder(&WireCall::new(&request, 0));
     let (mut frames, mut emit, mut n_deltas) = (Frames::new(wire.framing()), Emit::default(), 0);
     for chunk in body.chunks(CHUNK) {
         frames.push(chunk);

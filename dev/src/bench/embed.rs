@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use pinch_testing::server::Reply;
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::ServerReply;
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::transcript::{Setup, anthropic};
+use super::transcript::{TranscriptSetup, anthropic};
 use super::{Figure, median, process};
 
 pub(super) mod steady;
@@ -27,12 +27,13 @@ const PIECE: &str = "eighteen letters, ";
 pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
     let mut figures = one_run(pinch)?;
     for (n, seconds, megabytes) in SIZES {
-        let answer = Response::new("msg_1").in_pieces(n).text(&PIECE.repeat(n)).stop("end_turn").concat();
+        let answer = AnthropicResponse::new("msg_1").in_pieces(n).text(&PIECE.repeat(n)).stop("end_turn").concat();
         figures.extend(long_answer(pinch, &format!("{n} deltas"), answer, seconds, megabytes)?);
     }
-    let line = Response::new("msg_1").text(&"x".repeat(1 << 20)).stop("end_turn").concat();
+    let line = AnthropicResponse::new("msg_1").text(&"x".repeat(1 << 20)).stop("end_turn").concat();
     figures.extend(long_answer(pinch, "one line of 1 MB", line, 0.1, 40.0)?);
-    let reasoning = Response::new("msg_1").in_pieces(1_000_000).thinking(&"thought ".repeat(1_000_000), "c2ln");
+    let reasoning =
+        AnthropicResponse::new("msg_1").in_pieces(1_000_000).thinking(&"thought ".repeat(1_000_000), "c2ln");
     let reasoning = reasoning.in_pieces(1).text("Done.").stop("end_turn").concat();
     figures.extend(long_answer(pinch, "1 M deltas of hidden reasoning", reasoning, 3.0, 40.0)?);
     figures.extend(many::measure()?);
@@ -41,16 +42,16 @@ pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
 }
 
 /// Starts `pinch agent` again and again against one server, in a state directory of its own.
-struct Agent {
-    setup: Setup,
+struct AgentBench {
+    setup: TranscriptSetup,
     state: TempDir,
     n: usize,
 }
 
-impl Agent {
+impl AgentBench {
     fn new(answer: String) -> anyhow::Result<Self> {
-        let setup = Setup::new()?;
-        setup.server.reply(Reply::sse(answer)).repeat_last();
+        let setup = TranscriptSetup::new()?;
+        setup.server.reply(ServerReply::sse(answer)).repeat_last();
         let state = tempfile::tempdir()?;
         let config = json!({
             "agents": {"defaults": {"model": "anthropic/claude-sonnet-4-5"}},
@@ -71,7 +72,7 @@ impl Agent {
 }
 
 fn one_run(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
-    let mut agent = Agent::new(anthropic(20))?;
+    let mut agent = AgentBench::new(anthropic(20))?;
     process::run(&mut agent.command(pinch), false)?;
     let times = (0..TIMES).map(|_| Ok(process::run(&mut agent.command(pinch), false)?.time.as_secs_f64() * 1e3));
     let time = median(times.collect::<anyhow::Result<_>>()?);
@@ -83,7 +84,7 @@ fn one_run(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
 }
 
 fn long_answer(pinch: &Path, what: &str, answer: String, seconds: f64, megabytes: f64) -> anyhow::Result<[Figure; 2]> {
-    let mut agent = Agent::new(answer)?;
+    let mut agent = AgentBench::new(answer)?;
     process::run(&mut agent.command(pinch), false)?;
     let times = (0..3).map(|_| Ok(process::run(&mut agent.command(pinch), false)?.time.as_secs_f64()));
     let time = median(times.collect::<anyhow::Result<_>>()?);

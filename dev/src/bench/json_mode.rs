@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use pinch_testing::server::Reply;
+use pinch_testing::server::ServerReply;
 
-use super::transcript::{Setup, anthropic};
+use super::transcript::{TranscriptSetup, anthropic};
 use super::{Figure, process};
 
 /// Pieces of an answer, and the most seconds and megabytes it may take.
@@ -17,8 +17,8 @@ pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let mut bytes_each = Vec::new();
     for (n, seconds, megabytes) in SIZES {
-        let setup = Setup::new()?;
-        setup.server.reply(Reply::sse(anthropic(n))).repeat_last();
+        let setup = TranscriptSetup::new()?;
+        setup.server.reply(ServerReply::sse(anthropic(n))).repeat_last();
         let command = || setup.command(pinch, &["--mode", "json", "hello"]);
         process::run(&mut command(), false)?;
         let time = process::run(&mut command(), false)?.time.as_secs_f64();

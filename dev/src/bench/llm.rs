@@ -19,12 +19,12 @@ use anyhow::ensure;
 use pinch_llm::frame::Framing;
 use pinch_llm::wire::{self, WireFormat};
 use pinch_testing::wires::Wire;
-use pinch_testing::wires::anthropic::Anthropic;
-use pinch_testing::wires::bedrock::Bedrock;
-use pinch_testing::wires::completions::Completions;
-use pinch_testing::wires::google::Google;
-use pinch_testing::wires::mistral::Mistral;
-use pinch_testing::wires::responses::Responses;
+use pinch_testing::wires::anthropic::AnthropicServer;
+use pinch_testing::wires::bedrock::BedrockServer;
+use pinch_testing::wires::completions::CompletionsServer;
+use pinch_testing::wires::google::GoogleServer;
+use pinch_testing::wires::mistral::MistralServer;
+use pinch_testing::wires::responses::ResponsesServer;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{Figure, decoding, transcript};
@@ -35,19 +35,19 @@ const ROUNDS: usize = 9;
 
 /// What can write answers.
 const WRITERS: [&dyn Wire; 9] = [
-    &Anthropic,
-    &Completions,
-    &Responses::OpenAi,
-    &Responses::Azure,
-    &Responses::Codex,
-    &Google::Generative,
-    &Google::Vertex,
-    &Mistral,
-    &Bedrock,
+    &AnthropicServer,
+    &CompletionsServer,
+    &ResponsesServer::OpenAi,
+    &ResponsesServer::Azure,
+    &ResponsesServer::Codex,
+    &GoogleServer::Generative,
+    &GoogleServer::Vertex,
+    &MistralServer,
+    &BedrockServer,
 ];
 
 /// Best seconds of each way to read one answer.
-struct Row {
+struct TimingRow {
     api: &'static str,
     has_checksums: bool,
     megabytes: f64,
@@ -90,8 +90,8 @@ fn writer_of(format: &dyn WireFormat) -> Option<&'static dyn Wire> {
     WRITERS.into_iter().find(|writer| writer.api() == format.api())
 }
 
-fn row(format: &dyn WireFormat, body: &[u8]) -> anyhow::Result<Row> {
-    let mut row = Row {
+fn row(format: &dyn WireFormat, body: &[u8]) -> anyhow::Result<TimingRow> {
+    let mut row = TimingRow {
         api: format.api(),
         has_checksums: format.framing() == Framing::AwsEvents,
         megabytes: body.len() as f64 / 1e6,
@@ -132,7 +132,7 @@ fn speed(seconds: f64) -> f64 {
     N_DELTAS as f64 / 1e6 / seconds
 }
 
-fn print_rows(rows: &[Row]) {
+fn print_rows(rows: &[TimingRow]) {
     println!(
         "\n{N_DELTAS} deltas of text; MB/s of every way to read them, and how many times as long as each the decoder takes"
     );
@@ -186,7 +186,7 @@ mod tests {
                     n_bytes += frame.data.len();
                 }
             }
-            let seen = limit::Seen { n_values: n_frames, n_bytes };
+            let seen = limit::DecodeCounts { n_values: n_frames, n_bytes };
             for parse in [limit::skip as limit::Parse, limit::read, limit::check, limit::keep] {
                 assert_eq!(parse(format.framing(), &body).unwrap(), seen, "{}", writer.api());
             }

@@ -100,18 +100,18 @@ struct Time {
 }
 
 /// Megabytes of a process.
-struct Memory {
+struct MemoryUse {
     in_use: f64,
     peak: f64,
 }
 
 impl Pi {
     /// Asks a fresh process; also for its memory.
-    fn ask(&self, question: &Value) -> anyhow::Result<(Value, Memory)> {
+    fn ask(&self, question: &Value) -> anyhow::Result<(Value, MemoryUse)> {
         let mut peer = self.installed.start(VERSIONS[0])?;
         let answer = peer.ask(question)?;
         let memory = |of: fn(u32) -> Option<f64>| of(peer.id()).context("no /proc");
-        Ok((answer, Memory { in_use: memory(process::in_use_mb)?, peak: memory(process::peak_mb)? }))
+        Ok((answer, MemoryUse { in_use: memory(process::in_use_mb)?, peak: memory(process::peak_mb)? }))
     }
 
     /// Times of so many rounds of which the first half only warms up.
@@ -132,7 +132,7 @@ impl Pi {
     }
 
     /// In fresh processes, in one that is warmed up, and the memory of a fresh one.
-    fn open(&self, path: &Path) -> anyhow::Result<(Time, Time, Memory)> {
+    fn open(&self, path: &Path) -> anyhow::Result<(Time, Time, MemoryUse)> {
         let (_, memory) = self.ask(&json!({"do": "measure", "figure": "memory", "path": path}))?;
         let question = json!({"do": "measure", "figure": "open", "path": path});
         let mut fresh = Time { clock: f64::INFINITY, processor: f64::INFINITY };

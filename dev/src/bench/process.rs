@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 /// How a program ran.
-pub(super) struct Ran {
+pub(super) struct ProcessRun {
     /// From its start to its end.
     pub(super) time: Duration,
     /// Most memory it had in use, in megabytes; as far as it was seen.
@@ -21,7 +21,7 @@ pub(super) struct Ran {
 }
 
 /// Runs a program to its end and reads what it prints. With `watched` its memory is looked at every few milliseconds.
-pub(super) fn run(command: &mut Command, watched: bool) -> anyhow::Result<Ran> {
+pub(super) fn run(command: &mut Command, watched: bool) -> anyhow::Result<ProcessRun> {
     let began = Instant::now();
     let mut child = start(command.stdout(Stdio::piped()))?;
     let mut stdout = child.stdout.take().context("no output")?;
@@ -44,7 +44,7 @@ pub(super) fn run(command: &mut Command, watched: bool) -> anyhow::Result<Ran> {
     if !status.success() {
         bail!("{:?} ended with {status}", command.get_program());
     }
-    Ok(Ran { time, peak_mb, n_bytes })
+    Ok(ProcessRun { time, peak_mb, n_bytes })
 }
 
 /// The answers of a program that runs until its input ends.

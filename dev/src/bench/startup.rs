@@ -5,9 +5,9 @@ mod furnished;
 use std::path::Path;
 use std::process::Command;
 
-use pinch_testing::server::Reply;
+use pinch_testing::server::ServerReply;
 
-use super::transcript::{Setup, anthropic};
+use super::transcript::{TranscriptSetup, anthropic};
 use super::{Figure, median, process};
 
 const TIMES: usize = 30;
@@ -17,9 +17,9 @@ const GET_STATE: &str = "{\"id\":\"1\",\"type\":\"get_state\"}\n";
 
 /// `pinch --version`, one whole `pinch -p`, and `pinch --mode rpc` up to its first answer.
 pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
-    let mut setup = Setup::new()?;
+    let mut setup = TranscriptSetup::new()?;
     // It answers at once: all the time is the program's own.
-    setup.server.reply(Reply::sse(anthropic(20))).repeat_last();
+    setup.server.reply(ServerReply::sse(anthropic(20))).repeat_last();
     let mut figures = rows(pinch, &setup, "", 20.0)?;
     furnished::furnish(&mut setup)?;
     figures.extend(rows(pinch, &setup, ", much installed", 30.0)?);
@@ -27,7 +27,7 @@ pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
 }
 
 /// The figures of one user.
-fn rows(pinch: &Path, setup: &Setup, whose: &str, memory: f64) -> anyhow::Result<Vec<Figure>> {
+fn rows(pinch: &Path, setup: &TranscriptSetup, whose: &str, memory: f64) -> anyhow::Result<Vec<Figure>> {
     let version = || setup.command(pinch, &["--version"]);
     let print = || setup.command(pinch, &["-p", "hello"]);
     let rpc = || setup.command(pinch, &["--mode", "rpc", "--no-session"]);

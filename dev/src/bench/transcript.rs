@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pinch_testing::server::Server;
-use pinch_testing::wires::anthropic::Response;
-use pinch_testing::wires::{Answer, Part, Wire, google};
+use pinch_testing::wires::anthropic::AnthropicResponse;
+use pinch_testing::wires::{Answer, AnswerPart, Wire, google};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -15,19 +15,19 @@ pub(super) const PIECE: usize = 8;
 
 /// An answer of `n` pieces of text in Anthropic's format.
 pub(super) fn anthropic(n: usize) -> String {
-    Response::new("msg_1").in_pieces(n).text(&text(n)).stop("end_turn").concat()
+    AnthropicResponse::new("msg_1").in_pieces(n).text(&text(n)).stop("end_turn").concat()
 }
 
 /// An answer of `n` pieces of text in any format.
 pub(super) fn answer(wire: &dyn Wire, n: usize) -> Vec<u8> {
-    let mut answer = Answer::of([Part::Text(text(n))]);
+    let mut answer = Answer::of([AnswerPart::Text(text(n))]);
     answer.pieces = n;
     wire.frames(&answer).concat()
 }
 
 /// The same in Google's format without a chunk of usage alone, which not every client takes.
 pub(super) fn google(n: usize) -> Vec<u8> {
-    google::Response::new("r1", "m1").in_pieces(n).text(&text(n)).stop("STOP").concat().into_bytes()
+    google::GoogleResponse::new("r1", "m1").in_pieces(n).text(&text(n)).stop("STOP").concat().into_bytes()
 }
 
 fn text(n: usize) -> String {
@@ -35,7 +35,7 @@ fn text(n: usize) -> String {
 }
 
 /// A scripted server and the folder of a user who knows only that server.
-pub(super) struct Setup {
+pub(super) struct TranscriptSetup {
     /// Runs the server in threads of its own.
     runtime: Runtime,
     pub(super) server: Server,
@@ -44,7 +44,7 @@ pub(super) struct Setup {
     cwd: PathBuf,
 }
 
-impl Setup {
+impl TranscriptSetup {
     pub(super) fn new() -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let server = runtime.block_on(Server::start())?;
@@ -73,13 +73,13 @@ impl Setup {
         self.home.path()
     }
 
-    /// Moves the user, who works in the folder of [`Setup::folder`] at first.
+    /// Moves the user, who works in the folder of [`TranscriptSetup::folder`] at first.
     pub(super) fn work_in(&mut self, cwd: PathBuf) {
         self.cwd = cwd;
     }
 }
 
-impl Drop for Setup {
+impl Drop for TranscriptSetup {
     fn drop(&mut self) {
         // The server's tasks need their runtime to end.
         let _entered = self.runtime.enter();

@@ -3,25 +3,25 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pinch_testing::server::Reply;
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::ServerReply;
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::json;
 
-use super::transcript::Setup;
+use super::transcript::TranscriptSetup;
 use super::{Figure, median, process};
 
 const N_TURNS: usize = 50;
 
 /// Fifty turns that each read a small file.
 pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
-    let setup = Setup::new()?;
+    let setup = TranscriptSetup::new()?;
     std::fs::write(setup.folder().join("a.txt"), "one line\n")?;
     let arguments = json!({"path": "a.txt"}).to_string();
     let n_asked = AtomicUsize::new(0);
     setup.server.answer_with(move |_| {
         let turn = n_asked.fetch_add(1, Ordering::Relaxed) % (N_TURNS + 1);
-        let response = Response::new(&format!("msg_{turn}"));
-        Some(Reply::sse(if turn == N_TURNS {
+        let response = AnthropicResponse::new(&format!("msg_{turn}"));
+        Some(ServerReply::sse(if turn == N_TURNS {
             response.text("done").stop("end_turn").concat()
         } else {
             response.tool_call(&format!("toolu_{turn}"), "read", &arguments).stop("tool_use").concat()

@@ -20,7 +20,7 @@ const UNSPOKEN: &str = "pi-messages";
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub(super) struct CatalogFindings {
     /// What makes the catalog wrong.
     pub(super) errors: Vec<String>,
     /// What is odd, and left as its maker wrote it.
@@ -28,7 +28,7 @@ pub(super) struct Findings {
 }
 
 /// Checks the records of a provider.
-pub(super) fn check(provider: &str, records: &[Value], findings: &mut Findings) {
+pub(super) fn check(provider: &str, records: &[Value], findings: &mut CatalogFindings) {
     let mut seen = BTreeSet::new();
     for record in records {
         let id = record["id"].as_str().unwrap_or("?");
@@ -47,8 +47,8 @@ pub(super) fn check(provider: &str, records: &[Value], findings: &mut Findings) 
     }
 }
 
-fn check_model(name: &str, provider: &str, record: &Value, model: &Model, findings: &mut Findings) {
-    let Findings { errors, notes } = findings;
+fn check_model(name: &str, provider: &str, record: &Value, model: &Model, findings: &mut CatalogFindings) {
+    let CatalogFindings { errors, notes } = findings;
     if model.provider != *provider {
         errors.push(format!("{name}: says that its provider is {}", model.provider));
     }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn findings(more: Value) -> Findings {
+    fn findings(more: Value) -> CatalogFindings {
         let mut record = json!({
             "id": "m", "api": "openai-completions", "provider": "groq", "baseUrl": "https://api.groq.com/openai/v1",
             "contextWindow": 1000, "maxTokens": 100, "cost": {"input": 1, "output": 2, "cacheRead": 0, "cacheWrite": 0},
@@ -101,14 +101,14 @@ mod tests {
         if let (Some(record), Some(more)) = (record.as_object_mut(), more.as_object()) {
             record.extend(more.clone());
         }
-        let mut findings = Findings::default();
+        let mut findings = CatalogFindings::default();
         check("groq", &[record], &mut findings);
         findings
     }
 
     #[test]
     fn a_good_record_is_good() {
-        let Findings { errors, notes } = findings(json!({}));
+        let CatalogFindings { errors, notes } = findings(json!({}));
         assert!(errors.is_empty() && notes.is_empty(), "{errors:?} {notes:?}");
     }
 
@@ -127,11 +127,11 @@ mod tests {
         }
         assert!(findings(json!({"cost": {"input": -1}})).notes[0].contains("means unknown"));
         assert!(findings(json!({"maxTokens": 2000})).notes[0].contains("answers of 2000"));
-        let mut twice = Findings::default();
+        let mut twice = CatalogFindings::default();
         let record = json!({"id": "m", "api": "openai-completions", "provider": "groq", "baseUrl": "https://x"});
         check("groq", &[record.clone(), record], &mut twice);
         assert_eq!(twice.errors, ["groq/m: there twice"]);
-        let mut unknown = Findings::default();
+        let mut unknown = CatalogFindings::default();
         check(
             "nobody",
             &[json!({"id": "m", "api": "openai-completions", "provider": "nobody", "baseUrl": "https://x"})],

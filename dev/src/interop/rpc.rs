@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::events;
 use super::neutral::{self, KnownList, Neutral};
-use super::pi::peer::{Installed, Version};
+use super::pi::peer::{Installed, PiVersion};
 
 /// Methods of the client that others of its methods call.
 const INTERNAL: [&str; 6] =
@@ -39,7 +39,7 @@ pub(super) struct Args {
 
 /// Runs the check.
 pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
-    let version = Version::find(&args.pi)?;
+    let version = PiVersion::find(&args.pi)?;
     let installed = Installed::get(&[version])?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let pinch = program::pinch().map_err(anyhow::Error::msg)?;
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
 }
 
 /// What came of a talk: a line of each step, without what is different each time.
-struct Talk {
+struct RpcDialogue {
     rows: Vec<Value>,
     /// Methods of the client that were never called.
     forgotten: Vec<String>,
@@ -61,7 +61,7 @@ struct Talk {
 }
 
 /// Lets the script talk to a program.
-async fn talk(installed: &Installed, version: Version, cli: &Path, pinch: &Path) -> anyhow::Result<Talk> {
+async fn talk(installed: &Installed, version: PiVersion, cli: &Path, pinch: &Path) -> anyhow::Result<RpcDialogue> {
     let server = start_server().await?;
     let folder = tempfile::Builder::new().prefix("rpc").rand_bytes(6).tempdir()?;
     let places = Places::new(folder.path(), server.port()).map_err(anyhow::Error::msg)?;
@@ -108,7 +108,7 @@ async fn talk(installed: &Installed, version: Version, cli: &Path, pinch: &Path)
         row["lines"] = events::compared(lines).into();
         *row = neutral.value(row);
     }
-    Ok(Talk { rows, forgotten, broken: end["broken"].as_str().map(str::to_owned) })
+    Ok(RpcDialogue { rows, forgotten, broken: end["broken"].as_str().map(str::to_owned) })
 }
 
 /// Models, settings and resources of both programs.
@@ -204,7 +204,7 @@ fn said_last(request: &Recorded) -> String {
 }
 
 /// Prints the table; true when nothing is new.
-fn print(version: Version, theirs: &Talk, ours: &Talk) -> anyhow::Result<bool> {
+fn print(version: PiVersion, theirs: &RpcDialogue, ours: &RpcDialogue) -> anyhow::Result<bool> {
     let mut known = KnownList::new(&known::of(version));
     let (mut n_same, mut n_known, mut failures) = (0, 0, Vec::new());
     println!("  {:<28} {:<40} {:<30} {:<30}", "method", "step", format!("pi {}", version.number), "pinch");

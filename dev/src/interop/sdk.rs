@@ -14,17 +14,17 @@ use pinch_llm::request::{
 };
 use pinch_llm::stdx::host::Host;
 use pinch_llm::thinking::ThinkingLevel;
-use pinch_llm::wire::{self, Call};
+use pinch_llm::wire::{self, WireCall};
 use pinch_testing::cases::compare::same;
-use pinch_testing::server::{Recorded, Reply, Server};
-use pinch_testing::wires::anthropic::Anthropic;
-use pinch_testing::wires::completions::Completions;
-use pinch_testing::wires::google::Google;
-use pinch_testing::wires::responses::Responses;
-use pinch_testing::wires::{Answer, Part, Wire};
+use pinch_testing::server::{Recorded, Server, ServerReply};
+use pinch_testing::wires::anthropic::AnthropicServer;
+use pinch_testing::wires::completions::CompletionsServer;
+use pinch_testing::wires::google::GoogleServer;
+use pinch_testing::wires::responses::ResponsesServer;
+use pinch_testing::wires::{Answer, AnswerPart, Wire};
 use serde_json::{Value, json};
 
-use super::table::Table;
+use super::table::ResultTable;
 
 /// The last client of Anthropic that speaks version `2023-06-01` of the API, as we do and as pi does; those since 1.0 speak a later one.
 const PACKAGES: [&str; 3] = ["@anthropic-ai/sdk@0.137.0", "openai@6.49.0", "@google/genai@2.32.0"];
@@ -39,10 +39,10 @@ const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mN
 /// The formats that have an official client, the provider whose manner is meant, and what follows the call's own path.
 fn formats() -> [(Box<dyn Wire>, &'static str, &'static str); 4] {
     [
-        (Box::new(Anthropic), "anthropic", ""),
-        (Box::new(Completions), "openai", ""),
-        (Box::new(Responses::OpenAi), "openai", ""),
-        (Box::new(Google::Generative), "google", "/v1beta"),
+        (Box::new(AnthropicServer), "anthropic", ""),
+        (Box::new(CompletionsServer), "openai", ""),
+        (Box::new(ResponsesServer::OpenAi), "openai", ""),
+        (Box::new(GoogleServer::Generative), "google", "/v1beta"),
     ]
 }
 
@@ -70,7 +70,7 @@ async fn compare(folder: &Path) -> anyhow::Result<bool> {
     server.answer_with(|request| {
         let formats = formats();
         let (wire, ..) = formats.iter().find(|(wire, ..)| request.path[1..].starts_with(wire.api()))?;
-        Some(Reply::sse(wire.frames(&Answer::of([Part::text(ANSWER)])).concat()))
+        Some(ServerReply::sse(wire.frames(&Answer::of([AnswerPart::text(ANSWER)])).concat()))
     });
     let mut node = tokio::process::Command::new("node");
     node.arg("sdk.mjs").arg(server.url()).current_dir(folder).stdin(Stdio::null()).stderr(Stdio::inherit());
@@ -90,7 +90,7 @@ async fn compare(folder: &Path) -> anyhow::Result<bool> {
         })
         .collect();
     let recorded = server.requests();
-    let mut table = Table::default();
+    let mut table = ResultTable::default();
     for (wire, provider, version) in formats() {
         for conversation in CONVERSATIONS {
             let path = format!("/{}/{conversation}", wire.api());
@@ -165,7 +165,7 @@ fn request(api: &str, provider: &str, base_url: &str, conversation: &str) -> Res
 fn compare_one(request: &Request, theirs: &Recorded) -> Result<(), String> {
     let formats = wire::builtin();
     let format = formats.iter().find(|format| request.model.api == *format.api()).ok_or("not built in")?;
-    let call = Call::new(request, 1);
+    let call = WireCall::new(request, 1);
     let ours = format.encode(&call).map_err(|error| error.text)?;
     let path = ours.url.splitn(4, '/').nth(3).map(|path| format!("/{path}"));
     same(&theirs.path.as_str().into(), &path.into()).map_err(|why| format!("path{why}"))?;

@@ -2,12 +2,12 @@
 
 /// Collects rows and prints each as it comes.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct ResultTable {
     n_passed: usize,
     n_failed: usize,
 }
 
-impl Table {
+impl ResultTable {
     /// A row: what was checked with whom, and what came of it.
     pub(super) fn row(&mut self, with: &str, what: &str, result: Result<String, String>) {
         let (verdict, detail) = match &result {

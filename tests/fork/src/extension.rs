@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use pinch_agent_core::hooks::{BeforeTool, PendingCall};
 use pinch_coding_agent::extension::{
-    Answer, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Point, Points, Registrations,
+    HandlerFuture, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Point, Points, Registrations,
 };
 
-use crate::tools::{Delete, word_count};
+use crate::tools::{ForkDeleteTool, word_count};
 
 /// Brings the tools of this crate along, and denies calls of `delete`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,11 +24,11 @@ impl Extension for NoDeletions {
 
     fn register(&self, to: &mut Registrations, _: &ExtensionHandle) -> Result<(), ExtensionError> {
         to.tool(Arc::new(word_count()));
-        to.tool(Arc::new(Delete::default()));
+        to.tool(Arc::new(ForkDeleteTool::default()));
         Ok(())
     }
 
-    fn tool_call<'a>(&'a self, call: &'a PendingCall, _: &'a ExtensionCx) -> Answer<'a, BeforeTool> {
+    fn tool_call<'a>(&'a self, call: &'a PendingCall, _: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
         let action = match call.call.name.as_str() {
             "delete" => BeforeTool::Deny { reason: "deletions are forbidden".into(), end_run: false },
             _ => BeforeTool::Allow,

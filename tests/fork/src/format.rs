@@ -16,10 +16,10 @@ use pinch_llm::message::{Block, Content, Image, Message, StopReason, Text as Tex
 use pinch_llm::normalise::{ids, system, transform};
 use pinch_llm::request::{Request, ThinkingChoice, ToolChoice};
 use pinch_llm::schema::clean;
-use pinch_llm::wire::frame_json::{self, Text, TextQuality};
-use pinch_llm::wire::headers::{self, Layers};
+use pinch_llm::wire::frame_json::{self, TextMember, TextQuality};
+use pinch_llm::wire::headers::{self, HeaderLayers};
 use pinch_llm::wire::reply::{OpenBlock, ReplyBuilder};
-use pinch_llm::wire::{Call, Decoder, FrameKind, HttpRequest, WireFormat, address, limit, refusal, tool_output};
+use pinch_llm::wire::{WireCall, Decoder, FrameKind, HttpRequest, WireFormat, address, limit, refusal, tool_output};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -35,17 +35,17 @@ impl WireFormat for Acorn {
         API
     }
 
-    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    fn encode(&self, call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
         let request = call.request;
         let url = address::url(request, "chat")?;
         Ok(HttpRequest::new(url, all_headers(request)?, body(request)))
     }
 
-    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
+    fn decoder(&self, call: &WireCall<'_>) -> Box<dyn Decoder> {
         Box::new(AcornDecoder { reply: ReplyBuilder::new(call.request, call.timestamp), current: None })
     }
 
-    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+    fn refusal(&self, call: &WireCall<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
         let text = String::from_utf8_lossy(body);
         let json: Option<Value> = serde_json::from_str(&text).ok();
         let message = json.as_ref().and_then(|json| json["error"]["message"].as_str());
@@ -54,7 +54,7 @@ impl WireFormat for Acorn {
 }
 
 fn all_headers(request: &Request) -> Result<HeaderMap, LlmError> {
-    let mut layers = Layers::new(&request.model);
+    let mut layers = HeaderLayers::new(&request.model);
     headers::common(&mut layers)?;
     if let Some(key) = headers::key(request)? {
         layers.set("authorization", &key.bearer())?;
@@ -141,17 +141,17 @@ fn image_part(image: &Image) -> Value {
 }
 
 #[derive(Deserialize)]
-struct Event<'a> {
+struct ForkEvent<'a> {
     #[serde(borrow, default)]
-    kind: Text<'a>,
+    kind: TextMember<'a>,
     #[serde(borrow, default)]
-    text: Text<'a>,
+    text: TextMember<'a>,
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: TextMember<'a>,
     #[serde(borrow, default)]
-    name: Text<'a>,
+    name: TextMember<'a>,
     #[serde(borrow, default)]
-    reason: Text<'a>,
+    reason: TextMember<'a>,
     #[serde(default, deserialize_with = "frame_json::count")]
     input: Option<u64>,
     #[serde(default, deserialize_with = "frame_json::count")]
@@ -185,7 +185,7 @@ impl AcornDecoder {
         }
     }
 
-    fn event(&mut self, event: &Event<'_>, quality: TextQuality, emit: &mut Emit) -> FrameKind {
+    fn event(&mut self, event: &ForkEvent<'_>, quality: TextQuality, emit: &mut Emit) -> FrameKind {
         let text = event.text.get().unwrap_or_default();
         match event.kind.get() {
             Some("text") => {
@@ -239,7 +239,7 @@ impl Decoder for AcornDecoder {
             return FrameKind::KeepAlive;
         }
         let mut scratch = String::new();
-        match frame_json::read::<Event<'_>>(frame.data, &mut scratch) {
+        match frame_json::read::<ForkEvent<'_>>(frame.data, &mut scratch) {
             Ok(read) => self.event(&read.value, read.quality, emit),
             Err(why) => {
                 self.reply.fail_with(frame_json::error_kind(&why), format!("invalid event: {why}"), emit);

@@ -32,7 +32,7 @@ impl Stage for Mask {
 /// A channel that keeps what it shows. It loses the confirmation of every first send, as networks do; the block comes again under the same
 /// id, and is not shown again.
 #[derive(Debug)]
-pub struct Board {
+pub struct ReplyBoard {
     max_chars: usize,
     state: Mutex<BoardState>,
 }
@@ -44,7 +44,7 @@ struct BoardState {
     lifecycle: Vec<Lifecycle>,
 }
 
-impl Board {
+impl ReplyBoard {
     /// A board for messages of at most so many UTF-16 units.
     pub fn new(max_chars: usize) -> Self {
         Self { max_chars, state: Mutex::default() }
@@ -70,7 +70,7 @@ impl Board {
     }
 }
 
-impl ReplySink for Board {
+impl ReplySink for ReplyBoard {
     fn limits(&self) -> SinkLimits {
         SinkLimits::of_chars(self.max_chars)
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::StreamExt;
 use futures::future::{BoxFuture, ready};
 use futures::stream::BoxStream;
-use pinch_agent_core::queue::{QueueKind, Queues};
+use pinch_agent_core::queue::{QueueKind, MessageQueues};
 use pinch_agent_core::tool::ToolEffect;
 use pinch_agent_core::{Agent, AgentEvent, EndReason, RunEnd};
 use pinch_coding_agent::auth::{Authorised, RequestAuth};
@@ -217,7 +217,7 @@ fn user(text: &str, images: &[Image], timestamp: i64) -> Message {
 
 /// Reaches the attempts of a run from outside.
 struct MemoryControl {
-    queues: Queues,
+    queues: MessageQueues,
     host: Host,
     cancel: Mutex<Cancel>,
     is_streaming: AtomicBool,
@@ -233,7 +233,7 @@ impl Drop for Streaming {
 }
 
 impl MemoryControl {
-    fn new(queues: Queues, host: Host) -> Self {
+    fn new(queues: MessageQueues, host: Host) -> Self {
         Self { queues, host, cancel: Mutex::default(), is_streaming: AtomicBool::new(false) }
     }
 

@@ -15,9 +15,9 @@ type Rows = BTreeMap<String, Vec<Bytes>>;
 
 /// The table. Cloning shares it.
 #[derive(Clone, Debug, Default)]
-pub struct Table(Arc<Mutex<Rows>>);
+pub struct StoreTable(Arc<Mutex<Rows>>);
 
-impl Table {
+impl StoreTable {
     fn rows(&self) -> MutexGuard<'_, Rows> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -35,7 +35,7 @@ fn id_of(at: &SessionRef) -> String {
     }
 }
 
-impl SessionStore for Table {
+impl SessionStore for StoreTable {
     fn list(&self, scope: ListScope) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
         let rows = self.rows();
         let summaries = rows.iter().filter_map(|(id, rows)| summarise(&rows.concat(), id.into(), 0));
@@ -66,7 +66,7 @@ impl SessionStore for Table {
 }
 
 struct TableJournal {
-    table: Table,
+    table: StoreTable,
     id: String,
     /// The session was there when it was loaded, or was begun here.
     exists: bool,

@@ -21,16 +21,16 @@ pub fn word_count() -> FnTool {
 
 /// Deletes things, or would.
 #[derive(Debug)]
-pub struct Delete(ToolSpec);
+pub struct ForkDeleteTool(ToolSpec);
 
-impl Default for Delete {
+impl Default for ForkDeleteTool {
     fn default() -> Self {
         let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
         Self(ToolSpec::new("delete", "Delete a file.", Schema::new(schema)))
     }
 }
 
-impl Tool for Delete {
+impl Tool for ForkDeleteTool {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }

@@ -20,15 +20,15 @@ use pinch_stdx::host::Host;
 use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
-use super::scripted::{CaseTool, Notes, event_line, expand, is_system, model, note, reply, summary};
-use super::{Case, Outcome};
+use super::scripted::{CaseTool, ScriptedLog, event_line, expand, is_system, model, note, reply, summary};
+use super::{Case, CaseOutcome};
 
 /// Runs a case.
-pub(crate) fn execute(case: &Case<'_>) -> Outcome {
+pub(crate) fn execute(case: &Case<'_>) -> CaseOutcome {
     let input = expand(&case.case["input"]);
     let wanted = case.case.get("betterExpected").unwrap_or(&case.case["expected"]);
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build() else {
-        return Outcome::Failed("no runtime".into());
+        return CaseOutcome::Failed("no runtime".into());
     };
     let actual = runtime.block_on(run(&input));
     let named: Map<String, Value> =
@@ -63,7 +63,7 @@ impl Provider for Keys {
 
 struct CaseHooks {
     input: Value,
-    notes: Notes,
+    notes: ScriptedLog,
 }
 
 impl Hooks for CaseHooks {
@@ -137,7 +137,7 @@ fn call_line(request: &Request, with_key: bool) -> Value {
 }
 
 async fn run(input: &Value) -> Map<String, Value> {
-    let notes = Notes::default();
+    let notes = ScriptedLog::default();
     let script = input["script"].as_array().into_iter().flatten().map(reply);
     let provider = Arc::new(ScriptedProvider::new(script).when_exhausted("script exhausted"));
     let keys = input["apiKeys"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
@@ -230,7 +230,7 @@ fn prompts(call: &Value) -> Vec<Arc<Message>> {
     vec![Arc::new(Message::User(UserMessage { content: Content::Blocks(blocks), timestamp: 1 }))]
 }
 
-fn queue(queues: &pinch_agent_core::queue::Queues, action: &Value) {
+fn queue(queues: &pinch_agent_core::queue::MessageQueues, action: &Value) {
     for (name, kind) in [("steer", QueueKind::Steering), ("followUp", QueueKind::FollowUp)] {
         if let Some(text) = action[name].as_str() {
             queues.push(kind, Message::user(text, 1));

@@ -14,7 +14,7 @@ use pinch_agent_core::tool::ToolSet;
 use pinch_coding_agent::auth::{AuthError, FixedAuth, RequestAuth};
 use pinch_coding_agent::entry::{CustomMessage, Entry, EntryBody, EntryId};
 use pinch_coding_agent::event::SessionEvent;
-use pinch_coding_agent::prompt::Prompt as SystemPrompt;
+use pinch_coding_agent::prompt::PromptSections as SystemPrompt;
 use pinch_coding_agent::resources::templates::{Template, Templates};
 use pinch_coding_agent::session::{
     AgentSession, Change, CompactRequest, ContextUsage, Navigation, Prompt, SessionControl, SessionError, SessionParts,
@@ -32,19 +32,19 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 
-use super::scripted::{CaseTool, Notes, event_line, is_system, model, note, reply, summary};
+use super::scripted::{CaseTool, ScriptedLog, event_line, is_system, model, note, reply, summary};
 use super::sessions::compaction;
-use super::{Case, Outcome};
+use super::{Case, CaseOutcome};
 
 /// Runs a case.
-pub(crate) fn execute(case: &Case<'_>) -> Outcome {
+pub(crate) fn execute(case: &Case<'_>) -> CaseOutcome {
     let mut input = case.case["input"].clone();
     notation::expand(&mut input);
     let mut wanted = case.case.get("betterExpected").unwrap_or(&case.case["expected"]).clone();
     notation::expand(&mut wanted);
     notation::put_in(&mut wanted, &compaction::wording());
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build() else {
-        return Outcome::Failed("no runtime".into());
+        return CaseOutcome::Failed("no runtime".into());
     };
     let named = |actual: Map<String, Value>| -> Value {
         actual.into_iter().filter(|(key, _)| wanted.get(key).is_some()).collect::<Map<_, _>>().into()
@@ -55,7 +55,7 @@ pub(crate) fn execute(case: &Case<'_>) -> Outcome {
             forget_overflow_estimates(&mut actual);
             notation::matches(&wanted, &actual, &input.to_string()).into()
         }
-        Err(why) => Outcome::Failed(why),
+        Err(why) => CaseOutcome::Failed(why),
     }
 }
 
@@ -77,17 +77,17 @@ fn forget_overflow_estimates(value: &mut Value) {
 }
 
 /// A session at work, and what is seen of it.
-struct Scene {
+struct AgentSessionScene {
     session: AgentSession,
     provider: Arc<ScriptedProvider>,
-    trace: Notes,
+    trace: ScriptedLog,
     triggers: Vec<Value>,
     results: Vec<Value>,
 }
 
 async fn run(input: &Value) -> Result<Map<String, Value>, String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let mut scene = Scene::new(input, folder.path()).await?;
+    let mut scene = AgentSessionScene::new(input, folder.path()).await?;
     let mut tasks = JoinSet::new();
     for call in input["calls"].as_array().into_iter().flatten() {
         scene.call(call, &mut tasks).await?;
@@ -96,7 +96,7 @@ async fn run(input: &Value) -> Result<Map<String, Value>, String> {
     scene.outcome()
 }
 
-impl Scene {
+impl AgentSessionScene {
     async fn new(input: &Value, folder: &std::path::Path) -> Result<Self, String> {
         let text = |error: &dyn std::error::Error| error.to_string();
         // The clock advances with every reading: a scripted answer must not have the same time as its prompt.
@@ -117,7 +117,7 @@ impl Scene {
         }
         let script = input["script"].as_array().into_iter().flatten().map(reply);
         let provider = Arc::new(ScriptedProvider::new(script).when_exhausted("script exhausted"));
-        let notes = Notes::default();
+        let notes = ScriptedLog::default();
         let tools = input["tools"].as_array().into_iter().flatten().map(|tool| CaseTool::build(tool, &notes));
         let model = Arc::new(model(false, input["contextWindow"].as_u64().unwrap_or(100_000), 100));
         let templates = input["templates"].as_object().into_iter().flatten().map(|(name, text)| {
@@ -139,7 +139,7 @@ impl Scene {
         Ok(Self {
             session: session.await.map_err(|e| text(&e))?,
             provider,
-            trace: Notes::default(),
+            trace: ScriptedLog::default(),
             triggers: input["triggers"].as_array().cloned().unwrap_or_default(),
             results: Vec::new(),
         })
@@ -344,7 +344,7 @@ impl Scene {
 
 /// Sees the events of a run: writes the trace and fires triggers.
 struct Sight<'a> {
-    trace: &'a Notes,
+    trace: &'a ScriptedLog,
     triggers: &'a mut Vec<Value>,
     control: SessionControl,
     tasks: &'a mut JoinSet<()>,

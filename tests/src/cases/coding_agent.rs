@@ -12,10 +12,10 @@ mod resources;
 mod settings;
 mod tool;
 
-use super::{Case, Outcome};
+use super::{Case, CaseOutcome};
 
 /// Runs a case.
-pub(super) fn execute(case: &Case<'_>) -> Outcome {
+pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     match case.kind {
         "tool" => tool::run(case),
         "settings" => settings::run(case),
@@ -29,6 +29,6 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
             .or_else(|| packages::run(case))
             .or_else(|| models::run(case))
             .or_else(|| auth::run(case))
-            .unwrap_or(Outcome::NotImplemented),
+            .unwrap_or(CaseOutcome::NotImplemented),
     }
 }

@@ -4,13 +4,13 @@ mod request;
 pub(super) mod setup;
 pub(super) mod stream;
 
-use super::{Case, Outcome};
+use super::{Case, CaseOutcome};
 
 /// Runs one case.
-pub(super) fn execute(case: &Case<'_>) -> Outcome {
+pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     match case.kind {
         "request" => request::run(case),
         "stream" => stream::run(case),
-        _ => Outcome::NotImplemented,
+        _ => CaseOutcome::NotImplemented,
     }
 }

@@ -9,17 +9,17 @@ use pinch_llm::message::{AssistantMessage, Message};
 use pinch_llm::model::thinking::{clamp_word, supported};
 use pinch_llm::model::{Model, Rates};
 use pinch_llm::normalise::{ids, transform};
-use pinch_llm::schema::clean::{Family, clean};
+use pinch_llm::schema::clean::{SchemaDialect, clean};
 use pinch_llm::schema::{Schema, validate_tool_arguments};
 use pinch_llm::stdx::json::repair::parse_streaming;
 use pinch_llm::stdx::text::from_utf16_dropping;
 use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
-use super::{Case, Outcome};
+use super::{Case, CaseOutcome};
 
 /// Runs a case of one of these kinds.
-pub(super) fn execute(case: &Case<'_>) -> Outcome {
+pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     let given = case.case;
     let actual = match case.kind {
         "transform" => transformed(case.file, given),
@@ -30,7 +30,7 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         "hash" => text_of(&given["input"]).map(|text| json!(ids::short_hash(text))),
         "cost" => cost(given),
         "thinkingLevels" => thinking_levels(given),
-        _ => return Outcome::NotImplemented,
+        _ => return CaseOutcome::NotImplemented,
     };
     actual.and_then(|actual| same(expected(given), &actual)).into()
 }
@@ -134,24 +134,24 @@ fn thinking_levels(case: &Value) -> Result<Value, String> {
 }
 
 /// Runs a case of area `schema` of the embed-tools suite.
-pub(super) fn execute_schema(case: &Case<'_>) -> Outcome {
+pub(super) fn execute_schema(case: &Case<'_>) -> CaseOutcome {
     let (input, expect) = (&case.case["input"], &case.case["expect"]);
     let expect = case.case.get("better").unwrap_or(expect);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut actual = json!({});
     if let Some(pairs) = input["pairs"].as_array() {
-        let is_xai = pairs.iter().map(|pair| Family::of(&text(&pair[0]), &text(&pair[1])) == Family::Xai);
+        let is_xai = pairs.iter().map(|pair| SchemaDialect::of(&text(&pair[0]), &text(&pair[1])) == SchemaDialect::Xai);
         actual["isXai"] = is_xai.collect();
     }
     if let Some(parameters) = input.get("parameters") {
-        actual["parameters"] = clean(parameters, Family::of(&text(&input["provider"]), &text(&input["model"])));
+        actual["parameters"] = clean(parameters, SchemaDialect::of(&text(&input["provider"]), &text(&input["model"])));
     }
     let mut named = expect.as_object().into_iter().flatten();
     named.try_for_each(|(name, value)| same(value, &actual[name.as_str()])).into()
 }
 
 /// Runs a case of the sessions suite about errors or levels, which this crate decides.
-pub(super) fn execute_sessions(case: &Case<'_>) -> Outcome {
+pub(super) fn execute_sessions(case: &Case<'_>) -> CaseOutcome {
     let input = &case.case["input"];
     let expect = case.case.get("betterExpected").unwrap_or(&case.case["expected"]);
     let actual = match case.kind {
@@ -171,7 +171,7 @@ pub(super) fn execute_sessions(case: &Case<'_>) -> Outcome {
                 .collect::<Result<Map<_, _>, String>>()
                 .map(Value::Object)
         }
-        _ => return Outcome::NotImplemented,
+        _ => return CaseOutcome::NotImplemented,
     };
     actual.and_then(|actual| same(expect, &actual)).into()
 }

@@ -8,12 +8,12 @@ use anyhow::{Context, bail};
 use super::Tally;
 
 /// Cases without an executor, by `suite/kind`.
-pub(super) type Pending = BTreeMap<String, usize>;
+pub(super) type PendingCases = BTreeMap<String, usize>;
 
 /// Reads lines of `"suite/kind" = number`.
-pub(super) fn read(path: &Path) -> anyhow::Result<Pending> {
+pub(super) fn read(path: &Path) -> anyhow::Result<PendingCases> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut pending = Pending::new();
+    let mut pending = PendingCases::new();
     for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())) {
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -28,8 +28,8 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Pending> {
 }
 
 /// Where the numbers and what was counted differ.
-pub(super) fn differences(allowed: &Pending, suites: &BTreeMap<String, BTreeMap<String, Tally>>) -> Vec<String> {
-    let mut counted: Pending = allowed.keys().map(|kind| (kind.clone(), 0)).collect();
+pub(super) fn differences(allowed: &PendingCases, suites: &BTreeMap<String, BTreeMap<String, Tally>>) -> Vec<String> {
+    let mut counted: PendingCases = allowed.keys().map(|kind| (kind.clone(), 0)).collect();
     for (suite, kinds) in suites {
         counted.extend(kinds.iter().map(|(kind, tally)| (format!("{suite}/{kind}"), tally.not_implemented)));
     }
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn numbers_may_only_fall_and_the_file_follows() {
-        let allowed = Pending::from([("s/a".to_owned(), 2), ("s/b".to_owned(), 2), ("s/gone".to_owned(), 1)]);
+        let allowed = PendingCases::from([("s/a".to_owned(), 2), ("s/b".to_owned(), 2), ("s/gone".to_owned(), 1)]);
         let tally = |n| Tally { not_implemented: n, ..Tally::default() };
         let kinds =
             BTreeMap::from([("a".to_owned(), tally(3)), ("b".to_owned(), tally(2)), ("c".to_owned(), tally(1))]);

@@ -6,15 +6,15 @@ mod session_file;
 mod tool;
 mod value;
 
-use super::{Case, Outcome};
+use super::{Case, CaseOutcome};
 
 /// Runs a case.
-pub(super) fn execute(case: &Case<'_>) -> Outcome {
+pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     match case.kind {
         "request" => request::run(case),
         "session_file" => session_file::run(case),
         "tool" => tool::run(case),
         "json" | "print" | "rpc" | "cli" => output::run(case),
-        _ => Outcome::NotImplemented,
+        _ => CaseOutcome::NotImplemented,
     }
 }

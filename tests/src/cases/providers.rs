@@ -13,10 +13,10 @@ mod socket;
 use pinch_testing::cases::compare::same;
 use serde_json::Value;
 
-use super::{Case, Outcome};
+use super::{Case, CaseOutcome};
 
 /// Runs a case.
-pub(super) fn execute(case: &Case<'_>) -> Outcome {
+pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     match case.kind {
         "cost" if case.case["given"].get("serviceTier").is_some() => wire::run_with_tier(case),
         "env-key" | "catalog" | "thinking-levels" | "cost" => pure::execute(case),
@@ -28,7 +28,7 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         "registry" => faux::run_registry(case),
         "openai-codex" if setup::is_about_sockets(&case.case["given"]) => socket::run(case),
         "bedrock" | "mistral" | "google-vertex" | "openai-codex" => wire::run(case),
-        _ => Outcome::NotImplemented,
+        _ => CaseOutcome::NotImplemented,
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use pinch_embed::config::Config;
 use serde_json::Value;
 
-use super::{Case, Outcome};
+use super::{Case, CaseOutcome};
 
 mod attempts;
 mod calls;
@@ -23,11 +23,11 @@ mod retry_loop;
 const NOW: i64 = 1_767_225_600_000;
 
 /// Runs a case.
-pub(super) fn execute(case: &Case<'_>) -> Outcome {
+pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     let group = group_of(case);
     let target = case.case.get("target").or_else(|| group.get("target"));
     if target == Some(&Value::Bool(false)) {
-        return Outcome::Reference;
+        return CaseOutcome::Reference;
     }
     let (area, given, expect) = (case.kind, &case.case["given"], &case.case["expect"]);
     let run = retry_loop::run(area, group, given, expect)
@@ -43,7 +43,7 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         .or_else(|| sessions::run(area, given, expect))
         .or_else(|| models::run(area, given, expect))
         .or_else(|| attempts::run(area, given, expect))
-        .map_or(Outcome::NotImplemented, Outcome::from)
+        .map_or(CaseOutcome::NotImplemented, CaseOutcome::from)
 }
 
 /// The group of a case.

@@ -7,33 +7,33 @@ use futures::future::BoxFuture;
 use pinch_agent_core::event::AgentEvent;
 use pinch_agent_core::llm::event::{BlockKind, StreamEvent};
 use pinch_agent_core::llm::message::{Block, Content, Message, StopReason, Usage};
-use pinch_agent_core::llm::provider::scripted::{Reply, Step};
+use pinch_agent_core::llm::provider::scripted::{ScriptedReply, ScriptedStep};
 use pinch_agent_core::llm::schema::Schema;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
 /// Reads one reply of a script. `usage` N means totalTokens N, output 10, input N-10.
-pub(crate) fn reply(item: &Value) -> Reply {
+pub(crate) fn reply(item: &Value) -> ScriptedReply {
     if let Some(text) = item["failBeforeStart"].as_str().or_else(|| item["throw"].as_str()) {
-        return Reply { fail_before_start: Some(text.to_owned()), ..Reply::default() };
+        return ScriptedReply { fail_before_start: Some(text.to_owned()), ..ScriptedReply::default() };
     }
     let strings = |list: &Value| -> Vec<String> {
         list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let steps = item["content"].as_array().into_iter().flatten().filter_map(|block| {
         Some(if block["text"].is_array() {
-            Step::Text(strings(&block["text"]))
+            ScriptedStep::Text(strings(&block["text"]))
         } else if block["thinking"].is_array() {
-            Step::Thinking(strings(&block["thinking"]))
+            ScriptedStep::Thinking(strings(&block["thinking"]))
         } else if block["toolCall"].is_object() {
             let call = &block["toolCall"];
-            Step::ToolCall {
+            ScriptedStep::ToolCall {
                 id: call["id"].as_str()?.to_owned(),
                 name: call["name"].as_str()?.to_owned(),
                 arguments: call["arguments"].as_object().cloned().unwrap_or_default(),
             }
         } else {
-            Step::Hang
+            ScriptedStep::Hang
         })
     });
     let usage = match &item["usage"] {
@@ -44,12 +44,12 @@ pub(crate) fn reply(item: &Value) -> Reply {
         Value::Object(_) => serde_json::from_value(item["usage"].clone()).unwrap_or_default(),
         _ => Usage::default(),
     };
-    Reply {
+    ScriptedReply {
         steps: steps.collect(),
         stop: item["stopReason"].as_str().map(stop_reason),
         error_message: item["errorMessage"].as_str().map(str::to_owned),
         usage,
-        ..Reply::default()
+        ..ScriptedReply::default()
     }
 }
 
@@ -61,10 +61,10 @@ fn stop_reason(word: &str) -> StopReason {
 }
 
 /// What scripted tools and hooks wrote down.
-pub(crate) type Notes = Arc<Mutex<Vec<String>>>;
+pub(crate) type ScriptedLog = Arc<Mutex<Vec<String>>>;
 
 /// Writes a line down.
-pub(crate) fn note(notes: &Notes, line: String) {
+pub(crate) fn note(notes: &ScriptedLog, line: String) {
     notes.lock().unwrap_or_else(PoisonError::into_inner).push(line);
 }
 
@@ -72,12 +72,12 @@ pub(crate) fn note(notes: &Notes, line: String) {
 pub(crate) struct CaseTool {
     spec: ToolSpec,
     script: Value,
-    notes: Notes,
+    notes: ScriptedLog,
 }
 
 impl CaseTool {
     /// Builds the tool of a case.
-    pub(crate) fn build(script: &Value, notes: &Notes) -> Arc<dyn Tool> {
+    pub(crate) fn build(script: &Value, notes: &ScriptedLog) -> Arc<dyn Tool> {
         let name = script["name"].as_str().unwrap_or("tool");
         let parameters = match &script["parameters"] {
             Value::Null => json!({"type": "object", "properties": {}}),

@@ -6,7 +6,7 @@ use pinch_stdx::host::Host;
 use pinch_testing::cases::notation;
 use serde_json::Value;
 
-use super::{Case, Outcome};
+use super::{Case, CaseOutcome};
 
 pub(crate) mod compaction;
 mod list;
@@ -18,13 +18,13 @@ mod pure;
 const PROCESS_CWD: &str = "/process/cwd";
 
 /// A running case: its directory and its input with the notation expanded.
-struct World {
+struct SessionWorld {
     host: Host,
     dir: tempfile::TempDir,
     input: Value,
 }
 
-impl World {
+impl SessionWorld {
     /// The path of a file in the case's directory.
     fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
@@ -46,11 +46,11 @@ impl World {
 }
 
 /// Runs a case of this suite.
-pub(crate) fn execute(case: &Case<'_>) -> Outcome {
+pub(crate) fn execute(case: &Case<'_>) -> CaseOutcome {
     if case.kind == "validate_tool_arguments" {
         return pure::validate_tool_arguments(case).into();
     }
-    let run: fn(&World) -> Result<Value, String> = match case.kind {
+    let run: fn(&SessionWorld) -> Result<Value, String> = match case.kind {
         "session_open" => open::session_open,
         "session_fork_from" => open::session_fork_from,
         "session_ops" => ops::session_ops,
@@ -62,17 +62,17 @@ pub(crate) fn execute(case: &Case<'_>) -> Outcome {
         "prompt_template" => pure::prompt_template,
         kind => match compaction::executor(kind) {
             Some(run) => run,
-            None => return Outcome::NotImplemented,
+            None => return CaseOutcome::NotImplemented,
         },
     };
     check(case, run).into()
 }
 
-fn check(case: &Case<'_>, run: fn(&World) -> Result<Value, String>) -> Result<(), String> {
+fn check(case: &Case<'_>, run: fn(&SessionWorld) -> Result<Value, String>) -> Result<(), String> {
     let mut input = case.case["input"].clone();
     notation::expand(&mut input);
     let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let world = World { host: Host::builder().build(), dir, input };
+    let world = SessionWorld { host: Host::builder().build(), dir, input };
     let mut expected =
         case.case.get("betterExpected").or_else(|| case.case.get("expected")).cloned().unwrap_or(Value::Null);
     notation::expand(&mut expected);

@@ -6,7 +6,7 @@ use pinch_llm::message::{AssistantMessage, Block, Message, Usage};
 use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
-use super::{Case, Outcome};
+use super::{Case, CaseOutcome};
 
 mod chunks;
 mod errors;
@@ -15,7 +15,7 @@ mod payloads;
 mod subscribe;
 
 /// Runs a case.
-pub(super) fn execute(case: &Case<'_>) -> Outcome {
+pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     let op = case.case["op"].as_str().unwrap_or("");
     let input = &case.case["input"];
     let actual = parts::run(op, input)
@@ -23,7 +23,7 @@ pub(super) fn execute(case: &Case<'_>) -> Outcome {
         .or_else(|| subscribe::run(op, input))
         .or_else(|| errors::run(op, input))
         .or_else(|| payloads::run(op, input));
-    let Some(actual) = actual else { return Outcome::NotImplemented };
+    let Some(actual) = actual else { return CaseOutcome::NotImplemented };
     let result = actual.and_then(|actual| match &case.case["expect_properties"] {
         Value::Array(properties) => chunks::hold(properties, input, &actual),
         _ => check(&case.case["expect"], &actual),

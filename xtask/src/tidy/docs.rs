@@ -1,13 +1,13 @@
 //! How files begin, and what they must not contain.
 
-use super::{Report, Source};
+use super::{SourceFile, TidyReport};
 
 /// What only means something on one machine. Put together here so that this file does not hold it.
 const FOREIGN: [&str; 3] = [concat!("/work", "/wt"), concat!("/work", "/shared"), concat!("/tmp", "/bash_jobs")];
 
 /// Checks every file.
-pub(super) fn check(sources: &[Source]) -> Report {
-    let mut report = Report { n_checked: sources.len(), ..Report::default() };
+pub(super) fn check(sources: &[SourceFile]) -> TidyReport {
+    let mut report = TidyReport { n_checked: sources.len(), ..TidyReport::default() };
     for source in sources {
         let path = &source.path;
         if source.is_rust() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Report;
+use super::TidyReport;
 
 /// The crates from the lowest to the highest; each may use those before it.
 const ORDER: [&str; 12] = [
@@ -23,8 +23,8 @@ const ORDER: [&str; 12] = [
 const FREE: [&str; 3] = ["pinch-dev", "pinch-testing", "pinch-tests"];
 
 /// Checks the dependencies between the workspace's crates.
-pub(super) fn check(metadata: &Value) -> Report {
-    let mut report = Report::default();
+pub(super) fn check(metadata: &Value) -> TidyReport {
+    let mut report = TidyReport::default();
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
     let names: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
     for package in packages {

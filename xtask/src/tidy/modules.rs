@@ -4,32 +4,32 @@
 
 use std::collections::BTreeMap;
 
-use super::{Report, Source};
+use super::{SourceFile, TidyReport};
 
 mod paths;
 
 /// The modules of one crate.
-struct Tree<'a> {
+struct ModuleTree<'a> {
     /// Children of a module in the order of their `mod` lines.
     children: BTreeMap<Vec<String>, Vec<String>>,
     /// Names that a module passes on from below: their true places.
     passed_on: BTreeMap<(Vec<String>, String), Vec<String>>,
-    files: Vec<(Vec<String>, &'a Source)>,
+    files: Vec<(Vec<String>, &'a SourceFile)>,
 }
 
 /// The files that begin a library and a program.
 const ROOTS: [&str; 2] = ["lib", "main"];
 
 /// Checks the modules of every library and every program.
-pub(super) fn check(sources: &[Source]) -> Report {
-    let mut report = Report::default();
+pub(super) fn check(sources: &[SourceFile]) -> TidyReport {
+    let mut report = TidyReport::default();
     let roots = ROOTS.iter().flat_map(|name| {
         let end = format!("/src/{name}.rs");
         sources.iter().filter_map(move |source| Some((source.path.strip_suffix(&end)?, *name)))
     });
     let roots: Vec<(&str, &str)> = roots.collect();
     for (root, name) in &roots {
-        let tree = Tree::of(sources, root, name);
+        let tree = ModuleTree::of(sources, root, name);
         for (module, source) in &tree.files {
             for path in paths::of(source.without_tests(), module) {
                 let used = tree.resolve(&path);
@@ -52,8 +52,8 @@ pub(super) fn check(sources: &[Source]) -> Report {
     report
 }
 
-impl<'a> Tree<'a> {
-    fn of(sources: &'a [Source], root: &str, name: &str) -> Self {
+impl<'a> ModuleTree<'a> {
+    fn of(sources: &'a [SourceFile], root: &str, name: &str) -> Self {
         let prefix = format!("{root}/src/");
         let mut tree = Self { children: BTreeMap::new(), passed_on: BTreeMap::new(), files: Vec::new() };
         for source in sources.iter().filter(|source| source.is_rust() && !source.is_test()) {
@@ -69,7 +69,7 @@ impl<'a> Tree<'a> {
             tree.files.push((module, source));
         }
         // A folder may hold a library and a program: what is not below this root belongs to the other one.
-        let Tree { children, files, .. } = &mut tree;
+        let ModuleTree { children, files, .. } = &mut tree;
         files.retain(|(module, _)| {
             (0..module.len()).all(|at| children.get(&module[..at]).is_some_and(|known| known.contains(&module[at])))
         });
@@ -129,7 +129,8 @@ mod tests {
     use super::*;
 
     fn errors(files: &[(&str, &str)]) -> Vec<String> {
-        let source = |(path, text): &(&str, &str)| Source { path: format!("c/src/{path}"), text: (*text).to_owned() };
+        let source =
+            |(path, text): &(&str, &str)| SourceFile { path: format!("c/src/{path}"), text: (*text).to_owned() };
         let report = check(&files.iter().map(source).collect::<Vec<_>>());
         assert!(report.n_checked > 0);
         report.errors

@@ -1,6 +1,6 @@
 //! How long files are, tests not counted.
 
-use super::{Report, Source};
+use super::{SourceFile, TidyReport};
 
 /// Lines at which one asks why.
 const ASK: usize = 500;
@@ -8,8 +8,8 @@ const ASK: usize = 500;
 const SPLIT: usize = 800;
 
 /// Checks every Rust file.
-pub(super) fn check(sources: &[Source]) -> Report {
-    let mut report = Report::default();
+pub(super) fn check(sources: &[SourceFile]) -> TidyReport {
+    let mut report = TidyReport::default();
     let mut lengths = Vec::new();
     for source in sources.iter().filter(|source| source.is_rust()) {
         let n_lines =

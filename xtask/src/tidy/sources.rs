@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 /// One text file.
-pub(super) struct Source {
+pub(super) struct SourceFile {
     /// Its path below the root, with slashes.
     pub(super) path: String,
     /// What is in it.
     pub(super) text: String,
 }
 
-impl Source {
+impl SourceFile {
     /// Whether it is Rust.
     pub(super) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
@@ -31,7 +31,7 @@ impl Source {
 }
 
 /// Reads every text file that people write: Rust, TOML, Markdown and the CI script.
-pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Source>> {
+pub(super) fn read(root: &Path) -> anyhow::Result<Vec<SourceFile>> {
     let mut sources = Vec::new();
     let mut folders: Vec<PathBuf> = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -50,7 +50,7 @@ pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Source>> {
             if is_wanted || path.ends_with(".ci/run") {
                 let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
                 let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
-                sources.push(Source { path, text });
+                sources.push(SourceFile { path, text });
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Report, Source};
+use super::{SourceFile, TidyReport};
 
 /// Where items may wait for their caller: lines of `"name" = "who will call it"`.
 const WAITING: &str = "tests/unused.toml";
@@ -16,8 +16,8 @@ const CRATE: &str = "crates/embed/src/";
 const KINDS: [&str; 6] = ["fn", "async fn", "struct", "enum", "trait", "const"];
 
 /// Checks the public items of the crate.
-pub(super) fn check(sources: &[Source]) -> Report {
-    let mut report = Report::default();
+pub(super) fn check(sources: &[SourceFile]) -> TidyReport {
+    let mut report = TidyReport::default();
     let waiting = waiting(sources);
     let mut n_uses: BTreeMap<&str, usize> = BTreeMap::new();
     for source in sources.iter().filter(|source| source.is_rust() && is_used_code(source)) {
@@ -48,7 +48,7 @@ pub(super) fn check(sources: &[Source]) -> Report {
 }
 
 /// Whether the code of a file runs in a program.
-fn is_used_code(source: &Source) -> bool {
+fn is_used_code(source: &SourceFile) -> bool {
     let path = &source.path;
     path.starts_with("tests/fork/src/")
         || (path.starts_with("crates/") && !source.is_test())
@@ -68,7 +68,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     code.flat_map(|line| line.split(|c: char| !(c.is_alphanumeric() || c == '_'))).filter(|word| !word.is_empty())
 }
 
-fn waiting(sources: &[Source]) -> BTreeMap<&str, &str> {
+fn waiting(sources: &[SourceFile]) -> BTreeMap<&str, &str> {
     let file = sources.iter().find(|source| source.path == WAITING);
     let lines = file.map_or("", |file| &file.text).lines().filter(|line| !line.starts_with('#'));
     lines
@@ -82,8 +82,8 @@ fn waiting(sources: &[Source]) -> BTreeMap<&str, &str> {
 mod tests {
     use super::*;
 
-    fn source(path: &str, text: &str) -> Source {
-        Source { path: path.to_owned(), text: text.to_owned() }
+    fn source(path: &str, text: &str) -> SourceFile {
+        SourceFile { path: path.to_owned(), text: text.to_owned() }
     }
 
     #[test]

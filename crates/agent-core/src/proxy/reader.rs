@@ -8,7 +8,7 @@ use pinch_llm::frame::Frame;
 use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, Usage};
 use pinch_llm::model::Model;
 use pinch_llm::request::ThinkingChoice;
-use pinch_llm::wire::{Call, Decoder, FrameKind};
+use pinch_llm::wire::{Decoder, FrameKind, WireCall};
 use pinch_stdx::json::lossy;
 use serde_json::Value;
 
@@ -24,25 +24,25 @@ pub(super) struct LineReader {
     /// The message before anything is known of it.
     empty: AssistantMessage,
     fold: Fold,
-    blocks: Vec<Place>,
+    blocks: Vec<ProxyBlock>,
     started: bool,
     ended: bool,
 }
 
 /// A block that was begun.
-struct Place {
-    kind: Kind,
+struct ProxyBlock {
+    kind: ProxyBlockKind,
     is_open: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ProxyBlockKind {
     Text,
     Thinking,
     Call,
 }
 
-impl Kind {
+impl ProxyBlockKind {
     /// What it is called in blocks.
     fn word(self) -> &'static str {
         match self {
@@ -54,10 +54,10 @@ impl Kind {
 }
 
 /// An event that cannot be: the text of the error.
-struct Broken(String);
+struct MalformedEvent(String);
 
 impl LineReader {
-    pub(super) fn new(call: &Call<'_>) -> Self {
+    pub(super) fn new(call: &WireCall<'_>) -> Self {
         let model = Arc::clone(&call.request.model);
         let ids = (model.api.clone(), model.provider.clone(), model.id.clone());
         let mut empty = AssistantMessage::pending(ids.0, ids.1, ids.2, call.timestamp);
@@ -81,26 +81,26 @@ impl LineReader {
         }
     }
 
-    fn read(&mut self, event: &Value, emit: &mut Emit) -> Result<FrameKind, Broken> {
+    fn read(&mut self, event: &Value, emit: &mut Emit) -> Result<FrameKind, MalformedEvent> {
         let name = event["type"].as_str().unwrap_or("");
         match name {
             "start" => self.start(message_in(event, Vec::new())?, emit),
-            "text_start" => self.open(event, Kind::Text, BlockKind::Text, emit)?,
+            "text_start" => self.open(event, ProxyBlockKind::Text, BlockKind::Text, emit)?,
             "thinking_start" => {
                 let redacted = event["redacted"] == true;
-                self.open(event, Kind::Thinking, BlockKind::Thinking { redacted }, emit)?;
+                self.open(event, ProxyBlockKind::Thinking, BlockKind::Thinking { redacted }, emit)?;
             }
             "toolcall_start" => {
                 let text = |member: &str| event[member].as_str().unwrap_or("").to_owned();
                 let kind = BlockKind::ToolCall { id: text("id").into(), name: text("toolName") };
-                self.open(event, Kind::Call, kind, emit)?;
+                self.open(event, ProxyBlockKind::Call, kind, emit)?;
             }
-            "text_delta" => self.delta(event, name, Kind::Text, emit)?,
-            "thinking_delta" => self.delta(event, name, Kind::Thinking, emit)?,
-            "toolcall_delta" => self.delta(event, name, Kind::Call, emit)?,
-            "text_end" => self.close(event, name, Kind::Text, emit)?,
-            "thinking_end" => self.close(event, name, Kind::Thinking, emit)?,
-            "toolcall_end" => self.close(event, name, Kind::Call, emit)?,
+            "text_delta" => self.delta(event, name, ProxyBlockKind::Text, emit)?,
+            "thinking_delta" => self.delta(event, name, ProxyBlockKind::Thinking, emit)?,
+            "toolcall_delta" => self.delta(event, name, ProxyBlockKind::Call, emit)?,
+            "text_end" => self.close(event, name, ProxyBlockKind::Text, emit)?,
+            "thinking_end" => self.close(event, name, ProxyBlockKind::Thinking, emit)?,
+            "toolcall_end" => self.close(event, name, ProxyBlockKind::Call, emit)?,
             "usage" => {
                 self.start(None, emit);
                 let usage = usage_in(event)?.unwrap_or_default();
@@ -113,35 +113,60 @@ impl LineReader {
         Ok(FrameKind::Content)
     }
 
-    fn open(&mut self, event: &Value, kind: Kind, block: BlockKind, emit: &mut Emit) -> Result<(), Broken> {
+    fn open(
+        &mut self,
+        event: &Value,
+        kind: ProxyBlockKind,
+        block: BlockKind,
+        emit: &mut Emit,
+    ) -> Result<(), MalformedEvent> {
         let index = index_in(event)?;
         if index != self.blocks.len() {
-            return Err(Broken(format!("Proxy stream began block {index} and not {}", self.blocks.len())));
+            return Err(MalformedEvent(format!("Proxy stream began block {index} and not {}", self.blocks.len())));
         }
         self.start(None, emit);
-        self.blocks.push(Place { kind, is_open: true });
+        self.blocks.push(ProxyBlock { kind, is_open: true });
         self.emit(StreamEvent::BlockStart { index, kind: block }, emit);
         Ok(())
     }
 
     /// The block that an event is about.
-    fn place(&mut self, event: &Value, name: &str, kind: Kind) -> Result<(usize, &mut Place), Broken> {
+    fn place(
+        &mut self,
+        event: &Value,
+        name: &str,
+        kind: ProxyBlockKind,
+    ) -> Result<(usize, &mut ProxyBlock), MalformedEvent> {
         let index = index_in(event)?;
         match self.blocks.get_mut(index) {
             Some(place) if place.kind == kind && place.is_open => Ok((index, place)),
-            Some(place) if place.kind == kind => Err(Broken(format!("Received {name} for content that had ended"))),
-            _ => Err(Broken(format!("Received {name} for non-{} content", kind.word()))),
+            Some(place) if place.kind == kind => {
+                Err(MalformedEvent(format!("Received {name} for content that had ended")))
+            }
+            _ => Err(MalformedEvent(format!("Received {name} for non-{} content", kind.word()))),
         }
     }
 
-    fn delta(&mut self, event: &Value, name: &str, kind: Kind, emit: &mut Emit) -> Result<(), Broken> {
+    fn delta(
+        &mut self,
+        event: &Value,
+        name: &str,
+        kind: ProxyBlockKind,
+        emit: &mut Emit,
+    ) -> Result<(), MalformedEvent> {
         let (index, _) = self.place(event, name, kind)?;
         let text = event["delta"].as_str().unwrap_or("").into();
         self.emit(StreamEvent::Delta { index, text }, emit);
         Ok(())
     }
 
-    fn close(&mut self, event: &Value, name: &str, kind: Kind, emit: &mut Emit) -> Result<(), Broken> {
+    fn close(
+        &mut self,
+        event: &Value,
+        name: &str,
+        kind: ProxyBlockKind,
+        emit: &mut Emit,
+    ) -> Result<(), MalformedEvent> {
         let (index, place) = self.place(event, name, kind)?;
         place.is_open = false;
         let block = match event.get("block") {
@@ -155,7 +180,7 @@ impl LineReader {
     }
 
     /// The message of an end event, completed by what was collected.
-    fn last_message(&self, event: &Value) -> Result<AssistantMessage, Broken> {
+    fn last_message(&self, event: &Value) -> Result<AssistantMessage, MalformedEvent> {
         let so_far = if self.started { self.fold.message() } else { Arc::new(self.empty.clone()) };
         let mut message = match message_in(event, so_far.content.clone())? {
             Some(message) => Arc::unwrap_or_clone(message),
@@ -167,18 +192,18 @@ impl LineReader {
         Ok(message)
     }
 
-    fn done(&mut self, event: &Value, emit: &mut Emit) -> Result<(), Broken> {
+    fn done(&mut self, event: &Value, emit: &mut Emit) -> Result<(), MalformedEvent> {
         let reason = &event["reason"];
         let good = [StopReason::Stop, StopReason::Length, StopReason::ToolUse, StopReason::Deferred];
         let stop_reason = good.into_iter().find(|known| *reason == known.as_str());
-        let stop_reason = stop_reason.ok_or_else(|| Broken(format!("Unhandled stop reason: {reason}")))?;
+        let stop_reason = stop_reason.ok_or_else(|| MalformedEvent(format!("Unhandled stop reason: {reason}")))?;
         let mut message = self.last_message(event)?;
         message.stop_reason = stop_reason;
         self.end(message, None, emit);
         Ok(())
     }
 
-    fn failed(&mut self, event: &Value, emit: &mut Emit) -> Result<(), Broken> {
+    fn failed(&mut self, event: &Value, emit: &mut Emit) -> Result<(), MalformedEvent> {
         let mut message = self.last_message(event)?;
         let is_aborted = event["reason"] == "aborted";
         message.stop_reason = if is_aborted { StopReason::Aborted } else { StopReason::Error };
@@ -207,24 +232,24 @@ impl LineReader {
     }
 }
 
-fn index_in(event: &Value) -> Result<usize, Broken> {
+fn index_in(event: &Value) -> Result<usize, MalformedEvent> {
     let index = event["contentIndex"].as_u64().and_then(|index| usize::try_from(index).ok());
-    index.ok_or_else(|| Broken("Proxy stream names no block".into()))
+    index.ok_or_else(|| MalformedEvent("Proxy stream names no block".into()))
 }
 
-fn usage_in(event: &Value) -> Result<Option<Usage>, Broken> {
+fn usage_in(event: &Value) -> Result<Option<Usage>, MalformedEvent> {
     match event.get("usage") {
         None | Some(Value::Null) => Ok(None),
         Some(usage) => serde_json::from_value(usage.clone()).map(Some).map_err(|why| unreadable("usage", &why)),
     }
 }
 
-fn block_of(block: &Value) -> Result<Block, Broken> {
+fn block_of(block: &Value) -> Result<Block, MalformedEvent> {
     serde_json::from_value(block.clone()).map_err(|why| unreadable("block", &why))
 }
 
 /// The message of an event, with this content unless it brings its own.
-fn message_in(event: &Value, content: Vec<Arc<Block>>) -> Result<Option<Arc<AssistantMessage>>, Broken> {
+fn message_in(event: &Value, content: Vec<Arc<Block>>) -> Result<Option<Arc<AssistantMessage>>, MalformedEvent> {
     let Some(reported) = event.get("message").filter(|reported| reported.is_object()) else { return Ok(None) };
     let brings_content = reported.get("content").is_some();
     match Message::from_value(reported) {
@@ -234,13 +259,13 @@ fn message_in(event: &Value, content: Vec<Arc<Block>>) -> Result<Option<Arc<Assi
             message.content = content;
             Ok(Some(Arc::new(message)))
         }
-        Ok(_) => Err(Broken("Proxy stream brought a message that is not an answer".into())),
+        Ok(_) => Err(MalformedEvent("Proxy stream brought a message that is not an answer".into())),
         Err(why) => Err(unreadable("message", &why)),
     }
 }
 
-fn unreadable(what: &str, why: &serde_json::Error) -> Broken {
-    Broken(format!("Proxy stream brought a {what} that cannot be read: {why}"))
+fn unreadable(what: &str, why: &serde_json::Error) -> MalformedEvent {
+    MalformedEvent(format!("Proxy stream brought a {what} that cannot be read: {why}"))
 }
 
 impl Decoder for LineReader {
@@ -250,9 +275,9 @@ impl Decoder for LineReader {
         }
         let read = match lossy::from_str::<Value>(frame.data) {
             Ok(event) => self.read(&event, emit),
-            Err(why) => Err(Broken(format!("Could not parse proxy event: {why}"))),
+            Err(why) => Err(MalformedEvent(format!("Could not parse proxy event: {why}"))),
         };
-        read.unwrap_or_else(|Broken(text)| {
+        read.unwrap_or_else(|MalformedEvent(text)| {
             self.fail(LlmError::new(self.model.provider.clone(), LlmErrorKind::Protocol, text), emit);
             FrameKind::Content
         })

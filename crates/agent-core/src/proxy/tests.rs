@@ -8,7 +8,7 @@ use pinch_llm::frame::{Frames, Framing};
 use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, Text, Thinking, Usage};
 use pinch_llm::model::Model;
 use pinch_llm::request::{Auth, Request, SystemPrompt};
-use pinch_llm::wire::{Call, Decoder};
+use pinch_llm::wire::{Decoder, WireCall};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn request() -> Request {
 /// The events of lines that come in these chunks. Each must obey the laws.
 fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<StreamEvent> {
     let request = request();
-    let mut reader = LineReader::new(&Call::new(&request, 5));
+    let mut reader = LineReader::new(&WireCall::new(&request, 5));
     let (mut frames, mut emit) = (Frames::new(Framing::DataLines), Emit::default());
     for chunk in chunks {
         frames.push(chunk);
@@ -67,7 +67,7 @@ fn words(events: &[StreamEvent]) -> Vec<String> {
 
 /// What may happen next in an answer.
 #[derive(Clone, Debug)]
-enum Step {
+enum AnswerStep {
     Open(u8, String),
     Delta(usize, String),
     /// Ends a block: as its deltas make it, or otherwise.
@@ -75,13 +75,13 @@ enum Step {
     Usage(u64),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<AnswerStep>> {
     let text = "[a-c\"{}:,0-9 \u{e9}\n\\\\]{0,6}";
     let step = prop_oneof![
-        (0u8..4, text).prop_map(|(kind, id)| Step::Open(kind, id)),
-        (0usize..4, text).prop_map(|(at, text)| Step::Delta(at, text)),
-        (0usize..4, prop::option::of(text), any::<bool>()).prop_map(|(at, sig, odd)| Step::Close(at, sig, odd)),
-        (0u64..9).prop_map(Step::Usage),
+        (0u8..4, text).prop_map(|(kind, id)| AnswerStep::Open(kind, id)),
+        (0usize..4, text).prop_map(|(at, text)| AnswerStep::Delta(at, text)),
+        (0usize..4, prop::option::of(text), any::<bool>()).prop_map(|(at, sig, odd)| AnswerStep::Close(at, sig, odd)),
+        (0u64..9).prop_map(AnswerStep::Usage),
     ];
     prop::collection::vec(step, 0..14)
 }
@@ -103,7 +103,7 @@ fn closed(fold: &Fold, at: usize, signature: Option<String>, odd: bool) -> Block
 }
 
 /// The events of an answer, put together step by step as a decoder would.
-fn answer(steps: &[Step], end: u8, started: bool) -> Vec<StreamEvent> {
+fn answer(steps: &[AnswerStep], end: u8, started: bool) -> Vec<StreamEvent> {
     let mut base = AssistantMessage::pending("a".into(), "real".into(), "m".into(), 7);
     let mut events = Vec::new();
     let mut fold = Fold::new();
@@ -118,7 +118,7 @@ fn answer(steps: &[Step], end: u8, started: bool) -> Vec<StreamEvent> {
     }
     for step in steps.iter().filter(|_| started) {
         match step {
-            Step::Open(kind, id) => {
+            AnswerStep::Open(kind, id) => {
                 let kind = match kind {
                     0 => BlockKind::Text,
                     1 => BlockKind::Thinking { redacted: false },
@@ -128,19 +128,19 @@ fn answer(steps: &[Step], end: u8, started: bool) -> Vec<StreamEvent> {
                 push(StreamEvent::BlockStart { index: open.len(), kind }, &mut fold);
                 open.push(true);
             }
-            Step::Delta(at, text) if open.get(*at) == Some(&true) => {
+            AnswerStep::Delta(at, text) if open.get(*at) == Some(&true) => {
                 push(StreamEvent::Delta { index: *at, text: text.as_str().into() }, &mut fold);
             }
-            Step::Close(at, signature, odd) if open.get(*at) == Some(&true) => {
+            AnswerStep::Close(at, signature, odd) if open.get(*at) == Some(&true) => {
                 open[*at] = false;
                 let block = Arc::new(closed(&fold, *at, signature.clone(), *odd));
                 push(StreamEvent::BlockEnd { index: *at, block }, &mut fold);
             }
-            Step::Usage(output) => {
+            AnswerStep::Usage(output) => {
                 let usage = Usage { output: *output, ..Usage::default() };
                 push(StreamEvent::Usage(Box::new(usage)), &mut fold);
             }
-            Step::Delta(..) | Step::Close(..) => {}
+            AnswerStep::Delta(..) | AnswerStep::Close(..) => {}
         }
     }
     let mut message = if started { (*fold.message()).clone() } else { base };

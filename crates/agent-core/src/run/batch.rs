@@ -6,14 +6,14 @@ use std::sync::Arc;
 use pinch_llm::message::{AssistantMessage, Message, StopReason, ToolCall, ToolResult};
 use tokio::task::{Id, JoinError, JoinSet};
 
-use super::Running;
+use super::RunDriver;
 use super::call::{self, Ready};
 use crate::event::{AgentEvent, ToolStart};
-use crate::tool::cx::{Board, Progress};
+use crate::tool::cx::{Progress, ProgressBoard};
 use crate::tool::{ToolError, ToolMode, ToolOutput};
 
 /// What the calls of one answer came to.
-pub(super) struct Batch {
+pub(super) struct ToolBatch {
     pub(super) results: Vec<Arc<Message>>,
     /// Every call said that nothing need follow.
     pub(super) ends_run: bool,
@@ -26,19 +26,19 @@ struct Placed {
 }
 
 /// The result of a call and how long it ran.
-type Outcome = (ToolOutput, Option<i64>);
+type CallOutcome = (ToolOutput, Option<i64>);
 
-impl Running<'_> {
+impl RunDriver<'_> {
     /// Runs all calls of an answer. Each one gets exactly one result.
-    pub(super) async fn run_calls(&mut self, message: &Arc<AssistantMessage>) -> Batch {
+    pub(super) async fn run_calls(&mut self, message: &Arc<AssistantMessage>) -> ToolBatch {
         let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
         let sequential = self.agent.execution == ToolMode::Sequential
             || calls.iter().any(|call| {
                 self.agent.tools.get(&call.name).is_some_and(|tool| tool.spec().mode == ToolMode::Sequential)
             });
         let starts: Vec<ToolStart> = calls.iter().map(start_of).collect();
-        let mut outcomes: Vec<Option<Outcome>> = calls.iter().map(|_| None).collect();
-        let mut batch = Batch { results: Vec::with_capacity(calls.len()), ends_run: true };
+        let mut outcomes: Vec<Option<CallOutcome>> = calls.iter().map(|_| None).collect();
+        let mut batch = ToolBatch { results: Vec::with_capacity(calls.len()), ends_run: true };
         if sequential {
             for (at, call) in calls.iter().enumerate() {
                 let ready = self.begin(message, call, at, &starts, &mut outcomes).await;
@@ -65,7 +65,7 @@ impl Running<'_> {
         call: &ToolCall,
         at: usize,
         starts: &[ToolStart],
-        outcomes: &mut [Option<Outcome>],
+        outcomes: &mut [Option<CallOutcome>],
     ) -> Option<Placed> {
         self.emit(AgentEvent::ToolStart(starts[at].clone())).await;
         let prepared = if message.stop_reason == StopReason::Length {
@@ -83,8 +83,8 @@ impl Running<'_> {
     }
 
     /// Runs calls side by side. Their updates and ends come as they happen.
-    async fn execute(&self, ready: Vec<Placed>, starts: &[ToolStart], outcomes: &mut [Option<Outcome>]) {
-        let board = Arc::new(Board::default());
+    async fn execute(&self, ready: Vec<Placed>, starts: &[ToolStart], outcomes: &mut [Option<CallOutcome>]) {
+        let board = Arc::new(ProgressBoard::default());
         let mut running = JoinSet::new();
         let mut places: HashMap<Id, usize> = HashMap::new();
         for Placed { at, ready } in ready {
@@ -111,20 +111,20 @@ impl Running<'_> {
         }
     }
 
-    async fn give_updates(&self, board: &Board, starts: &[ToolStart]) {
+    async fn give_updates(&self, board: &ProgressBoard, starts: &[ToolStart]) {
         while let Some((at, so_far)) = board.take() {
             self.emit(AgentEvent::ToolUpdate { start: starts[at].clone(), so_far }).await;
         }
     }
 
-    async fn end(&self, at: usize, outcome: Outcome, starts: &[ToolStart], outcomes: &mut [Option<Outcome>]) {
+    async fn end(&self, at: usize, outcome: CallOutcome, starts: &[ToolStart], outcomes: &mut [Option<CallOutcome>]) {
         let (output, duration_ms) = outcome.clone();
         outcomes[at] = Some(outcome);
         self.emit(AgentEvent::ToolEnd { start: starts[at].clone(), output, duration_ms }).await;
     }
 
     /// Puts a call's result into the conversation.
-    async fn conclude(&mut self, call: &ToolCall, outcome: Option<Outcome>, batch: &mut Batch) {
+    async fn conclude(&mut self, call: &ToolCall, outcome: Option<CallOutcome>, batch: &mut ToolBatch) {
         // Every call has an outcome by now; one without would be our own mistake, and still deserves a result.
         let (output, duration_ms) = outcome.unwrap_or_else(|| (ToolError::aborted().into(), None));
         batch.ends_run &= output.end_run;

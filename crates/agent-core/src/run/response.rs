@@ -11,15 +11,15 @@ use pinch_llm::message::{AssistantMessage, Block, Message};
 use pinch_llm::request::Request;
 use tokio::time::Instant;
 
-use super::Running;
+use super::RunDriver;
 use crate::event::AgentEvent;
 
 /// An answer and, when it is a failure, what went wrong.
-pub(super) type Answer = (Arc<AssistantMessage>, Option<Arc<LlmError>>);
+pub(super) type TurnResponse = (Arc<AssistantMessage>, Option<Arc<LlmError>>);
 
-impl Running<'_> {
+impl RunDriver<'_> {
     /// Asks the model and gives its answer on, event by event.
-    pub(super) async fn respond(&mut self, request: Request) -> Answer {
+    pub(super) async fn respond(&mut self, request: Request) -> TurnResponse {
         let began = Instant::now();
         let mut stream = self.agent.provider.stream(request, self.cancel.clone());
         let mut started = false;
@@ -48,11 +48,11 @@ impl Running<'_> {
     }
 
     /// Gives an answer on that was not streamed.
-    pub(super) async fn say_whole(&mut self, finished: Finished) -> Answer {
+    pub(super) async fn say_whole(&mut self, finished: Finished) -> TurnResponse {
         self.finish_answer(finished, false).await
     }
 
-    async fn finish_answer(&mut self, finished: Finished, started: bool) -> Answer {
+    async fn finish_answer(&mut self, finished: Finished, started: bool) -> TurnResponse {
         let Finished { message, error } = finished;
         let whole = Arc::new(Message::Assistant(Arc::clone(&message)));
         if !started {

@@ -6,12 +6,12 @@ use pinch_llm::message::StopReason;
 use pinch_llm::request::{Request, ThinkingChoice};
 
 use super::failed::{ABORTED, local_answer};
-use super::{Running, Turn};
+use super::{FinishedTurn, RunDriver};
 use crate::hooks::TurnContext;
 
-impl Running<'_> {
+impl RunDriver<'_> {
     /// Calls the model once and runs the calls of its answer. With `broken`, the turn fails without a request.
-    pub(super) async fn turn(&mut self, first: bool, broken: Option<String>) -> Turn {
+    pub(super) async fn turn(&mut self, first: bool, broken: Option<String>) -> FinishedTurn {
         let request = match broken {
             Some(text) => Err((StopReason::Error, text)),
             None => self.request(first).await,
@@ -23,7 +23,7 @@ impl Running<'_> {
                 self.say_whole(message).await
             }
         };
-        let mut turn = Turn { message, error, results: Vec::new(), wants_answer: false, tools_ended: false };
+        let mut turn = FinishedTurn { message, error, results: Vec::new(), wants_answer: false, tools_ended: false };
         if !turn.message.stop_reason.is_failure() && turn.message.tool_calls().next().is_some() {
             let batch = self.run_calls(&turn.message).await;
             turn.tools_ended = batch.ends_run;

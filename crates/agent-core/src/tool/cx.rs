@@ -30,12 +30,12 @@ const MAX_WAITING: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Progress {
     call: usize,
-    board: Arc<Board>,
+    board: Arc<ProgressBoard>,
 }
 
 /// Reports of a tool that is called by hand: the first ones and the newest.
 #[derive(Debug)]
-pub struct Reports(Arc<Board>);
+pub struct Reports(Arc<ProgressBoard>);
 
 impl Reports {
     /// Takes the oldest report.
@@ -46,20 +46,20 @@ impl Reports {
 
 /// The pieces of all calls of one message, in the order they came.
 #[derive(Debug, Default)]
-pub(crate) struct Board {
-    waiting: Mutex<Waiting>,
+pub(crate) struct ProgressBoard {
+    waiting: Mutex<WaitingProgress>,
     pub(crate) changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingProgress {
     pieces: VecDeque<(usize, ToolOutput)>,
     closed: Vec<usize>,
 }
 
 impl Progress {
     /// A place for one call's pieces on a board.
-    pub(crate) fn new(call: usize, board: Arc<Board>) -> Self {
+    pub(crate) fn new(call: usize, board: Arc<ProgressBoard>) -> Self {
         Self { call, board }
     }
 
@@ -93,8 +93,8 @@ impl Progress {
     }
 }
 
-impl Board {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+impl ProgressBoard {
+    fn lock(&self) -> MutexGuard<'_, WaitingProgress> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_flood_keeps_the_first_pieces_and_the_newest() {
-        let board = Arc::new(Board::default());
+        let board = Arc::new(ProgressBoard::default());
         let progress = Progress::new(0, Arc::clone(&board));
         for n in 0..100 {
             progress.report(ToolOutput::text(n.to_string()));
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn late_pieces_are_passed_over() {
-        let board = Arc::new(Board::default());
+        let board = Arc::new(ProgressBoard::default());
         let progress = Progress::new(3, Arc::clone(&board));
         board.close(3);
         progress.report(ToolOutput::text("late"));

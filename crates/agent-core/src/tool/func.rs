@@ -29,10 +29,10 @@ pub struct CallContext {
 /// A tool made of a function; see `tool_fn` and [`FnTool::new`].
 pub struct FnTool {
     spec: ToolSpec,
-    run: Box<Run>,
+    run: Box<ToolFn>,
 }
 
-type Run = dyn Fn(JsonObject, CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+type ToolFn = dyn Fn(JsonObject, CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
 /// Makes a tool of an async function. The schema of its arguments is derived from their type.
 ///

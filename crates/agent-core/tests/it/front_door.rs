@@ -11,23 +11,26 @@ use pinch_llm::client::Client;
 use pinch_llm::error::LlmErrorKind;
 use pinch_llm::message::{Message, StopReason};
 use pinch_llm::model::Model;
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider, Step};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply, ScriptedStep};
 use pinch_llm::request::Auth;
 use pinch_llm::schema::Schema;
-use pinch_testing::server::{Reply as Response, Server};
-use pinch_testing::wires::completions::Completions;
-use pinch_testing::wires::{Answer, Part, Wire};
+use pinch_testing::server::{Server, ServerReply};
+use pinch_testing::wires::completions::CompletionsServer;
+use pinch_testing::wires::{Answer, AnswerPart, Wire};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::results;
 
-fn call(name: &str, arguments: Value) -> Reply {
+fn call(name: &str, arguments: Value) -> ScriptedReply {
     let arguments = arguments.as_object().unwrap().clone();
-    Reply { steps: vec![Step::ToolCall { id: "c1".into(), name: name.into(), arguments }], ..Reply::default() }
+    ScriptedReply {
+        steps: vec![ScriptedStep::ToolCall { id: "c1".into(), name: name.into(), arguments }],
+        ..ScriptedReply::default()
+    }
 }
 
-fn scripted(replies: impl IntoIterator<Item = Reply>) -> (AgentBuilder, Arc<ScriptedProvider>) {
+fn scripted(replies: impl IntoIterator<Item = ScriptedReply>) -> (AgentBuilder, Arc<ScriptedProvider>) {
     let provider = Arc::new(ScriptedProvider::new(replies));
     (Agent::builder(ScriptedProvider::model("scripted")).provider(provider.clone()), provider)
 }
@@ -38,7 +41,7 @@ fn spec(name: &str) -> ToolSpec {
 
 #[tokio::test]
 async fn a_prompt_runs_the_tools_and_returns_the_last_answer() {
-    let (builder, provider) = scripted([call("double", json!({"n": 21})), Reply::text("It is 42.")]);
+    let (builder, provider) = scripted([call("double", json!({"n": 21})), ScriptedReply::text("It is 42.")]);
     let double = FnTool::new(spec("double"), |args: Value, cx| async move {
         assert_eq!(cx.call.as_str(), "c1");
         Ok((args["n"].as_i64().unwrap_or_default() * 2).to_string())
@@ -60,7 +63,7 @@ async fn an_error_of_a_tool_function_is_a_result_and_arguments_of_another_type_a
     struct Args {
         n: u8,
     }
-    let replies = [call("f", json!({"n": 1})), call("f", json!({"n": 1000})), Reply::text("ok")];
+    let replies = [call("f", json!({"n": 1})), call("f", json!({"n": 1000})), ScriptedReply::text("ok")];
     let (builder, _) = scripted(replies);
     let f =
         FnTool::new(
@@ -79,7 +82,7 @@ async fn an_error_of_a_tool_function_is_a_result_and_arguments_of_another_type_a
 
 #[tokio::test]
 async fn a_failed_answer_is_the_error_of_the_prompt() {
-    let (builder, _) = scripted([Reply::refused(http::StatusCode::UNAUTHORIZED, "invalid key")]);
+    let (builder, _) = scripted([ScriptedReply::refused(http::StatusCode::UNAUTHORIZED, "invalid key")]);
     let error = builder.build().unwrap().prompt("go").await.unwrap_err();
     assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Auth, "invalid key"));
 }
@@ -87,7 +90,7 @@ async fn a_failed_answer_is_the_error_of_the_prompt() {
 #[tokio::test]
 async fn an_agent_takes_host_credentials_and_provider_from_a_client() {
     let server = Server::start().await.unwrap();
-    server.reply(Response::sse(Completions.frames(&Answer::of([Part::text("hello")])).concat()));
+    server.reply(ServerReply::sse(CompletionsServer.frames(&Answer::of([AnswerPart::text("hello")])).concat()));
     let client = Client::builder().server("local", server.url(), "openai-completions").key("local", "secret").build();
     let model = client.model("local/m").unwrap();
     let mut agent = Agent::builder(model).client(&client).unwrap().build().unwrap();
@@ -118,7 +121,7 @@ async fn the_schema_of_a_tool_function_is_derived_from_its_arguments() {
         city: String,
     }
     let (builder, provider) =
-        scripted([call("time", json!({"city": "Rome"})), call("time", json!({})), Reply::text("ok")]);
+        scripted([call("time", json!({"city": "Rome"})), call("time", json!({})), ScriptedReply::text("ok")]);
     let time = pinch_agent_core::tool_fn("time", "Tell the time.", |args: Args, _cx| async move {
         Ok(json!({"city": args.city, "hour": 12}))
     });
@@ -138,7 +141,7 @@ async fn the_schema_of_a_tool_function_is_derived_from_its_arguments() {
 async fn run_example(name: &str, answers: impl IntoIterator<Item = Answer>) -> String {
     let server = Server::start().await.unwrap();
     for answer in answers {
-        server.reply(Response::sse(Completions.frames(&answer).concat()));
+        server.reply(ServerReply::sse(CompletionsServer.frames(&answer).concat()));
     }
     let mut path: PathBuf = std::env::current_exe().unwrap();
     path.pop(); // deps
@@ -151,7 +154,7 @@ async fn run_example(name: &str, answers: impl IntoIterator<Item = Answer>) -> S
 }
 
 fn calls(name: &str, arguments: &[&str]) -> Answer {
-    let call = |(idx, arguments): (usize, &&str)| Part::call(&format!("call_{idx}"), name, arguments);
+    let call = |(idx, arguments): (usize, &&str)| AnswerPart::call(&format!("call_{idx}"), name, arguments);
     Answer::of(arguments.iter().enumerate().map(call))
 }
 
@@ -162,9 +165,9 @@ async fn the_example_with_a_tool_function_runs() {
         "tool_function",
         [
             calls("weather", &[r#"{"city":"Rome"}"#]),
-            Answer::of([Part::text("24 degrees.")]),
+            Answer::of([AnswerPart::text("24 degrees.")]),
             calls("weather", &[r#"{"city":"Atlantis"}"#]),
-            Answer::of([Part::text("Nobody knows.")]),
+            Answer::of([AnswerPart::text("Nobody knows.")]),
         ],
     );
     assert_eq!(printed.await, "> How warm is it in Rome?\n24 degrees.\n> And in Atlantis?\nNobody knows.\n");
@@ -174,7 +177,7 @@ async fn the_example_with_a_tool_function_runs() {
 #[tokio::test]
 async fn the_example_with_hooks_and_a_provider_runs() {
     let answers =
-        [calls("delete", &[r#"{"path":"/"}"#, r#"{"path":"/tmp/a.txt"}"#]), Answer::of([Part::text("Done.")])];
+        [calls("delete", &[r#"{"path":"/"}"#, r#"{"path":"/tmp/a.txt"}"#]), Answer::of([AnswerPart::text("Done.")])];
     let printed = run_example("hooks_and_provider", answers).await;
     assert!(printed.contains("delete failed: the root directory must stay"), "{printed}");
     assert!(printed.contains("delete succeeded: deleted /tmp/a.txt"), "{printed}");

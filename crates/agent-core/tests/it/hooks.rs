@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use pinch_agent_core::hooks::{AfterTurn, FinishedCall, Hooks, NextTurn, ToolPatch, TurnEnded};
-use pinch_agent_core::queue::{QueueKind, Queues};
+use pinch_agent_core::queue::{MessageQueues, QueueKind};
 use pinch_agent_core::tool::{JsonObject, ToolOutput, ToolSpec};
 use pinch_agent_core::{AgentEvent, EndReason, Tool, ToolCx, ToolError};
 use pinch_llm::message::{Block, Content, Message, SystemMessage};
-use pinch_llm::provider::scripted::Reply;
+use pinch_llm::provider::scripted::ScriptedReply;
 use pinch_llm::schema::Schema;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
@@ -22,7 +22,7 @@ use super::{agent, calls, run};
 struct Between {
     next: Mutex<Vec<Result<NextTurn, String>>>,
     /// Gets a message of the user whenever it is asked.
-    steers: Mutex<Option<Queues>>,
+    steers: Mutex<Option<MessageQueues>>,
     prompt: Mutex<Option<SystemMessage>>,
     patch: ToolPatch,
 }
@@ -54,8 +54,8 @@ fn shape(messages: &[Arc<Message>]) -> Vec<String> {
     messages.iter().map(word).collect()
 }
 
-fn two_turns() -> [Reply; 2] {
-    [calls(&[("a", "none")]), Reply::text("done")]
+fn two_turns() -> [ScriptedReply; 2] {
+    [calls(&[("a", "none")]), ScriptedReply::text("done")]
 }
 
 #[tokio::test]
@@ -84,7 +84,8 @@ async fn steering_that_comes_between_turns_is_still_in_time() {
 
 #[tokio::test]
 async fn one_at_a_time_means_one_a_turn() {
-    let (mut agent, _) = agent([calls(&[("a", "none")]), Reply::text("one"), Reply::text("two")], vec![]);
+    let (mut agent, _) =
+        agent([calls(&[("a", "none")]), ScriptedReply::text("one"), ScriptedReply::text("two")], vec![]);
     let hooks = Arc::new(Between::default());
     agent.hooks = hooks.clone();
     let queues = agent.queues();
@@ -150,7 +151,7 @@ async fn other_content_drops_the_data_that_said_the_same() {
         (ToolPatch { content: other(), structured: Some(json!(2)), ..ToolPatch::default() }, Some(json!(2))),
     ] {
         let spec = ToolSpec::new("s", "", Schema::new(json!({"type": "object"})));
-        let (mut agent, _) = agent([calls(&[("a", "s")]), Reply::text("ok")], vec![Arc::new(Structured(spec))]);
+        let (mut agent, _) = agent([calls(&[("a", "s")]), ScriptedReply::text("ok")], vec![Arc::new(Structured(spec))]);
         agent.hooks = Arc::new(Between { patch, ..Between::default() });
         let events = run(&mut agent, &Cancel::new()).await;
         let found = events.iter().find_map(|event| match event {
@@ -162,9 +163,9 @@ async fn other_content_drops_the_data_that_said_the_same() {
 }
 
 /// Has what is said from outside in capital letters.
-struct Loud;
+struct LoudInput;
 
-impl Hooks for Loud {
+impl Hooks for LoudInput {
     fn incoming<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
         Box::pin(async {
             let Message::User(user) = &**message else { panic!("only users speak here") };
@@ -178,8 +179,8 @@ impl Hooks for Loud {
 
 #[tokio::test]
 async fn what_comes_from_outside_is_changed_before_it_is_told() {
-    let (mut agent, _) = agent([calls(&[("a", "none")]), Reply::text("done")], vec![]);
-    agent.hooks = Arc::new(Loud);
+    let (mut agent, _) = agent([calls(&[("a", "none")]), ScriptedReply::text("done")], vec![]);
+    agent.hooks = Arc::new(LoudInput);
     agent.queues().push(QueueKind::Steering, Message::user("keep", 1));
     let events = run(&mut agent, &Cancel::new()).await;
     let starts = events.iter().filter_map(|event| match event {
@@ -192,11 +193,11 @@ async fn what_comes_from_outside_is_changed_before_it_is_told() {
 }
 
 /// Waits for ever where it is told to.
-struct Deaf {
+struct StuckHooks {
     at: &'static str,
 }
 
-impl Hooks for Deaf {
+impl Hooks for StuckHooks {
     fn after_tool<'a>(&'a self, _: &'a FinishedCall) -> BoxFuture<'a, ToolPatch> {
         let waits = self.at == "after_tool";
         Box::pin(async move { if waits { std::future::pending().await } else { ToolPatch::default() } })
@@ -224,7 +225,7 @@ async fn a_cancelled_run_leaves_hooks_the_grace_of_tools() {
     for at in ["after_tool", "after_turn"] {
         let (mut agent, _) = agent(two_turns(), Vec::new());
         agent.tools = std::iter::once(super::tools::fine("none")).collect();
-        agent.hooks = Arc::new(Deaf { at });
+        agent.hooks = Arc::new(StuckHooks { at });
         let cancel = Cancel::new();
         let began = tokio::time::Instant::now();
         let stop = async {
@@ -242,12 +243,13 @@ async fn a_cancelled_run_leaves_hooks_the_grace_of_tools() {
 #[tokio::test]
 async fn steering_that_did_not_arrive_waits_for_the_next_run() {
     for at in ["before the first poll", "between_turns", "incoming"] {
-        let (mut agent, _) = agent([Reply::text("one"), Reply::text("two"), Reply::text("three")], Vec::new());
+        let (mut agent, _) =
+            agent([ScriptedReply::text("one"), ScriptedReply::text("two"), ScriptedReply::text("three")], Vec::new());
         run(&mut agent, &Cancel::new()).await;
         let queues = agent.queues();
         queues.push(QueueKind::Steering, Message::user("steer", 1));
         queues.push(QueueKind::Steering, Message::user("later", 1));
-        agent.hooks = Arc::new(Deaf { at });
+        agent.hooks = Arc::new(StuckHooks { at });
         let input = if at == "between_turns" { vec![Arc::new(Message::user("go", 2))] } else { Vec::new() };
         if at == "between_turns" {
             queues.clear(QueueKind::Steering);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use futures::StreamExt;
 use pinch_agent_core::AgentEvent;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::Reply;
+use pinch_llm::provider::scripted::ScriptedReply;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 
 use super::{agent, calls};
@@ -39,8 +39,8 @@ fn check(events: &[AgentEvent]) {
     assert!(!open_turn && !open_message && running.is_empty());
 }
 
-fn script() -> Vec<Reply> {
-    vec![calls(&[("a", "nope"), ("b", "nope")]), calls(&[("c", "nope")]), Reply::text("done")]
+fn script() -> Vec<ScriptedReply> {
+    vec![calls(&[("a", "nope"), ("b", "nope")]), calls(&[("c", "nope")]), ScriptedReply::text("done")]
 }
 
 #[tokio::test]

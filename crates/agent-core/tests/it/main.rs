@@ -15,12 +15,15 @@ use pinch_agent_core::tool::ToolSet;
 use pinch_agent_core::{Agent, AgentEvent, Tool};
 use pinch_llm::message::Message;
 use pinch_llm::model::Model;
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider, Step};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply, ScriptedStep};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value, json};
 
-fn agent(replies: impl IntoIterator<Item = Reply>, tools: Vec<Arc<dyn Tool>>) -> (Agent, Arc<ScriptedProvider>) {
+fn agent(
+    replies: impl IntoIterator<Item = ScriptedReply>,
+    tools: Vec<Arc<dyn Tool>>,
+) -> (Agent, Arc<ScriptedProvider>) {
     let record = json!({"id": "m", "api": "scripted", "provider": "p", "baseUrl": "http://x", "reasoning": true});
     let provider = Arc::new(ScriptedProvider::new(replies));
     let model = Arc::new(Model::from_record(&record).unwrap());
@@ -29,13 +32,13 @@ fn agent(replies: impl IntoIterator<Item = Reply>, tools: Vec<Arc<dyn Tool>>) ->
     (agent, provider)
 }
 
-fn calls(list: &[(&str, &str)]) -> Reply {
-    let step = |(id, name): &(&str, &str)| Step::ToolCall {
+fn calls(list: &[(&str, &str)]) -> ScriptedReply {
+    let step = |(id, name): &(&str, &str)| ScriptedStep::ToolCall {
         id: (*id).into(),
         name: (*name).into(),
         arguments: Map::<String, Value>::new(),
     };
-    Reply { steps: list.iter().map(step).collect(), ..Reply::default() }
+    ScriptedReply { steps: list.iter().map(step).collect(), ..ScriptedReply::default() }
 }
 
 async fn run(agent: &mut Agent, cancel: &Cancel) -> Vec<AgentEvent> {

@@ -11,7 +11,7 @@ use pinch_llm::event::{Finished, StreamEvent};
 use pinch_llm::message::{Message, StopReason, ToolDecl};
 use pinch_llm::model::Model;
 use pinch_llm::provider::Provider;
-use pinch_llm::provider::scripted::{self, ScriptedProvider, Step};
+use pinch_llm::provider::scripted::{self, ScriptedProvider, ScriptedStep};
 use pinch_llm::request::{
     Auth, CacheRetention, CallOptions, NativeThinking, Request, ResponseFormat, SystemPrompt, ThinkingBudgets,
     ThinkingChoice, Timeouts, ToolChoice,
@@ -19,7 +19,7 @@ use pinch_llm::request::{
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
-use pinch_testing::server::{Gate, Reply, Server};
+use pinch_testing::server::{Gate, Server, ServerReply};
 use serde_json::{Value, json};
 
 fn model() -> Arc<Model> {
@@ -34,14 +34,14 @@ fn request() -> Request {
         .with_host(Host::builder().clock(1_000, 0).build())
 }
 
-fn script() -> scripted::Reply {
+fn script() -> scripted::ScriptedReply {
     let arguments = json!({"path": "é", "n": 1.5}).as_object().unwrap().clone();
     let steps = vec![
-        Step::Thinking(vec!["hm, ".into(), "so".into()]),
-        Step::Text(vec!["said ".into(), "in many ".into(), "words".into()]),
-        Step::ToolCall { id: "c".into(), name: "read".into(), arguments },
+        ScriptedStep::Thinking(vec!["hm, ".into(), "so".into()]),
+        ScriptedStep::Text(vec!["said ".into(), "in many ".into(), "words".into()]),
+        ScriptedStep::ToolCall { id: "c".into(), name: "read".into(), arguments },
     ];
-    scripted::Reply { steps, response_id: Some("r".into()), ..scripted::Reply::default() }
+    scripted::ScriptedReply { steps, response_id: Some("r".into()), ..scripted::ScriptedReply::default() }
 }
 
 /// A server that answers with what a provider says: one write a line.
@@ -49,15 +49,15 @@ async fn serve(provider: Arc<dyn Provider>) -> Server {
     let server = Server::start().await.unwrap();
     server.answer_with(move |asked| {
         if asked.header("authorization") != Some("Bearer token") {
-            return Some(Reply::json(401, &json!({"error": "who are you?"})));
+            return Some(ServerReply::json(401, &json!({"error": "who are you?"})));
         }
         let host = Host::builder().clock(1_000, 0).build();
         let request = match ProxyCall::read(&asked.body) {
             Ok(asked) => asked.into_request(model(), Auth::keyless(), host),
-            Err(bad) => return Some(Reply::json(400, &json!({"error": bad.to_string()}))),
+            Err(bad) => return Some(ServerReply::json(400, &json!({"error": bad.to_string()}))),
         };
         let written = lines(provider.stream(request, Cancel::new())).collect::<Vec<String>>().now_or_never()?;
-        Some(written.into_iter().fold(Reply::events(), Reply::send))
+        Some(written.into_iter().fold(ServerReply::events(), ServerReply::send))
     });
     server
 }
@@ -86,8 +86,8 @@ async fn end_at(server: &Server) -> Finished {
 
 #[tokio::test]
 async fn the_client_sees_what_the_server_sees() {
-    let busy = scripted::Reply::refused(StatusCode::TOO_MANY_REQUESTS, "429 slow down");
-    let replies = [script(), script().breaking_after(3, "cut"), scripted::Reply::error("overloaded"), busy];
+    let busy = scripted::ScriptedReply::refused(StatusCode::TOO_MANY_REQUESTS, "429 slow down");
+    let replies = [script(), script().breaking_after(3, "cut"), scripted::ScriptedReply::error("overloaded"), busy];
     let server = serve(Arc::new(ScriptedProvider::new(replies.clone()))).await;
     for reply in replies {
         let direct = events(&ScriptedProvider::new([reply]), request()).await;
@@ -104,7 +104,7 @@ async fn the_client_sees_what_the_server_sees() {
 async fn requests_arrive_as_they_were_sent() {
     let server = Server::start().await.unwrap();
     let done = json!({"type": "done", "reason": "stop", "usage": {}});
-    server.reply(Reply::sse(format!("data: {done}\n"))).repeat_last();
+    server.reply(ServerReply::sse(format!("data: {done}\n"))).repeat_last();
     let mut sent = request();
     let list = json!([
         {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image", "data": "AA==", "mimeType": "image/png"}], "timestamp": 1},
@@ -159,15 +159,15 @@ async fn requests_arrive_as_they_were_sent() {
 
 #[tokio::test]
 async fn refusals_keep_their_kind_and_text() {
-    let text = |reply: Reply| async move {
+    let text = |reply: ServerReply| async move {
         let server = Server::start().await.unwrap();
         server.reply(reply);
         let error = end_at(&server).await.error.unwrap();
         (error.kind, error.text.clone())
     };
     let overloaded = (LlmErrorKind::Overloaded, "Proxy error: 503 Service Unavailable".to_owned());
-    assert_eq!(text(Reply::status(503).send("<html>")).await, overloaded);
-    let said = text(Reply::json(429, &json!({"error": "slow down"}))).await;
+    assert_eq!(text(ServerReply::status(503).send("<html>")).await, overloaded);
+    let said = text(ServerReply::json(429, &json!({"error": "slow down"}))).await;
     assert_eq!(said, (LlmErrorKind::RateLimit, "Proxy error: slow down".into()));
     let server = serve(Arc::new(ScriptedProvider::new([script()]))).await;
     let end = ProxyProvider::new(&server.url(), "wrong").stream(request(), Cancel::new()).collect_end().await;
@@ -180,12 +180,12 @@ async fn refusals_keep_their_kind_and_text() {
 async fn answers_that_break_off() {
     let server = Server::start().await.unwrap();
     let half = "data: {\"type\":\"start\"}\n\ndata: {\"type\":\"text_start\",\"contentIndex\":0}\n\ndata: {\"type\":\"text_delta\",\"contentIndex\":0,\"delta\":\"half\"}\n\n";
-    server.reply(Reply::sse(half));
+    server.reply(ServerReply::sse(half));
     let end = end_at(&server).await;
     assert_eq!(end.error.unwrap().text, "Proxy stream ended unexpectedly");
     assert_eq!(end.message.text(""), "half");
     // The last line needs no end.
-    server.reply(Reply::sse(half).send("data: {\"type\":\"done\",\"reason\":\"stop\",\"usage\":{}}"));
+    server.reply(ServerReply::sse(half).send("data: {\"type\":\"done\",\"reason\":\"stop\",\"usage\":{}}"));
     let end = end_at(&server).await;
     assert_eq!((end.error.is_none(), end.message.text("")), (true, "half".into()));
 }
@@ -195,7 +195,7 @@ async fn cancelling_ends_the_answer_with_what_had_come() {
     let server = Server::start().await.unwrap();
     let gate = Gate::new();
     let half = "data: {\"type\":\"text_start\",\"contentIndex\":0}\ndata: {\"type\":\"text_delta\",\"contentIndex\":0,\"delta\":\"half\"}\n";
-    server.reply(Reply::sse(half).gate(&gate));
+    server.reply(ServerReply::sse(half).gate(&gate));
     let cancel = Cancel::new();
     let mut stream = ProxyProvider::new(&server.url(), "token").stream(request(), cancel.clone());
     let mut end = None;
@@ -216,7 +216,7 @@ async fn cancelling_ends_the_answer_with_what_had_come() {
 async fn the_clients_timeouts_hold() {
     let server = Server::start().await.unwrap();
     let gate = Gate::new();
-    server.reply(Reply::sse("data: {\"type\":\"start\"}\n").gate(&gate));
+    server.reply(ServerReply::sse("data: {\"type\":\"start\"}\n").gate(&gate));
     let mut request = request();
     request.options.timeouts = Timeouts::default().with_idle(Some(Duration::from_millis(30)));
     let end = ProxyProvider::new(&server.url(), "token").stream(request, Cancel::new()).collect_end().await;
@@ -227,7 +227,7 @@ async fn the_clients_timeouts_hold() {
 #[tokio::test]
 async fn no_credentials_travel_with_the_model() {
     let server = Server::start().await.unwrap();
-    server.reply(Reply::json(401, &json!({"error": "unknown token-of-the-client"})));
+    server.reply(ServerReply::json(401, &json!({"error": "unknown token-of-the-client"})));
     let record = json!({"id": "m", "api": "scripted", "provider": "p", "baseUrl": "http://user:password1@host/v1?key=k",
                         "headers": {"x-api-key": "sk-model-header"}});
     let mut request = request();

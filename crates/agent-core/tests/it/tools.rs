@@ -9,24 +9,24 @@ use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, ToolOutput, ToolSpec};
 use pinch_agent_core::{AgentEvent, Tool, ToolCx, ToolError};
 use pinch_llm::message::{Message, StopReason};
-use pinch_llm::provider::scripted::Reply;
+use pinch_llm::provider::scripted::ScriptedReply;
 use pinch_llm::schema::Schema;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use serde_json::json;
 
 use super::{agent, calls, results, run};
 
-type Work = fn(Arc<AtomicBool>) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
+type ToolWork = fn(Arc<AtomicBool>) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
 /// A tool that does something with a flag.
 struct Stub {
     spec: ToolSpec,
     flag: Arc<AtomicBool>,
-    work: Work,
+    work: ToolWork,
 }
 
 impl Stub {
-    fn tool(name: &str, flag: &Arc<AtomicBool>, work: Work) -> Arc<dyn Tool> {
+    fn tool(name: &str, flag: &Arc<AtomicBool>, work: ToolWork) -> Arc<dyn Tool> {
         let spec = ToolSpec::new(name, "", Schema::new(json!({"type": "object"})));
         Arc::new(Self { spec, flag: Arc::clone(flag), work })
     }
@@ -68,7 +68,7 @@ fn deaf(flag: &Arc<AtomicBool>) -> Arc<dyn Tool> {
 async fn a_tool_that_panics_costs_only_its_own_call() {
     let broken = Stub::tool("broken", &Arc::default(), |_| Box::pin(async { panic!("bug") }));
     let (mut agent, _) =
-        agent([calls(&[("a", "broken"), ("b", "fine")]), Reply::text("ok")], vec![broken, fine("fine")]);
+        agent([calls(&[("a", "broken"), ("b", "fine")]), ScriptedReply::text("ok")], vec![broken, fine("fine")]);
     run(&mut agent, &Cancel::new()).await;
     let results = results(&agent);
     assert!(results[0].1 && results[0].2.contains("failed unexpectedly"), "{results:?}");
@@ -78,7 +78,7 @@ async fn a_tool_that_panics_costs_only_its_own_call() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_does_not_listen_is_dropped_after_its_grace() {
     let dropped = Arc::new(AtomicBool::new(false));
-    let (mut agent, provider) = agent([calls(&[("a", "deaf")]), Reply::text("never")], vec![deaf(&dropped)]);
+    let (mut agent, provider) = agent([calls(&[("a", "deaf")]), ScriptedReply::text("never")], vec![deaf(&dropped)]);
     let cancel = Cancel::new();
     let stop = cancel.clone();
     let began = tokio::time::Instant::now();
@@ -116,7 +116,7 @@ async fn dropping_the_run_drops_its_tools() {
 async fn a_cut_answer_runs_no_call() {
     let mut cut = calls(&[("a", "fine")]);
     cut.stop = Some(StopReason::Length);
-    let (mut agent, _) = agent([cut, Reply::text("again")], vec![fine("fine")]);
+    let (mut agent, _) = agent([cut, ScriptedReply::text("again")], vec![fine("fine")]);
     run(&mut agent, &Cancel::new()).await;
     let results = results(&agent);
     assert!(results[0].1 && results[0].2.contains("hit the output token limit"), "{results:?}");
@@ -125,7 +125,7 @@ async fn a_cut_answer_runs_no_call() {
 #[tokio::test]
 async fn calls_of_one_name_are_told_apart() {
     let (mut agent, _) =
-        agent([calls(&[("a", "fine"), ("a", "fine"), ("a_2", "fine")]), Reply::text("ok")], vec![fine("fine")]);
+        agent([calls(&[("a", "fine"), ("a", "fine"), ("a_2", "fine")]), ScriptedReply::text("ok")], vec![fine("fine")]);
     run(&mut agent, &Cancel::new()).await;
     let ids: Vec<String> = results(&agent).into_iter().map(|(id, ..)| id).collect();
     assert_eq!(ids, ["a", "a_2", "a_2_2"]);
@@ -133,7 +133,10 @@ async fn calls_of_one_name_are_told_apart() {
 
 #[tokio::test]
 async fn tools_are_declared_and_changes_are_said() {
-    let (mut agent, _) = agent([Reply::text("a"), Reply::text("b"), Reply::text("c")], vec![fine("x"), fine("y")]);
+    let (mut agent, _) = agent(
+        [ScriptedReply::text("a"), ScriptedReply::text("b"), ScriptedReply::text("c")],
+        vec![fine("x"), fine("y")],
+    );
     run(&mut agent, &Cancel::new()).await;
     agent.tools = agent.tools.filter(|tool| tool.spec().name == "x");
     run(&mut agent, &Cancel::new()).await;

@@ -22,7 +22,7 @@ use pinch_embed::stdx::host::Host;
 use serde_json::{Value, json};
 
 use crate::embedded::{self, FailureContext};
-use crate::exit::{Blame, Failure, tell, unwritten, warn_of};
+use crate::exit::{Blame, CommandFailure, tell, unwritten, warn_of};
 use crate::show::{payloads, waits_for};
 use crate::{folders, output, signals};
 
@@ -92,7 +92,7 @@ fn engine(state_dir: &Path, host: &Host, config: Config) -> Engine {
 }
 
 /// Runs the command. With `--json` every failure is one object on standard output, too.
-pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     let as_json = args.json;
     run_once(args).await.map_err(|stopped| {
         if as_json {
@@ -105,13 +105,13 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
 
 /// Why there is no result.
 struct Stopped {
-    failure: Failure,
+    failure: CommandFailure,
     /// The word `--json` has for it.
     kind: &'static str,
 }
 
-impl From<Failure> for Stopped {
-    fn from(failure: Failure) -> Self {
+impl From<CommandFailure> for Stopped {
+    fn from(failure: CommandFailure) -> Self {
         let kind = match failure.kind {
             Blame::User => "user",
             Blame::Configuration => "config",
@@ -124,7 +124,8 @@ impl From<Failure> for Stopped {
 
 async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
     let host = Host::system();
-    let message = given(args.message.as_deref()).ok_or_else(|| Failure::user("Message (--message) is required"))?;
+    let message =
+        given(args.message.as_deref()).ok_or_else(|| CommandFailure::user("Message (--message) is required"))?;
     let state_dir = state_dir(args.state_dir.as_deref(), &host)?;
     let (config, problems) = load_config(args.config.as_deref(), &state_dir, &host)?;
     warn_of(&problems);
@@ -214,7 +215,7 @@ enum SessionChoice<'a> {
 }
 
 impl<'a> SessionChoice<'a> {
-    fn find(args: &'a Args, config: &Config) -> Result<Self, Failure> {
+    fn find(args: &'a Args, config: &Config) -> Result<Self, CommandFailure> {
         let key = given(args.session_key.as_deref());
         let agent = given(args.agent.as_deref());
         if let Some(name) = agent {
@@ -228,14 +229,14 @@ impl<'a> SessionChoice<'a> {
                 Ok(Self::Key(format!("agent:{agent}:{}", config.session.main_key).into()))
             }
             (None, None, None) => {
-                Err(Failure::user("Pass --session-id, --session-key, or --agent to choose a session"))
+                Err(CommandFailure::user("Pass --session-id, --session-key, or --agent to choose a session"))
             }
         }
     }
 }
 
 /// Checks that an agent exists and is the one that the session key names.
-fn check_agent(name: &str, session_key: Option<&str>, config: &Config) -> Result<(), Failure> {
+fn check_agent(name: &str, session_key: Option<&str>, config: &Config) -> Result<(), CommandFailure> {
     let id = AgentId::normalise(name);
     let mut known: Vec<AgentId> = config.agents.list.iter().map(|agent| agent.id.clone()).collect();
     if known.is_empty() {
@@ -243,11 +244,11 @@ fn check_agent(name: &str, session_key: Option<&str>, config: &Config) -> Result
     }
     if !known.contains(&id) {
         let names = known.iter().map(AgentId::as_str).collect::<Vec<_>>().join(", ");
-        return Err(Failure::user(format!("Unknown agent id \"{name}\". There are: {names}")));
+        return Err(CommandFailure::user(format!("Unknown agent id \"{name}\". There are: {names}")));
     }
     match session_key.and_then(key::parse).map(|key| AgentId::normalise(key.agent_id)) {
         Some(of_key) if of_key != id => {
-            Err(Failure::user(format!("Agent id \"{name}\" does not match the agent \"{of_key}\" of the session key")))
+            Err(CommandFailure::user(format!("Agent id \"{name}\" does not match the agent \"{of_key}\" of the session key")))
         }
         _ => Ok(()),
     }
@@ -268,7 +269,7 @@ fn with_model(mut config: Config, model: &Model) -> Config {
 }
 
 /// The state directory: the flag, then PINCH_STATE_DIR, then ~/.pinch.
-pub(crate) fn state_dir(flag: Option<&Path>, host: &Host) -> Result<PathBuf, Failure> {
+pub(crate) fn state_dir(flag: Option<&Path>, host: &Host) -> Result<PathBuf, CommandFailure> {
     let cwd = folders::working_directory()?;
     let named = flag.map(Path::to_owned).or_else(|| host.env().non_empty("PINCH_STATE_DIR").map(PathBuf::from));
     let dir = match (named, host.home()) {
@@ -276,11 +277,11 @@ pub(crate) fn state_dir(flag: Option<&Path>, host: &Host) -> Result<PathBuf, Fai
         (None, Some(home)) => home.join(".pinch"),
         (None, None) => {
             let text = "no home directory\nhint: name a directory with --state-dir or PINCH_STATE_DIR";
-            return Err(Failure::configuration(text));
+            return Err(CommandFailure::configuration(text));
         }
     };
     if dir.exists() && !dir.is_dir() {
-        return Err(Failure::user(format!("not a directory: {}", dir.display())));
+        return Err(CommandFailure::user(format!("not a directory: {}", dir.display())));
     }
     Ok(dir)
 }
@@ -290,7 +291,7 @@ pub(crate) fn load_config(
     flag: Option<&Path>,
     state_dir: &Path,
     host: &Host,
-) -> Result<(Config, Vec<pinch_embed::coding_agent::document::Problem>), Failure> {
+) -> Result<(Config, Vec<pinch_embed::coding_agent::document::Problem>), CommandFailure> {
     let env = host.env();
     let named = flag.map(Path::to_owned).or_else(|| {
         let path = env.non_empty("PINCH_CONFIG_PATH").or_else(|| env.non_empty("OPENCLAW_CONFIG_PATH"));
@@ -299,7 +300,7 @@ pub(crate) fn load_config(
     if let Some(path) = &named
         && !path.is_file()
     {
-        return Err(Failure::configuration(format!("configuration file not found: {}", path.display())));
+        return Err(CommandFailure::configuration(format!("configuration file not found: {}", path.display())));
     }
     let found = named.or_else(|| {
         ["pinch.json", "openclaw.json"].map(|name| state_dir.join(name)).into_iter().find(|path| path.is_file())
@@ -307,7 +308,7 @@ pub(crate) fn load_config(
     let (config, problems) = found.map_or_else(|| (Config::default(), Vec::new()), |path| Config::load(&path));
     match problems.first() {
         // Nothing of it can be used: what was meant is unknown, so nothing is run.
-        Some(problem) if config.document.is_empty() => Err(Failure::configuration(problem.to_string())),
+        Some(problem) if config.document.is_empty() => Err(CommandFailure::configuration(problem.to_string())),
         _ => Ok((config, problems)),
     }
 }
@@ -318,7 +319,7 @@ async fn request(
     target: &SessionChoice<'_>,
     engine: &Engine,
     cancel: &Cancel,
-) -> Result<RunRequest, Failure> {
+) -> Result<RunRequest, CommandFailure> {
     let mut request = match target {
         SessionChoice::Id { id, key, agent } => engine.request(id, *key, *agent, message),
         SessionChoice::Key(key) => {
@@ -331,13 +332,14 @@ async fn request(
     if let Some(word) = &args.thinking {
         let level = ThinkingLevel::parse(word).ok_or_else(|| {
             let words = ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ");
-            Failure::user(format!("Invalid thinking level \"{word}\". Valid values: {words}"))
+            CommandFailure::user(format!("Invalid thinking level \"{word}\". Valid values: {words}"))
         })?;
         request = request.think_level(level);
     }
     if let Some(word) = &args.verbose {
-        let level = Verbose::parse(word)
-            .ok_or_else(|| Failure::user(format!("Invalid verbose level \"{word}\". Valid values: on, full, off")))?;
+        let level = Verbose::parse(word).ok_or_else(|| {
+            CommandFailure::user(format!("Invalid verbose level \"{word}\". Valid values: on, full, off"))
+        })?;
         request = request.verbose_level(level);
     }
     if let Some(secs) = args.timeout {

@@ -8,17 +8,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinch_embed::coding_agent::auth::{Ask, AuthError, AuthStorage, RequestAuth as _};
+use pinch_embed::coding_agent::auth::{AuthError, AuthStorage, KeyLookup, RequestAuth as _};
 use pinch_embed::coding_agent::document::Problem;
 use pinch_embed::coding_agent::models::{ModelRegistry, RegistryAuth, pattern};
 use pinch_embed::llm::ids::ProviderId;
-use pinch_embed::llm::oauth::Credential;
+use pinch_embed::llm::oauth::OAuthCredential;
 use pinch_embed::llm::request::Auth as Credentials;
 use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::text::with_causes;
 use serde_json::json;
 
-use crate::exit::{Failure, tell, unwritten, warn_of};
+use crate::exit::{CommandFailure, tell, unwritten, warn_of};
 use crate::folders::Folders;
 use crate::output;
 
@@ -35,9 +35,9 @@ const COMMANDS: [&str; 4] = ["logout", "print-api-key", "print-bearer-token", "c
 
 /// The commands of `pinch auth`.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Auth {
+pub(crate) enum AuthCommand {
     /// Report whether requests to a provider would carry credentials: ready, not_ready or invalid
-    Check(Check),
+    Check(AuthCheck),
     /// Print the API key of a provider
     PrintApiKey(ProviderArgs),
     /// Print the access token of a provider's login, refreshed if necessary
@@ -71,7 +71,7 @@ pub(crate) struct ProviderArgs {
 
 /// What `pinch auth check` takes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Check {
+pub(crate) struct AuthCheck {
     #[command(flatten)]
     of: ProviderArgs,
 
@@ -121,12 +121,12 @@ pub(crate) fn unknown(word: &str) -> Option<String> {
 }
 
 /// Runs the command.
-pub(crate) async fn run(command: Auth) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(command: AuthCommand) -> Result<ExitCode, CommandFailure> {
     match command {
-        Auth::Check(args) => check(&args).await,
-        Auth::PrintApiKey(of) => print_api_key(&of).await,
-        Auth::PrintBearerToken(args) => print_bearer_token(&args).await,
-        Auth::Logout(args) => logout(&args).await,
+        AuthCommand::Check(args) => check(&args).await,
+        AuthCommand::PrintApiKey(of) => print_api_key(&of).await,
+        AuthCommand::PrintBearerToken(args) => print_bearer_token(&args).await,
+        AuthCommand::Logout(args) => logout(&args).await,
     }
 }
 
@@ -156,7 +156,7 @@ struct AuthContext {
 
 impl AuthContext {
     /// The same as [`AuthContext::read`]; what is wrong in documents is said.
-    fn set(of: &ProviderArgs) -> Result<Result<Self, String>, Failure> {
+    fn set(of: &ProviderArgs) -> Result<Result<Self, String>, CommandFailure> {
         let context = Self::read(of)?;
         if let Ok(context) = &context {
             warn_of(&context.problems);
@@ -165,7 +165,7 @@ impl AuthContext {
     }
 
     /// Reads the documents. `Err` holds the name of a provider or model that nobody knows.
-    fn read(of: &ProviderArgs) -> Result<Result<Self, String>, Failure> {
+    fn read(of: &ProviderArgs) -> Result<Result<Self, String>, CommandFailure> {
         let host = Host::system();
         let folders = Folders::find(of.agent_dir.as_deref(), &host)?;
         let (registry, mut problems) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
@@ -184,7 +184,9 @@ impl AuthContext {
                 let found = pattern::resolve(&registry, name.as_deref(), model, &is_configured);
                 match found {
                     Ok(found) => Ok(found.model.provider.clone()),
-                    Err(error @ pattern::NotFound::Ambiguous { .. }) => return Err(Failure::user(error.to_string())),
+                    Err(error @ pattern::NotFound::Ambiguous { .. }) => {
+                        return Err(CommandFailure::user(error.to_string()));
+                    }
                     Err(_) => Err(model.to_owned()),
                 }
             }
@@ -196,13 +198,13 @@ impl AuthContext {
     async fn credentials(&self, no_refresh: bool) -> Result<Credentials, Unavailable> {
         let login = self.auth.storage().get(&self.provider).filter(|entry| entry["type"] == "oauth");
         if no_refresh && let Some(login) = login {
-            let login =
-                Credential::from_value(&login).ok_or_else(|| Unavailable::Invalid("the login is broken".to_owned()))?;
+            let login = OAuthCredential::from_value(&login)
+                .ok_or_else(|| Unavailable::Invalid("the login is broken".to_owned()))?;
             return Ok(Credentials::key(login.access));
         }
         let found = match self.registry.default_model(&self.provider) {
-            Some(model) => self.auth.key_and_headers(&model, Ask::Value).await,
-            None => self.auth.key(&self.provider, Ask::Value).await,
+            Some(model) => self.auth.key_and_headers(&model, KeyLookup::Value).await,
+            None => self.auth.key(&self.provider, KeyLookup::Value).await,
         };
         // What was renewed is to be stored before the program ends.
         self.auth.settle().await;
@@ -270,7 +272,7 @@ impl Unavailable {
     }
 }
 
-async fn check(args: &Check) -> Result<ExitCode, Failure> {
+async fn check(args: &AuthCheck) -> Result<ExitCode, CommandFailure> {
     if let Err(code) = args.of.whose.check("Auth checks require", INVALID) {
         return Ok(code);
     }
@@ -318,7 +320,7 @@ fn bearer(found: &Credentials) -> Option<String> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start().to_owned())
 }
 
-async fn print_api_key(of: &ProviderArgs) -> Result<ExitCode, Failure> {
+async fn print_api_key(of: &ProviderArgs) -> Result<ExitCode, CommandFailure> {
     if let Err(code) = of.whose.check(PRINTING, NOT_READY) {
         return Ok(code);
     }
@@ -341,12 +343,12 @@ async fn print_api_key(of: &ProviderArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-async fn print_bearer_token(args: &Bearer) -> Result<ExitCode, Failure> {
+async fn print_bearer_token(args: &Bearer) -> Result<ExitCode, CommandFailure> {
     if let Err(code) = args.of.whose.check(PRINTING, NOT_READY) {
         return Ok(code);
     }
     let min_expiry = parse_time(&args.min_expiry)
-        .ok_or_else(|| Failure::user("--min-expiry must use a duration such as 30m or 1h"))?;
+        .ok_or_else(|| CommandFailure::user("--min-expiry must use a duration such as 30m or 1h"))?;
     let context = match AuthContext::set(&args.of)? {
         Ok(context) => context,
         Err(name) => return Ok(Unavailable::UnknownProvider.tell(&name)),
@@ -377,7 +379,7 @@ async fn print_bearer_token(args: &Bearer) -> Result<ExitCode, Failure> {
 /// What a logout leaves alone.
 const ELSEWHERE: &str = "Environment variables and models.json config are unchanged.";
 
-async fn logout(args: &Logout) -> Result<ExitCode, Failure> {
+async fn logout(args: &Logout) -> Result<ExitCode, CommandFailure> {
     let host = Host::system();
     let folders = Folders::find(args.agent_dir.as_deref(), &host)?;
     let storage = AuthStorage::file(&folders.agent_dir.join("auth.json"));
@@ -401,7 +403,7 @@ async fn logout(args: &Logout) -> Result<ExitCode, Failure> {
         print(&format!("No stored credentials for {name}. {ELSEWHERE}"))?;
         return Ok(ExitCode::SUCCESS);
     };
-    storage.remove(&provider, &host).await.map_err(|error| Failure::internal(with_causes(&error)))?;
+    storage.remove(&provider, &host).await.map_err(|error| CommandFailure::internal(with_causes(&error)))?;
     match entry["type"] == "oauth" {
         true => print(&format!("Logged out of {name}."))?,
         false => print(&format!("Removed stored API key for {name}. {ELSEWHERE}"))?,
@@ -409,7 +411,7 @@ async fn logout(args: &Logout) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(line: &str) -> Result<(), Failure> {
+fn print(line: &str) -> Result<(), CommandFailure> {
     writeln!(output::stdout(), "{line}").map_err(|error| unwritten(&error))
 }
 

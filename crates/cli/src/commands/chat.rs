@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use pinch_cli::options::{Mode, Options, help, misnamed};
+use pinch_cli::options::{CliOptions, Mode, help, misnamed};
 use pinch_embed::coding_agent::modes::print::Printed;
 use pinch_embed::coding_agent::modes::{json, print};
 use pinch_embed::coding_agent::runtime::SessionRuntime;
@@ -12,12 +12,12 @@ use pinch_embed::stdx::cancel::{Cancel, CancelReason, Deadline};
 use pinch_embed::stdx::host::Host;
 
 use crate::commands::{export, list_models, rpc};
-use crate::exit::{Blame, Failure, extension_failed, unwritten, warn};
+use crate::exit::{Blame, CommandFailure, extension_failed, unwritten, warn};
 use crate::messages::Messages;
 use crate::{exit, output, signals, wiring};
 
 /// Runs the command.
-pub(crate) async fn run(mut options: Options) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(mut options: CliOptions) -> Result<ExitCode, CommandFailure> {
     check(&options)?;
     let host = Host::system();
     options.offline |= ["PINCH_OFFLINE", "PI_OFFLINE"].iter().any(|name| host.env().is_on(name));
@@ -44,7 +44,7 @@ pub(crate) async fn run(mut options: Options) -> Result<ExitCode, Failure> {
 }
 
 /// Asks, and shows the answer as text or as events.
-async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
+async fn show(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFailure> {
     let messages = Messages::read(options, host)?;
     if messages.is_empty() {
         return Err(nothing_to_say(options));
@@ -72,14 +72,14 @@ async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
         if let Printed::Aborted { text } = printed
             && cancel.reason() == Some(CancelReason::Shutdown)
         {
-            exit::tell(&Failure::bare(Blame::User, text));
+            exit::tell(&CommandFailure::bare(Blame::User, text));
         }
         return Ok(code);
     }
     if let Some(limit) = limit.filter(|_| cancel.reason() == Some(CancelReason::Deadline)) {
         let text =
             format!("the run was stopped after {} s\nhint: raise --timeout or runTimeoutMs", limit.as_secs_f64());
-        return Err(Failure::new(Blame::Provider, text));
+        return Err(CommandFailure::new(Blame::Provider, text));
     }
     match printed {
         Printed::Answer => Ok(ExitCode::SUCCESS),
@@ -87,8 +87,8 @@ async fn show(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
             warn("the answer was cut off: the model reached its output limit");
             Ok(ExitCode::from(Blame::User as u8))
         }
-        Printed::Failed { text } => Err(Failure::bare(Blame::Provider, text)),
-        Printed::Aborted { text } => Err(Failure::bare(Blame::User, text)),
+        Printed::Failed { text } => Err(CommandFailure::bare(Blame::Provider, text)),
+        Printed::Aborted { text } => Err(CommandFailure::bare(Blame::User, text)),
     }
 }
 
@@ -99,13 +99,13 @@ fn set_limit(runtime: &SessionRuntime) -> Option<Duration> {
 }
 
 /// What is wrong with the options, and with some of them together.
-fn check(options: &Options) -> Result<(), Failure> {
+fn check(options: &CliOptions) -> Result<(), CommandFailure> {
     for complaint in options.complaints.iter().filter(|complaint| !complaint.is_error) {
         warn(&complaint.text);
     }
     let errors: Vec<&str> = options.errors().collect();
     if !errors.is_empty() {
-        return Err(Failure::user(errors.join("\nError: ")));
+        return Err(CommandFailure::user(errors.join("\nError: ")));
     }
     if options.help {
         return Ok(());
@@ -113,36 +113,36 @@ fn check(options: &Options) -> Result<(), Failure> {
     if options.export.is_none()
         && let Some(text) = options.bare_message.as_deref().and_then(misnamed::complaint)
     {
-        return Err(Failure::user(text));
+        return Err(CommandFailure::user(text));
     }
     if options.resume {
-        return Err(Failure::user(
+        return Err(CommandFailure::user(
             "--resume needs the interactive mode, which is not supported yet\nhint: continue the most recent session with --continue, or \
              name one with --session",
         ));
     }
     if options.provider.is_some() && options.model.is_none() {
-        return Err(Failure::user("--provider requires --model"));
+        return Err(CommandFailure::user("--provider requires --model"));
     }
     if options.api_key.is_some() && options.model.is_none() && options.models.is_none() {
-        return Err(Failure::user(
+        return Err(CommandFailure::user(
             "--api-key requires a model to be specified via --model, --provider/--model, or --models",
         ));
     }
     Ok(())
 }
 
-fn print_help() -> Result<ExitCode, Failure> {
+fn print_help() -> Result<ExitCode, CommandFailure> {
     let text = help::text(&[]);
     output::stdout().write_all(text.as_bytes()).map_err(|error| unwritten(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn nothing_to_say(options: &Options) -> Failure {
+fn nothing_to_say(options: &CliOptions) -> CommandFailure {
     if options.print || options.mode.is_some() {
-        Failure::user("no message\nhint: write one after -p, or pipe it in")
+        CommandFailure::user("no message\nhint: write one after -p, or pipe it in")
     } else {
-        Failure::user(
+        CommandFailure::user(
             "the interactive mode is not supported yet\nhint: to ask something, use: pinch -p \"…\"\nhint: to see a whole run, use: pinch demo",
         )
     }

@@ -11,7 +11,7 @@ mod settings;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use crate::exit::{Failure, unwritten};
+use crate::exit::{CommandFailure, unwritten};
 use crate::output;
 use surface::Surface;
 
@@ -36,7 +36,7 @@ enum Form {
 }
 
 /// Runs the command. `commands` are those that are not read by hand.
-pub(crate) fn run(args: &Args, commands: &clap::Command) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, commands: &clap::Command) -> Result<ExitCode, CommandFailure> {
     let surface = Surface::new(commands);
     let text = match args.form {
         Form::Bash => bash::script(&surface),

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::demo_script as script;
 use crate::embedded::{self, FailureContext};
-use crate::exit::{Failure, tell, unwritten, warn_of};
+use crate::exit::{CommandFailure, tell, unwritten, warn_of};
 use crate::folders::{Folders, working_directory};
 use crate::output;
 use crate::show::events::EventLines;
@@ -65,7 +65,7 @@ struct DemoPaths {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     let system = Host::system();
     let paths = prepare(&args, &system)?;
     let is_scripted = args.provider.is_none();
@@ -113,7 +113,7 @@ async fn watch(
     request: RunRequest,
     around: &FailureContext,
     as_json: bool,
-) -> Result<RunResult, Failure> {
+) -> Result<RunResult, CommandFailure> {
     let mut run = engine.run(request);
     let mut timeline = Timeline::new();
     let mut lines = EventLines::new();
@@ -124,7 +124,7 @@ async fn watch(
 }
 
 /// Writes to standard output, at once.
-fn say(text: &str) -> Result<(), Failure> {
+fn say(text: &str) -> Result<(), CommandFailure> {
     let mut out = output::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| unwritten(&error))
 }
@@ -187,7 +187,7 @@ fn session_file(paths: &DemoPaths) -> PathBuf {
 }
 
 /// Lays the workspace out: today's notes and an empty desktop.
-fn prepare(args: &Args, host: &Host) -> Result<DemoPaths, Failure> {
+fn prepare(args: &Args, host: &Host) -> Result<DemoPaths, CommandFailure> {
     let root = match &args.dir {
         Some(dir) => working_directory()?.join(dir),
         None => host.temp().join(format!("pinch-demo-{}", host.ids().hex8())),
@@ -197,7 +197,7 @@ fn prepare(args: &Args, host: &Host) -> Result<DemoPaths, Failure> {
     let notes = format!("notes/{date}-product-sync.md");
     let make = |folder: &Path| {
         create_private_dir(folder)
-            .map_err(|error| Failure::internal(format!("cannot create {}: {error}", folder.display())))
+            .map_err(|error| CommandFailure::internal(format!("cannot create {}: {error}", folder.display())))
     };
     make(&workspace.join("notes"))?;
     make(&root.join("Desktop"))?;
@@ -213,24 +213,24 @@ fn prepare(args: &Args, host: &Host) -> Result<DemoPaths, Failure> {
     Ok(paths)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+fn write(path: &Path, text: &str) -> Result<(), CommandFailure> {
     let folder = path.parent().map_or(Ok(()), create_private_dir);
     folder
         .and_then(|()| write_atomic(path, text.as_bytes(), Access::NewPrivate))
-        .map_err(|error| Failure::internal(format!("cannot write {}: {error}", path.display())))
+        .map_err(|error| CommandFailure::internal(format!("cannot write {}: {error}", path.display())))
 }
 
-async fn start_server(paths: &DemoPaths, pace: Duration) -> Result<Server, Failure> {
+async fn start_server(paths: &DemoPaths, pace: Duration) -> Result<Server, CommandFailure> {
     let server = Server::start()
         .await
-        .map_err(|error| Failure::internal(format!("cannot open a port on the loopback interface: {error}")))?;
+        .map_err(|error| CommandFailure::internal(format!("cannot open a port on the loopback interface: {error}")))?;
     let notes = paths.notes.clone();
     server.answer_with(move |request| script::answer(request, &notes, pace));
     Ok(server)
 }
 
 /// The configuration as a real document: two keys of one provider, and where it is.
-fn config(paths: &DemoPaths, server: Option<&Server>) -> Result<Config, Failure> {
+fn config(paths: &DemoPaths, server: Option<&Server>) -> Result<Config, CommandFailure> {
     let document: Value = match server {
         None => json!({"agents": {"defaults": {"workspace": paths.workspace}}}),
         Some(server) => json!({
@@ -250,8 +250,9 @@ fn config(paths: &DemoPaths, server: Option<&Server>) -> Result<Config, Failure>
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
-            .map_err(|error| Failure::internal(format!("cannot set permissions of {}: {error}", path.display())))?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(|error| {
+            CommandFailure::internal(format!("cannot set permissions of {}: {error}", path.display()))
+        })?;
     }
     let (config, problems) = Config::load(&path);
     warn_of(&problems);

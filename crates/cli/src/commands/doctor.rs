@@ -19,10 +19,10 @@ use std::process::ExitCode;
 
 use pinch_embed::stdx::host::Host;
 
-use crate::exit::{Blame, Failure, unwritten};
+use crate::exit::{Blame, CommandFailure, unwritten};
 use crate::output;
 use context::DoctorContext;
-use report::{Mark, Report};
+use report::{DoctorReport, FindingStatus};
 
 /// What `pinch doctor` takes.
 #[derive(Debug, clap::Args)]
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     let host = Host::system();
     let offline = args.offline || ["PINCH_OFFLINE", "PI_OFFLINE"].iter().any(|name| host.env().is_on(name));
     let reach = match (offline, args.online) {
@@ -73,9 +73,9 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         sessions,
         terminal::look(&host),
     ];
-    let report = Report { sections };
+    let report = DoctorReport { sections };
     let text = if args.json { format!("{}\n", report.to_value()) } else { report.text() };
     output::stdout().write_all(text.as_bytes()).map_err(|error| unwritten(&error))?;
-    let is_broken = report.count(Mark::Fail) > 0;
+    let is_broken = report.count(FindingStatus::Fail) > 0;
     Ok(if is_broken { ExitCode::from(Blame::Configuration as u8) } else { ExitCode::SUCCESS })
 }

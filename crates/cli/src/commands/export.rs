@@ -17,7 +17,7 @@ use pinch_embed::coding_agent::store::{JsonlStore, MemoryStore, SessionRef, Sess
 use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::text::with_causes;
 
-use crate::exit::{Failure, unwritten, warn};
+use crate::exit::{CommandFailure, unwritten, warn};
 use crate::folders::{Folders, absolute, expand_home};
 use crate::open_log::find_file;
 use crate::output;
@@ -46,7 +46,7 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     let host = Host::system();
     let folders = Folders::find(args.agent_dir.as_deref(), &host)?;
     let (settings, _) = Settings::load(&folders.agent_dir.join("settings.json"));
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
             let path = expand_home(Path::new(out), &host);
             let target = absolute(&folders.cwd, out, &host);
             if is_same(&target, &session) {
-                return Err(Failure::user(format!("the session would overwrite itself: {}", target.display())));
+                return Err(CommandFailure::user(format!("the session would overwrite itself: {}", target.display())));
             }
             log.export_to(&target)?;
             path
@@ -69,7 +69,10 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
             let path =
                 out.map_or_else(|| html::file_name_for(&session).into(), |out| expand_home(Path::new(out), &host));
             if is_same(&folders.cwd.join(&path), &session) {
-                return Err(Failure::user(format!("the output would overwrite the session: {}", session.display())));
+                return Err(CommandFailure::user(format!(
+                    "the output would overwrite the session: {}",
+                    session.display()
+                )));
             }
             html::export(&log, &look, Some(&path), &folders.cwd).map_err(failure)?
         }
@@ -78,7 +81,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(log: &SessionLog, look: &Look) -> Result<ExitCode, Failure> {
+fn print(log: &SessionLog, look: &Look) -> Result<ExitCode, CommandFailure> {
     let mut out = BufWriter::new(output::stdout());
     html::write(log, look, &mut out).map_err(failure)?;
     out.flush().map_err(|error| unwritten(&error))?;
@@ -86,13 +89,13 @@ fn print(log: &SessionLog, look: &Look) -> Result<ExitCode, Failure> {
 }
 
 /// Opens a session to read it. A file of an older version is migrated in memory only: an export changes nothing.
-async fn open(path: &Path, folders: &Folders, host: &Host) -> Result<SessionLog, Failure> {
+async fn open(path: &Path, folders: &Folders, host: &Host) -> Result<SessionLog, CommandFailure> {
     let unread = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => Failure::user(format!("session not found: {}", path.display())),
-        _ => Failure::user(format!("cannot read {}: {error}", path.display())),
+        std::io::ErrorKind::NotFound => CommandFailure::user(format!("session not found: {}", path.display())),
+        _ => CommandFailure::user(format!("cannot read {}: {error}", path.display())),
     };
     if std::fs::metadata(path).map_err(unread)?.len() == 0 {
-        return Err(Failure::user(format!("the session is empty: {}", path.display())));
+        return Err(CommandFailure::user(format!("the session is empty: {}", path.display())));
     }
     let Some(header) = read_header(path) else {
         return Err(StoreError::NotASession { path: path.to_owned(), problem: None }.into());
@@ -113,10 +116,11 @@ fn is_same(a: &Path, b: &Path) -> bool {
 }
 
 /// The theme that is asked for; that of the settings; else the built-in one.
-fn theme(asked: Option<&str>, folders: &Folders, host: &Host) -> Result<Theme, Failure> {
+fn theme(asked: Option<&str>, folders: &Folders, host: &Host) -> Result<Theme, CommandFailure> {
     if let Some(file) = asked.filter(|name| name.contains(['/', '\\']) || name.ends_with(".json")) {
         let path = absolute(&folders.cwd, file, host);
-        return Theme::read(&path).map_err(|problem| Failure::user(format!("{}: {}", path.display(), problem.message)));
+        return Theme::read(&path)
+            .map_err(|problem| CommandFailure::user(format!("{}: {}", path.display(), problem.message)));
     }
     let mut themes = Theme::builtin();
     let mut files: Vec<PathBuf> = std::fs::read_dir(folders.agent_dir.join("themes"))
@@ -134,7 +138,7 @@ fn theme(asked: Option<&str>, folders: &Folders, host: &Host) -> Result<Theme, F
     if let Some(name) = asked {
         let names: Vec<&str> = themes.iter().map(|theme| theme.name.as_str()).collect();
         return find(name).ok_or_else(|| {
-            Failure::user(format!("unknown theme {name}\nhint: available themes are {}", names.join(", ")))
+            CommandFailure::user(format!("unknown theme {name}\nhint: available themes are {}", names.join(", ")))
         });
     }
     let set = document::read_object(&folders.agent_dir.join("settings.json")).ok();
@@ -142,14 +146,14 @@ fn theme(asked: Option<&str>, folders: &Folders, host: &Host) -> Result<Theme, F
     if let Some(name) = set.filter(|name| find(name).is_none()) {
         warn(&format!("theme not found: {name} (set in settings.json)"));
     }
-    let usual = || Failure::internal("the built-in themes are broken");
+    let usual = || CommandFailure::internal("the built-in themes are broken");
     set.and_then(find).or_else(|| find("dark")).ok_or_else(usual)
 }
 
-fn failure(error: ExportError) -> Failure {
+fn failure(error: ExportError) -> CommandFailure {
     match error {
         ExportError::Read(error) => error.into(),
         ExportError::Refused(error) => unwritten(&error),
-        error => Failure::internal(with_causes(&error)),
+        error => CommandFailure::internal(with_causes(&error)),
     }
 }

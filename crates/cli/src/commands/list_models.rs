@@ -7,11 +7,11 @@ use std::sync::Arc;
 use pinch_embed::llm::model::Model;
 use pinch_embed::stdx::text::fuzzy;
 
-use crate::exit::{Failure, unwritten};
+use crate::exit::{CommandFailure, unwritten};
 use crate::output;
 
 /// Prints the models that fit what is looked for; all when nothing is.
-pub(crate) fn run(models: Vec<Arc<Model>>, search: Option<&str>) -> Result<ExitCode, Failure> {
+pub(crate) fn run(models: Vec<Arc<Model>>, search: Option<&str>) -> Result<ExitCode, CommandFailure> {
     let mut out = output::stdout();
     out.write_all(table(models, search).as_bytes()).map_err(|error| unwritten(&error))?;
     Ok(ExitCode::SUCCESS)

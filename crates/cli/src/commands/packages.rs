@@ -17,7 +17,7 @@ use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 use pinch_embed::stdx::text::with_causes;
 
-use crate::exit::{Failure, unwritten, warn};
+use crate::exit::{CommandFailure, unwritten, warn};
 use crate::folders::Folders;
 use crate::output;
 use crate::signals;
@@ -26,7 +26,7 @@ use parse::{PackageAction, PackageCommand, Update};
 
 /// Whether the arguments of the program are such a command.
 pub(crate) fn is_command(args: &[OsString]) -> bool {
-    args.first().and_then(|name| name.to_str()).is_some_and(|name| name::Name::parse(name).is_some())
+    args.first().and_then(|name| name.to_str()).is_some_and(|name| name::PackageCommandName::parse(name).is_some())
 }
 
 /// A command as completions and the manual show it.
@@ -40,19 +40,22 @@ pub(crate) struct CommandSurface {
 
 /// All these commands.
 pub(crate) fn surface() -> Vec<CommandSurface> {
-    let of = |name: name::Name| CommandSurface {
+    let of = |name: name::PackageCommandName| CommandSurface {
         name: name.as_str(),
         argument: texts::argument(name),
         options: texts::options(name),
     };
-    name::Name::ALL.map(of).into()
+    name::PackageCommandName::ALL.map(of).into()
 }
 
 /// Runs the command that the arguments begin with.
-pub(crate) async fn run(args: &[OsString]) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: &[OsString]) -> Result<ExitCode, CommandFailure> {
     let args: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let Some(command) = parse::parse(&args)? else {
-        let name = args.first().and_then(|name| name::Name::parse(name)).unwrap_or(name::Name::List);
+        let name = args
+            .first()
+            .and_then(|name| name::PackageCommandName::parse(name))
+            .unwrap_or(name::PackageCommandName::List);
         say(texts::help(name))?;
         return Ok(ExitCode::SUCCESS);
     };
@@ -71,7 +74,7 @@ async fn carry_out(
     action: &PackageAction,
     scope: PackageScope,
     cancel: &Cancel,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     match action {
         PackageAction::Install(source) => {
             say(format_args!("Installing {source}..."))?;
@@ -83,7 +86,7 @@ async fn carry_out(
             match packages.remove(source, scope, cancel).await {
                 // Printed without the prefix of errors.
                 Err(error @ PackageError::NotFound { .. }) => {
-                    Err(Failure::bare(crate::exit::Blame::User, error.to_string()))
+                    Err(CommandFailure::bare(crate::exit::Blame::User, error.to_string()))
                 }
                 done => done.map_err(failure),
             }?;
@@ -92,7 +95,7 @@ async fn carry_out(
         PackageAction::Update(update) => update_all(packages, update, cancel).await,
         PackageAction::List => list(&packages.list()),
         PackageAction::Config => {
-            Err(Failure::user(match std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+            Err(CommandFailure::user(match std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
                 true => texts::NO_CONFIG,
                 false => texts::NO_TERMINAL,
             }))
@@ -100,7 +103,7 @@ async fn carry_out(
     }
 }
 
-async fn update_all(packages: &Packages, update: &Update, cancel: &Cancel) -> Result<(), Failure> {
+async fn update_all(packages: &Packages, update: &Update, cancel: &Cancel) -> Result<(), CommandFailure> {
     if let Some(source) = &update.packages {
         packages.update(source.as_deref(), cancel).await.map_err(failure)?;
         match source {
@@ -109,7 +112,7 @@ async fn update_all(packages: &Packages, update: &Update, cancel: &Cancel) -> Re
         }
     }
     if update.models {
-        return Err(Failure::user(texts::NO_MODELS));
+        return Err(CommandFailure::user(texts::NO_MODELS));
     }
     if update.program {
         say(texts::how_to_update(update.force))?;
@@ -120,7 +123,7 @@ async fn update_all(packages: &Packages, update: &Update, cancel: &Cancel) -> Re
     Ok(())
 }
 
-fn list(listed: &[ConfiguredPackage]) -> Result<(), Failure> {
+fn list(listed: &[ConfiguredPackage]) -> Result<(), CommandFailure> {
     if listed.is_empty() {
         return say("No packages installed.");
     }
@@ -144,28 +147,28 @@ fn list(listed: &[ConfiguredPackage]) -> Result<(), Failure> {
 }
 
 /// The packages of this user in this directory. Whether the project is trusted is decided without asking anybody.
-fn open(folders: &Folders, command: &PackageCommand, host: &Host) -> Result<Packages, Failure> {
+fn open(folders: &Folders, command: &PackageCommand, host: &Host) -> Result<Packages, CommandFailure> {
     let mut options = ServiceOptions::new(host.clone(), &folders.agent_dir);
     options.trust = trust_of(command.approve, host);
     let (directory, problems) = DirectorySettings::read(&options, &folders.cwd);
     problems.iter().for_each(|problem| warn(problem));
-    let packages = directory.packages().ok_or_else(|| Failure::internal("packages need an agent directory"))?;
+    let packages = directory.packages().ok_or_else(|| CommandFailure::internal("packages need an agent directory"))?;
     if !packages.trusted && !command.is_local && packages.settings_file(PackageScope::Project).is_file() {
         warn("this project is not trusted, so its packages are ignored. Use --approve to trust it");
     }
     Ok(packages)
 }
 
-fn failure(error: PackageError) -> Failure {
+fn failure(error: PackageError) -> CommandFailure {
     let text = with_causes(&error);
     match error {
-        PackageError::Settings(ChangeError::Damaged(_)) => Failure::configuration(text),
-        PackageError::Settings(_) | PackageError::Io { .. } => Failure::internal(text),
-        _ => Failure::user(text),
+        PackageError::Settings(ChangeError::Damaged(_)) => CommandFailure::configuration(text),
+        PackageError::Settings(_) | PackageError::Io { .. } => CommandFailure::internal(text),
+        _ => CommandFailure::user(text),
     }
 }
 
 /// Prints a line; passwords in addresses are left out of it.
-fn say(text: impl Display) -> Result<(), Failure> {
+fn say(text: impl Display) -> Result<(), CommandFailure> {
     writeln!(output::stdout(), "{}", without_passwords(&text.to_string())).map_err(|error| unwritten(&error))
 }

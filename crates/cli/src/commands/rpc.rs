@@ -8,13 +8,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pinch_cli::options::Options;
-use pinch_embed::coding_agent::modes::rpc::{Client, ClientUi, Incoming, Lines, MAX_LINE, RpcError};
+use pinch_cli::options::CliOptions;
+use pinch_embed::coding_agent::modes::rpc::{ClientUi, IncomingLine, LineChannel, MAX_LINE, RpcClient, RpcError};
 use pinch_embed::stdx::cancel::{Cancel, CancelReason};
 use pinch_embed::stdx::host::Host;
 use tokio::sync::mpsc;
 
-use crate::exit::{Failure, warn};
+use crate::exit::{CommandFailure, warn};
 use crate::{output, signals, wiring};
 
 /// Lines of the client that are read ahead.
@@ -27,12 +27,12 @@ const GATHERED: usize = 32 * 1024;
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves the client at standard input and output until it has nothing more to say or does not read any more.
-pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFailure> {
     if !options.files.is_empty() {
-        return Err(Failure::user("@file arguments are not supported in RPC mode"));
+        return Err(CommandFailure::user("@file arguments are not supported in RPC mode"));
     }
     if options.timeout.is_some() {
-        return Err(Failure::user("--timeout is not supported in RPC mode\nhint: the client can send abort"));
+        return Err(CommandFailure::user("--timeout is not supported in RPC mode\nhint: the client can send abort"));
     }
     let stop = Cancel::new();
     let ui = ClientUi::new(host);
@@ -48,8 +48,8 @@ pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Fail
     let n_written = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&n_written);
     let writer = std::thread::spawn(move || write(outgoing, &counted));
-    let lines = Lines { incoming, outgoing: to_writer, hung_up: hung_up.clone() };
-    let mut client = Client::new(&ui, lines, &stop).map_err(|error| Failure::internal(error.to_string()))?;
+    let lines = LineChannel { incoming, outgoing: to_writer, hung_up: hung_up.clone() };
+    let mut client = RpcClient::new(&ui, lines, &stop).map_err(|error| CommandFailure::internal(error.to_string()))?;
     // Extensions may ask the client something when they start.
     let mut runtime = client.wait_for(wiring::runtime(options, host, Some(Arc::new(ui.clone())))).await?;
     let watching = async {
@@ -84,7 +84,7 @@ pub(crate) async fn run(options: &Options, host: &Host) -> Result<ExitCode, Fail
         Ok(()) if code.is_none() => finish(writer, &n_written).await,
         Ok(()) => {}
         Err(RpcError::NobodyReads) => {}
-        Err(error) => return Err(Failure::internal(error.to_string())),
+        Err(error) => return Err(CommandFailure::internal(error.to_string())),
     }
     Ok(code.unwrap_or(ExitCode::SUCCESS))
 }
@@ -148,7 +148,7 @@ async fn finish(writer: JoinHandle<()>, n_written: &AtomicU64) {
 }
 
 /// Hands on what the client writes, line by line; a last line without a line feed counts.
-fn read(to: &mpsc::Sender<Incoming>) {
+fn read(to: &mpsc::Sender<IncomingLine>) {
     let mut input = std::io::stdin().lock();
     loop {
         let mut line = Vec::new();
@@ -160,12 +160,12 @@ fn read(to: &mpsc::Sender<Incoming>) {
         if is_whole {
             line.pop();
         } else if line.len() > MAX_LINE {
-            if skip_line(&mut input).is_err() || to.blocking_send(Incoming::TooLong).is_err() {
+            if skip_line(&mut input).is_err() || to.blocking_send(IncomingLine::TooLong).is_err() {
                 return;
             }
             continue;
         }
-        if to.blocking_send(Incoming::Line(line.into())).is_err() {
+        if to.blocking_send(IncomingLine::Line(line.into())).is_err() {
             return;
         }
     }

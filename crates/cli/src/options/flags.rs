@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use pinch_embed::llm::thinking::ThinkingLevel;
 
-use super::{Mode, Options, list};
+use super::{CliOptions, Mode, list};
 
 /// One flag.
 #[derive(Debug)]
-pub struct Flag {
+pub struct CliFlag {
     /// The name with its two dashes.
     pub long: &'static str,
     /// Other names.
@@ -17,7 +17,7 @@ pub struct Flag {
     /// Its value.
     pub takes: Takes,
     /// The heading of the help it is listed under.
-    pub group: Group,
+    pub group: FlagGroup,
     /// What it does: imperative, without a final period.
     pub about: &'static str,
 }
@@ -26,20 +26,20 @@ pub struct Flag {
 #[derive(Clone, Copy, Debug)]
 pub enum Takes {
     /// Nothing.
-    Nothing(fn(&mut Options)),
+    Nothing(fn(&mut CliOptions)),
     /// A value.
     Value {
         /// Its name in the help.
         name: &'static str,
         /// Stores it.
-        set: fn(&mut Options, String),
+        set: fn(&mut CliOptions, String),
     },
     /// A value, if the next argument looks like one.
     Maybe {
         /// Its name in the help.
         name: &'static str,
         /// Stores it.
-        set: fn(&mut Options, Option<String>),
+        set: fn(&mut CliOptions, Option<String>),
         /// Whether an argument is one.
         is_value: fn(&str) -> bool,
     },
@@ -47,7 +47,7 @@ pub enum Takes {
 
 /// Headings of the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum FlagGroup {
     /// Input and output.
     Output,
     /// Models.
@@ -62,7 +62,7 @@ pub enum Group {
     Other,
 }
 
-impl Group {
+impl FlagGroup {
     /// All of them, in order.
     pub const ALL: [Self; 6] = [Self::Output, Self::Model, Self::Session, Self::Tools, Self::Resources, Self::Other];
 
@@ -79,7 +79,7 @@ impl Group {
     }
 }
 
-impl Flag {
+impl CliFlag {
     /// The flag of a name.
     pub fn find(name: &str) -> Option<&'static Self> {
         FLAGS.iter().find(|flag| flag.names().any(|known| known == name))
@@ -102,22 +102,22 @@ impl Flag {
 const fn switch(
     long: &'static str,
     others: &'static [&'static str],
-    group: Group,
-    set: fn(&mut Options),
+    group: FlagGroup,
+    set: fn(&mut CliOptions),
     about: &'static str,
-) -> Flag {
-    Flag { long, others, takes: Takes::Nothing(set), group, about }
+) -> CliFlag {
+    CliFlag { long, others, takes: Takes::Nothing(set), group, about }
 }
 
 const fn value(
     long: &'static str,
     others: &'static [&'static str],
-    group: Group,
+    group: FlagGroup,
     name: &'static str,
-    set: fn(&mut Options, String),
+    set: fn(&mut CliOptions, String),
     about: &'static str,
-) -> Flag {
-    Flag { long, others, takes: Takes::Value { name, set }, group, about }
+) -> CliFlag {
+    CliFlag { long, others, takes: Takes::Value { name, set }, group, about }
 }
 
 /// Whether an argument is a message behind `--print`.
@@ -126,8 +126,8 @@ fn is_message(arg: &str) -> bool {
 }
 
 /// All flags, in the order of the help.
-pub const FLAGS: &[Flag] = &[
-    Flag {
+pub const FLAGS: &[CliFlag] = &[
+    CliFlag {
         long: "--print",
         others: &["-p"],
         takes: Takes::Maybe {
@@ -138,13 +138,13 @@ pub const FLAGS: &[Flag] = &[
             },
             is_value: is_message,
         },
-        group: Group::Output,
+        group: FlagGroup::Output,
         about: "Print the answer to the messages and exit",
     },
     value(
         "--mode",
         &[],
-        Group::Output,
+        FlagGroup::Output,
         "MODE",
         |to, word| match word.as_str() {
             "text" => to.mode = Some(Mode::Text),
@@ -157,7 +157,7 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--timeout",
         &[],
-        Group::Output,
+        FlagGroup::Output,
         "SECONDS",
         |to, word| match word.parse().ok().filter(|secs| *secs > 0) {
             Some(secs) => to.timeout = Some(Duration::from_secs(secs)),
@@ -168,7 +168,7 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--provider",
         &[],
-        Group::Model,
+        FlagGroup::Model,
         "NAME",
         |to, name| to.provider = Some(name),
         "Provider of the model; requires --model",
@@ -176,7 +176,7 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--model",
         &[],
-        Group::Model,
+        FlagGroup::Model,
         "PATTERN",
         |to, pattern| to.model = Some(pattern),
         "Model to use: an id, part of an id, or provider/id, optionally with :LEVEL for the thinking level",
@@ -184,7 +184,7 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--api-key",
         &[],
-        Group::Model,
+        FlagGroup::Model,
         "KEY",
         |to, key| to.api_key = Some(key),
         "API key for the model's provider, for this run only",
@@ -192,7 +192,7 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--models",
         &[],
-        Group::Model,
+        FlagGroup::Model,
         "LIST",
         |to, patterns| to.models = Some(list(&patterns)),
         "Models to cycle through: comma-separated patterns with *, optionally with :LEVEL",
@@ -200,7 +200,7 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--thinking",
         &[],
-        Group::Model,
+        FlagGroup::Model,
         "LEVEL",
         |to, word| match ThinkingLevel::parse(&word) {
             Some(level) => to.thinking = Some(level),
@@ -211,7 +211,7 @@ pub const FLAGS: &[Flag] = &[
         },
         "Thinking level: off, minimal, low, medium, high, xhigh or max",
     ),
-    Flag {
+    CliFlag {
         long: "--list-models",
         others: &[],
         takes: Takes::Maybe {
@@ -219,21 +219,21 @@ pub const FLAGS: &[Flag] = &[
             set: |to, search| to.list_models = Some(search),
             is_value: |arg| !arg.starts_with('-') && !arg.starts_with('@'),
         },
-        group: Group::Model,
+        group: FlagGroup::Model,
         about: "List available models, optionally only those that match SEARCH",
     },
     switch(
         "--continue",
         &["-c"],
-        Group::Session,
+        FlagGroup::Session,
         |to| to.continue_last = true,
         "Continue the most recent session in this directory",
     ),
-    switch("--resume", &["-r"], Group::Session, |to| to.resume = true, "Choose a session to resume"),
+    switch("--resume", &["-r"], FlagGroup::Session, |to| to.resume = true, "Choose a session to resume"),
     value(
         "--session",
         &[],
-        Group::Session,
+        FlagGroup::Session,
         "PATH|ID",
         |to, named| to.session = Some(named),
         "Resume this session: a file, or a prefix of its id",
@@ -241,7 +241,7 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--session-id",
         &[],
-        Group::Session,
+        FlagGroup::Session,
         "ID",
         |to, id| to.session_id = Some(id),
         "Resume the session in this directory with exactly this id, or create it",
@@ -249,25 +249,25 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--fork",
         &[],
-        Group::Session,
+        FlagGroup::Session,
         "PATH|ID",
         |to, named| to.fork = Some(named),
         "Copy a session with all its branches into a new one in this directory",
     ),
-    value("--name", &["-n"], Group::Session, "NAME", |to, name| to.name = Some(name), "Name the session"),
+    value("--name", &["-n"], FlagGroup::Session, "NAME", |to, name| to.name = Some(name), "Name the session"),
     value(
         "--session-dir",
         &[],
-        Group::Session,
+        FlagGroup::Session,
         "DIR",
         |to, dir| to.session_dir = Some(PathBuf::from(dir)),
         "Directory to store sessions in and look them up",
     ),
-    switch("--no-session", &[], Group::Session, |to| to.no_session = true, "Do not save the session"),
+    switch("--no-session", &[], FlagGroup::Session, |to| to.no_session = true, "Do not save the session"),
     value(
         "--export",
         &[],
-        Group::Session,
+        FlagGroup::Session,
         "SESSION",
         |to, session| to.export = Some(session),
         "Export a session file to HTML and exit; the first message names the output file",
@@ -275,7 +275,7 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--tools",
         &["-t"],
-        Group::Tools,
+        FlagGroup::Tools,
         "LIST",
         |to, names| to.tools = Some(list(&names)),
         "Tools to enable, comma-separated: names, * for all, or +NAME and -NAME to change the default (read, bash, edit, write)",
@@ -283,23 +283,23 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--exclude-tools",
         &["-xt"],
-        Group::Tools,
+        FlagGroup::Tools,
         "LIST",
         |to, names| to.exclude_tools = Some(list(&names)),
         "Tools to disable, comma-separated",
     ),
-    switch("--no-tools", &["-nt"], Group::Tools, |to| to.no_tools = true, "Disable all tools"),
+    switch("--no-tools", &["-nt"], FlagGroup::Tools, |to| to.no_tools = true, "Disable all tools"),
     switch(
         "--no-builtin-tools",
         &["-nbt"],
-        Group::Tools,
+        FlagGroup::Tools,
         |to| to.no_builtin_tools = true,
         "Disable the built-in tools",
     ),
     value(
         "--system-prompt",
         &[],
-        Group::Resources,
+        FlagGroup::Resources,
         "TEXT|FILE",
         |to, text| to.system_prompt = Some(text),
         "Replace the default system prompt with a text or the contents of a file",
@@ -307,7 +307,7 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--append-system-prompt",
         &[],
-        Group::Resources,
+        FlagGroup::Resources,
         "TEXT|FILE",
         |to, text| to.append_system_prompt.push(text),
         "Append a text or the contents of a file to the system prompt; repeatable",
@@ -315,7 +315,7 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--extension",
         &["-e"],
-        Group::Resources,
+        FlagGroup::Resources,
         "PATH",
         |to, path| to.extensions.push(path),
         "Load an extension: an executable, a .js or .ts file, a directory or a package; repeatable",
@@ -323,21 +323,21 @@ pub const FLAGS: &[Flag] = &[
     switch(
         "--no-extensions",
         &["-ne"],
-        Group::Resources,
+        FlagGroup::Resources,
         |to| to.no_extensions = true,
         "Disable extensions except those of --extension",
     ),
     switch(
         "--no-mcp",
         &[],
-        Group::Resources,
+        FlagGroup::Resources,
         |to| to.no_mcp = true,
         "Do not warn about mcp.json files; MCP servers are not supported yet",
     ),
     value(
         "--skill",
         &[],
-        Group::Resources,
+        FlagGroup::Resources,
         "PATH",
         |to, path| to.skills.push(path),
         "Load a skill from a file or directory; repeatable",
@@ -345,7 +345,7 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--skills",
         &[],
-        Group::Resources,
+        FlagGroup::Resources,
         "LIST",
         |to, names| to.skill_names = Some(list(&names)),
         "Enable only these skills, comma-separated; * matches anything",
@@ -353,14 +353,14 @@ pub const FLAGS: &[Flag] = &[
     switch(
         "--no-skills",
         &["-ns"],
-        Group::Resources,
+        FlagGroup::Resources,
         |to| to.no_skills = true,
         "Disable skills except those of --skill",
     ),
     value(
         "--prompt-template",
         &[],
-        Group::Resources,
+        FlagGroup::Resources,
         "PATH",
         |to, path| to.prompt_templates.push(path),
         "Load a prompt template from a file or directory; repeatable",
@@ -368,44 +368,50 @@ pub const FLAGS: &[Flag] = &[
     switch(
         "--no-prompt-templates",
         &["-np"],
-        Group::Resources,
+        FlagGroup::Resources,
         |to| to.no_prompt_templates = true,
         "Disable prompt templates except those of --prompt-template",
     ),
     value(
         "--theme",
         &[],
-        Group::Resources,
+        FlagGroup::Resources,
         "PATH",
         |to, path| to.themes.push(path),
         "Load a theme for exported pages from a file or directory; repeatable",
     ),
-    switch("--no-themes", &[], Group::Resources, |to| to.no_themes = true, "Disable themes except those of --theme"),
+    switch(
+        "--no-themes",
+        &[],
+        FlagGroup::Resources,
+        |to| to.no_themes = true,
+        "Disable themes except those of --theme",
+    ),
     switch(
         "--no-context-files",
         &["-nc"],
-        Group::Resources,
+        FlagGroup::Resources,
         |to| to.no_context_files = true,
         "Do not load AGENTS.md and CLAUDE.md files",
     ),
     switch(
         "--approve",
         &["-a", "--trust-project"],
-        Group::Resources,
+        FlagGroup::Resources,
         |to| to.trust = Some(true),
         "Trust this project for this run: load its settings, extensions, skills, prompts, themes and SYSTEM.md",
     ),
     switch(
         "--no-approve",
         &["-na"],
-        Group::Resources,
+        FlagGroup::Resources,
         |to| to.trust = Some(false),
         "Do not trust this project for this run",
     ),
     value(
         "--agent-dir",
         &[],
-        Group::Other,
+        FlagGroup::Other,
         "DIR",
         |to, dir| to.agent_dir = Some(PathBuf::from(dir)),
         "Directory of auth.json, models.json, settings.json and sessions/ (default: ~/.pinch/agent)",
@@ -413,14 +419,14 @@ pub const FLAGS: &[Flag] = &[
     switch(
         "--offline",
         &[],
-        Group::Other,
+        FlagGroup::Other,
         |to| to.offline = true,
         "Use no network except for the model: install nothing, look nothing up",
     ),
     value(
         "--tui-mode",
         &[],
-        Group::Other,
+        FlagGroup::Other,
         "MODE",
         |to, word| {
             if !["regular", "fullscreen"].contains(&word.as_str()) {
@@ -432,7 +438,7 @@ pub const FLAGS: &[Flag] = &[
     value(
         "--use-theme",
         &[],
-        Group::Other,
+        FlagGroup::Other,
         "NAME",
         |to, name| {
             if name.is_empty() || name.starts_with('-') {
@@ -441,7 +447,7 @@ pub const FLAGS: &[Flag] = &[
         },
         "Accepted for compatibility; has no effect without an interactive mode",
     ),
-    switch("--verbose", &[], Group::Other, |to| to.verbose = true, "Log loaded resources to stderr"),
-    switch("--help", &["-h"], Group::Other, |to| to.help = true, "Print help"),
-    switch("--version", &["-v"], Group::Other, |to| to.version = true, "Print version"),
+    switch("--verbose", &[], FlagGroup::Other, |to| to.verbose = true, "Log loaded resources to stderr"),
+    switch("--help", &["-h"], FlagGroup::Other, |to| to.help = true, "Print help"),
+    switch("--version", &["-v"], FlagGroup::Other, |to| to.version = true, "Print version"),
 ];

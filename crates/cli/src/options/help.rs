@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::flags::{FLAGS, Flag, Group};
+use super::flags::{CliFlag, FLAGS, FlagGroup};
 
 /// The commands, and what they do.
 pub const COMMANDS: &[(&str, &str)] = &[
@@ -42,7 +42,7 @@ pub fn text(extension_flags: &[ExtensionFlag]) -> String {
     for (name, about) in COMMANDS {
         line(&mut out, name, about);
     }
-    for group in Group::ALL {
+    for group in FlagGroup::ALL {
         let _infallible = write!(out, "\n{}:\n", group.title());
         for flag in FLAGS.iter().filter(|flag| flag.group == group) {
             line(&mut out, &names(flag), flag.about);
@@ -63,7 +63,7 @@ pub fn text(extension_flags: &[ExtensionFlag]) -> String {
 }
 
 /// A flag's names and its value.
-pub fn names(flag: &Flag) -> String {
+pub fn names(flag: &CliFlag) -> String {
     let mut names: Vec<&str> = flag.names().collect();
     // The short name comes first, as everywhere.
     names.sort_by_key(|name| name.starts_with("--"));

@@ -1,14 +1,14 @@
 //! `pinch agent`: one embedded run after another, as a script would start them.
 
-use pinch_testing::server::{Gate, Reply};
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::{Gate, ServerReply};
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 
-use crate::help::{Ran, User, files};
+use crate::help::{CommandOutput, TestUser, files};
 
 /// A user whose configuration names the scripted server.
-async fn user() -> User {
-    let user = User::new().await;
+async fn user() -> TestUser {
+    let user = TestUser::new().await;
     let url = user.server.url();
     configure(
         &user,
@@ -20,23 +20,23 @@ async fn user() -> User {
     user
 }
 
-fn configure(user: &User, document: &Value) {
+fn configure(user: &TestUser, document: &Value) {
     user.write(".pinch/pinch.json", &document.to_string());
 }
 
-async fn agent(user: &User, args: &[&str]) -> Ran {
+async fn agent(user: &TestUser, args: &[&str]) -> CommandOutput {
     user.run_program(&[&["agent"], args].concat()).await
 }
 
 /// The run says `err`, prints nothing, and ends with `code`.
-async fn fails(user: &User, args: &[&str], code: i32, err: &str) {
-    let wanted = Ran { code: Some(code), out: String::new(), err: format!("{err}\n") };
+async fn fails(user: &TestUser, args: &[&str], code: i32, err: &str) {
+    let wanted = CommandOutput { code: Some(code), out: String::new(), err: format!("{err}\n") };
     assert_eq!(agent(user, args).await, wanted, "pinch agent {}", args.join(" "));
 }
 
 /// What a fine run prints.
-fn prints(out: &str) -> Ran {
-    Ran { code: Some(0), out: out.to_owned(), err: String::new() }
+fn prints(out: &str) -> CommandOutput {
+    CommandOutput { code: Some(0), out: out.to_owned(), err: String::new() }
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn a_key_cannot_lead_out_of_the_state_folder() {
 
 #[tokio::test]
 async fn keys_and_models_that_are_missing_are_the_configurations_fault() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or give the key as \"apiKey\" of a profile under \
          auth.profiles in pinch.json.";
     let ask = ["--session-id", "s1", "--message", "x"];
@@ -169,7 +169,7 @@ async fn keys_and_models_that_are_missing_are_the_configurations_fault() {
 
 #[tokio::test]
 async fn without_any_model_the_error_says_how_to_add_one() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let ask = ["--session-id", "s1", "--message", "x"];
     for port in [11434, 8080, 1234] {
         if tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
@@ -189,7 +189,7 @@ async fn without_any_model_the_error_says_how_to_add_one() {
 
 #[tokio::test]
 async fn a_broken_configuration_is_named_and_left_alone() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let broken = "{\n  agents: {";
     let path = user.write(".pinch/openclaw.json", broken);
     let ask = ["--session-id", "s1", "--message", "x", "--model", "anthropic/claude-sonnet-4-5"];
@@ -210,7 +210,7 @@ async fn a_broken_configuration_is_named_and_left_alone() {
 async fn a_provider_that_refuses_is_heard() {
     let user = user().await;
     let refused = |kind: &str, text: &str| json!({"type": "error", "error": {"type": kind, "message": text}});
-    user.server.reply(Reply::json(401, &refused("authentication_error", "invalid x-api-key")));
+    user.server.reply(ServerReply::json(401, &refused("authentication_error", "invalid x-api-key")));
     let text = "Error: anthropic/claude-sonnet-4-5: invalid x-api-key (HTTP 401)";
     fails(&user, &["--session-id", "s1", "--message", "x"], 3, text).await;
     // The session is not harmed by it.
@@ -235,16 +235,16 @@ async fn json_has_one_shape_for_every_failure() {
     assert_eq!(failure(&["-m", " "], 1).await, "user");
     assert_eq!(failure(&["-m", "x", "--config", "gone.json"], 2).await, "config");
     assert_eq!(failure(&["-m", "x", "--model", "nope/m"], 1).await, "model_not_found");
-    user.server.reply(Reply::json(401, &refused("authentication_error", "invalid x-api-key")));
+    user.server.reply(ServerReply::json(401, &refused("authentication_error", "invalid x-api-key")));
     assert_eq!(failure(&["-m", "x"], 3).await, "auth");
     let never = Gate::new();
-    user.server.reply(Reply::events().gated(&never, Response::new("m").text("late").stop("end_turn")));
+    user.server.reply(ServerReply::events().gated(&never, AnthropicResponse::new("m").text("late").stop("end_turn")));
     assert_eq!(failure(&["-m", "x", "--timeout", "1"], 3).await, "timeout");
-    user.server.reply(Reply::json(
+    user.server.reply(ServerReply::json(
         400,
         &refused("invalid_request_error", "prompt is too long: 300000 tokens > 200000 maximum"),
     ));
-    user.server.reply(Reply::json(400, &refused("invalid_request_error", "prompt is too long"))).repeat_last();
+    user.server.reply(ServerReply::json(400, &refused("invalid_request_error", "prompt is too long"))).repeat_last();
     assert_eq!(failure(&["-m", "x"], 3).await, "overflow");
 }
 
@@ -252,7 +252,7 @@ async fn json_has_one_shape_for_every_failure() {
 async fn an_answer_that_takes_too_long_is_no_answer() {
     let user = user().await;
     let never = Gate::new();
-    user.server.reply(Reply::events().gated(&never, Response::new("m").text("late").stop("end_turn")));
+    user.server.reply(ServerReply::events().gated(&never, AnthropicResponse::new("m").text("late").stop("end_turn")));
     let ran = agent(&user, &["--session-id", "s1", "--message", "x", "--timeout", "1"]).await;
     assert_eq!(ran.code, Some(3), "{ran:?}");
     assert!(ran.out.contains("timed out"), "{ran:?}");
@@ -280,7 +280,8 @@ async fn a_reader_that_is_gone_ends_the_run_with_a_word() {
     for args in [&["--json"][..], &[]] {
         let user = user().await;
         let begun = Gate::new();
-        user.server.reply(Reply::events().gated(&begun, Response::new("m").text("unread").stop("end_turn")));
+        user.server
+            .reply(ServerReply::events().gated(&begun, AnthropicResponse::new("m").text("unread").stop("end_turn")));
         let mut command = user.program(&[&["agent", "--session-id", "s1", "--message", "x"], args].concat());
         let mut child = command.spawn().unwrap();
         drop(child.stdout.take());
@@ -298,10 +299,10 @@ async fn a_reader_that_is_gone_ends_the_run_with_a_word() {
 async fn ctrl_c_ends_the_run_and_leaves_the_session_whole() {
     let user = user().await;
     let gate = Gate::new();
-    let frames = Response::new("m").in_pieces(2).text("half of it").stop("end_turn");
+    let frames = AnthropicResponse::new("m").in_pieces(2).text("half of it").stop("end_turn");
     // The gate stands behind the first half of the text.
     let (before, after) = frames.split_at(3);
-    user.server.reply(Reply::sse(before.concat()).gated(&gate, after.to_vec()));
+    user.server.reply(ServerReply::sse(before.concat()).gated(&gate, after.to_vec()));
     let child = user.program(&["agent", "--session-id", "s1", "--message", "long", "--json"]).spawn().unwrap();
     gate.reached(1).await;
     crate::help::interrupt(&child).await;
@@ -323,10 +324,10 @@ async fn ctrl_c_ends_the_run_and_leaves_the_session_whole() {
 async fn an_answer_that_fails_after_some_text_is_a_failure() {
     let user = user().await;
     let broken = || {
-        let frames = Response::new("m").text("half of it").stop("end_turn");
+        let frames = AnthropicResponse::new("m").text("half of it").stop("end_turn");
         let error = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "no more"}});
         let end = frames.len() - 2;
-        Reply::sse(format!("{}event: error\ndata: {error}\n\n", frames[..end].concat()))
+        ServerReply::sse(format!("{}event: error\ndata: {error}\n\n", frames[..end].concat()))
     };
     user.server.reply(broken());
     let ran = agent(&user, &["--session-id", "s1", "--message", "x"]).await;

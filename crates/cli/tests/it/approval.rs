@@ -1,22 +1,23 @@
 //! A client that wants to be asked before calls run.
 
-use pinch_testing::server::Reply;
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::ServerReply;
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 
-use crate::help::User;
-use crate::rpc::Client;
+use crate::help::TestUser;
+use crate::rpc::PinchClient;
 
 /// Makes the model call `bash`, and say something once it has the result.
-fn call(user: &User, command: &str) {
+fn call(user: &TestUser, command: &str) {
     let arguments = json!({"command": command}).to_string();
-    user.server
-        .reply(Reply::sse(Response::new("msg_1").tool_call("toolu_1", "bash", &arguments).stop("tool_use").concat()));
+    user.server.reply(ServerReply::sse(
+        AnthropicResponse::new("msg_1").tool_call("toolu_1", "bash", &arguments).stop("tool_use").concat(),
+    ));
     user.answer("Done.");
 }
 
 /// What the model is told of its call: the text, and whether it failed.
-fn result(user: &User) -> (String, bool) {
+fn result(user: &TestUser) -> (String, bool) {
     let asked = user.asked().unwrap();
     let block = &asked.as_array().unwrap().last().unwrap()["content"][0];
     let text = block["content"].as_str().map_or_else(|| block["content"][0]["text"].clone(), Value::from);
@@ -24,8 +25,8 @@ fn result(user: &User) -> (String, bool) {
 }
 
 /// A client that wants to be asked.
-async fn asked(user: &User, hello: Value) -> Client {
-    let mut client = Client::of(user);
+async fn asked(user: &TestUser, hello: Value) -> PinchClient {
+    let mut client = PinchClient::of(user);
     let answer = client.ask(&hello).await.pop().unwrap();
     let known = answer["data"]["capabilities"].as_array().unwrap();
     assert!(known.contains(&json!("tool_approval")), "{answer}");
@@ -36,17 +37,17 @@ fn hello() -> Value {
     json!({"type": "hello", "capabilities": ["tool_approval", "something else"]})
 }
 
-async fn until(client: &mut Client, kind: &str) -> Vec<Value> {
+async fn until(client: &mut PinchClient, kind: &str) -> Vec<Value> {
     client.until(|line| line["type"] == kind).await
 }
 
 /// Prompts, and waits for the request for approval.
-async fn request(client: &mut Client) -> Value {
+async fn request(client: &mut PinchClient) -> Value {
     client.say(&json!({"type": "prompt", "message": "x"})).await;
     until(client, "tool_approval_request").await.pop().unwrap()
 }
 
-async fn reply(client: &mut Client, request: &Value, members: Value) {
+async fn reply(client: &mut PinchClient, request: &Value, members: Value) {
     let mut line = members;
     line["type"] = "tool_approval_response".into();
     line["id"] = request["id"].clone();
@@ -55,7 +56,7 @@ async fn reply(client: &mut Client, request: &Value, members: Value) {
 
 #[tokio::test]
 async fn nobody_is_asked_who_has_not_asked_for_it() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     call(&user, "touch ran");
     let mut client = asked(&user, json!({"type": "hello"})).await;
     client.say(&json!({"type": "prompt", "message": "x"})).await;
@@ -66,7 +67,7 @@ async fn nobody_is_asked_who_has_not_asked_for_it() {
 
 #[tokio::test]
 async fn a_call_runs_when_it_is_approved_and_not_otherwise() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let mut client = asked(&user, hello()).await;
     call(&user, "touch ran");
     let wanted = request(&mut client).await;
@@ -94,7 +95,7 @@ async fn a_call_runs_when_it_is_approved_and_not_otherwise() {
 
 #[tokio::test]
 async fn an_approval_for_the_session_ends_with_it() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let mut client = asked(&user, hello()).await;
     call(&user, "touch one");
     let wanted = request(&mut client).await;
@@ -121,7 +122,7 @@ async fn an_approval_for_the_session_ends_with_it() {
 
 #[tokio::test]
 async fn a_call_that_nobody_answers_does_not_run() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let mut members = hello();
     members["toolApprovalTimeout"] = 100.into();
     let mut client = asked(&user, members).await;
@@ -145,7 +146,7 @@ async fn a_call_that_nobody_answers_does_not_run() {
 
 #[tokio::test]
 async fn an_abort_answers_the_request() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let mut client = asked(&user, hello()).await;
     call(&user, "touch ran");
     let wanted = request(&mut client).await;

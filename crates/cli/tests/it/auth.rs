@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::help::{Ran, User};
+use crate::help::{CommandOutput, TestUser};
 
 /// Runs `pinch auth` in the user's agent folder.
-async fn auth(user: &User, command: &str, args: &[&str]) -> Ran {
+async fn auth(user: &TestUser, command: &str, args: &[&str]) -> CommandOutput {
     let agent_dir = user.path("agent");
     user.run_program(&[&["auth", command, "--agent-dir", agent_dir.to_str().unwrap()], args].concat()).await
 }
 
-async fn user() -> User {
-    let user = User::new().await;
+async fn user() -> TestUser {
+    let user = TestUser::new().await;
     let models = json!({"providers": {
         "x": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "!echo run >> ran; echo from-command",
               "headers": {"x-h": "v"}, "models": [{"id": "m-of-x"}]},
@@ -28,7 +28,7 @@ async fn user() -> User {
     user
 }
 
-fn shown(ran: &Ran) -> (Option<i32>, Value) {
+fn shown(ran: &CommandOutput) -> (Option<i32>, Value) {
     (ran.code, serde_json::from_str(&ran.out).unwrap())
 }
 
@@ -61,7 +61,7 @@ async fn check_says_what_there_is() {
 #[tokio::test]
 async fn check_prints_one_word_or_the_credential() {
     let user = user().await;
-    let says = |code: i32, word: &str| Ran { code: Some(code), out: format!("{word}\n"), err: String::new() };
+    let says = |code: i32, word: &str| CommandOutput { code: Some(code), out: format!("{word}\n"), err: String::new() };
     for (args, wanted) in [
         (&["--provider", "groq"][..], says(0, "ready")),
         (&["--provider", "x", "--credentials"], says(0, "from-command")),
@@ -145,7 +145,7 @@ async fn logout_removes_one_entry() {
 /// A command that gives a key runs for the request it is for, and not before.
 #[tokio::test]
 async fn a_command_runs_once_a_request() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let models = json!({"providers": {"local": {
         "baseUrl": user.server.url(), "api": "anthropic-messages", "models": [{"id": "m1"}],
         "apiKey": "!echo run >> ran; echo k",

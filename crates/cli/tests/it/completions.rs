@@ -7,9 +7,9 @@ use pinch_cli::options::flags::FLAGS;
 use pinch_cli::options::help::COMMANDS;
 use tokio::process::Command;
 
-use crate::help::User;
+use crate::help::TestUser;
 
-async fn form(user: &User, form: &str) -> String {
+async fn form(user: &TestUser, form: &str) -> String {
     let ran = user.run_program(&["completions", form]).await;
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     ran.out
@@ -63,8 +63,8 @@ const LINES: [(&[&str], &[&str]); 15] = [
 ];
 
 /// A user with a few files, and the folder they are in.
-async fn with_files() -> (User, PathBuf) {
-    let user = User::new().await;
+async fn with_files() -> (TestUser, PathBuf) {
+    let user = TestUser::new().await;
     std::fs::create_dir_all(user.path("w/dir")).unwrap();
     user.write("w/notes one.txt", "");
     let folder = user.path("w");
@@ -163,7 +163,7 @@ fn skipped(shell: &str) {
 
 #[tokio::test]
 async fn other_shells_can_read_their_scripts() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     for (shell, program, args) in [("zsh", "zsh", ["-n"]), ("fish", "fish", ["--no-execute"])] {
         piped(program, &args, &form(&user, shell).await).await;
     }
@@ -181,7 +181,7 @@ async fn other_shells_can_read_their_scripts() {
 
 #[tokio::test]
 async fn the_manual_is_a_manual_page() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let page = form(&user, "man").await;
     assert!(page.starts_with(".TH PINCH 1 "), "{page}");
     let known = [".TH ", ".SH ", ".SS ", ".TP", ".br"];
@@ -197,7 +197,7 @@ async fn the_manual_is_a_manual_page() {
 
 #[tokio::test]
 async fn the_document_is_up_to_date() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let document = include_str!("../../../../docs/cli.md");
     assert_eq!(form(&user, "markdown").await, document, "run cargo xtask codegen");
 }

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::help::{Ran, User};
+use crate::help::{CommandOutput, TestUser};
 
-async fn demo(user: &User, args: &[&str]) -> Ran {
+async fn demo(user: &TestUser, args: &[&str]) -> CommandOutput {
     user.run_program(&[&["demo", "--pace", "0", "--dir", "demo"], args].concat()).await
 }
 
@@ -21,7 +21,7 @@ fn check_order(out: &str, texts: &[&str]) {
 
 #[tokio::test]
 async fn the_timeline_tells_the_whole_story() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let ran = demo(&user, &[]).await;
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     check_order(
@@ -57,7 +57,7 @@ async fn the_timeline_tells_the_whole_story() {
 
 #[tokio::test]
 async fn events_are_lines_of_json() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let ran = demo(&user, &["--json"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     let lines: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -82,7 +82,7 @@ async fn events_are_lines_of_json() {
 
 #[tokio::test]
 async fn the_second_run_in_a_directory_resumes_its_session() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     assert_eq!(demo(&user, &[]).await.code, Some(0));
     let session = user.path("demo/state/agents/main/sessions/demo.jsonl");
     let first = std::fs::read_to_string(&session).unwrap();
@@ -98,7 +98,7 @@ async fn the_second_run_in_a_directory_resumes_its_session() {
 
 #[tokio::test]
 async fn real_providers_that_cannot_be_asked() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let ran = demo(&user, &["--provider", "zz", "--model", "m"]).await;
     let unknown = "Error: Unknown provider \"zz\". Use --list-models to see available providers/models.\n";
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), unknown));
@@ -110,7 +110,7 @@ async fn real_providers_that_cannot_be_asked() {
 
 #[tokio::test]
 async fn a_real_provider_is_asked_with_the_users_own_documents() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.answer("I would, but I only know one sentence.");
     let mut command = user.program(&["demo", "--dir", "demo", "--provider", "local", "--model", "m1"]);
     let ran = user.ran(command.env("PINCH_AGENT_DIR", user.path("agent")).output().await.unwrap());
@@ -121,7 +121,7 @@ async fn a_real_provider_is_asked_with_the_users_own_documents() {
 
 #[tokio::test]
 async fn a_folder_that_cannot_be_made_is_named() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.write("demo", "a file, not a folder");
     let ran = demo(&user, &[]).await;
     let text = "Error: cannot create HOME/demo/workspace/notes: Not a directory (os error 20)\n";
@@ -131,7 +131,7 @@ async fn a_folder_that_cannot_be_made_is_named() {
 #[tokio::test]
 async fn a_reader_that_leaves_ends_the_demo_with_a_word() {
     for args in [&["--json"][..], &[]] {
-        let user = User::new().await;
+        let user = TestUser::new().await;
         let mut child = user.program(&[&["demo", "--dir", "demo"], args].concat()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         assert!(lines.next_line().await.unwrap().is_some());
@@ -147,7 +147,7 @@ async fn a_reader_that_leaves_ends_the_demo_with_a_word() {
 #[cfg(unix)]
 #[tokio::test]
 async fn ctrl_c_ends_the_demo_and_the_next_run_finishes_the_job() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     // An hour between two pieces: the run is in the middle of an answer for as long as it takes.
     let mut child = user.program(&["demo", "--dir", "demo", "--pace", "3600000"]).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

@@ -4,15 +4,15 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::help::{Ran, User};
+use crate::help::{CommandOutput, TestUser};
 
-async fn doctor(user: &User, args: &[&str]) -> Ran {
+async fn doctor(user: &TestUser, args: &[&str]) -> CommandOutput {
     let agent_dir = user.path("agent");
     user.run_program(&[&["doctor", "--agent-dir", agent_dir.to_str().unwrap()], args].concat()).await
 }
 
 /// The findings of a section: mark, name and text.
-fn section(ran: &Ran, title: &str) -> Vec<String> {
+fn section(ran: &CommandOutput, title: &str) -> Vec<String> {
     let report: Value = serde_json::from_str(&ran.out).unwrap();
     let sections = report["sections"].as_array().unwrap();
     let section = sections.iter().find(|section| section["title"] == title).unwrap();
@@ -23,7 +23,7 @@ fn section(ran: &Ran, title: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn what_is_broken_is_named_and_nothing_secret_is() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let secrets = ["sk-secret-1", "sk-secret-2", "sk-secret-3", "sk-secret-4"];
     let models = json!({"providers": {
         "mine": {"baseUrl": "http://u:sk-secret-1@127.0.0.1:1/v1?key=sk-secret-2", "api": "openai-completions",
@@ -100,7 +100,7 @@ async fn what_is_broken_is_named_and_nothing_secret_is() {
 
 #[tokio::test]
 async fn a_good_machine_is_called_good() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.answer("a server that answers anything");
     let ran = doctor(&user, &["--json"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
@@ -119,7 +119,7 @@ async fn a_good_machine_is_called_good() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_folder_that_cannot_be_made_is_broken() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let file = user.write("file", "");
     let agent_dir = file.join("agent");
     let ran = user.run_program(&["doctor", "--offline", "--agent-dir", agent_dir.to_str().unwrap()]).await;

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::help::{Ran, User};
+use crate::help::{CommandOutput, TestUser};
 
 const ID: &str = "0197-a1b2";
 
 /// A user with a session of one question, in a folder of its own.
-async fn user(version: u64) -> User {
-    let user = User::new().await;
+async fn user(version: u64) -> TestUser {
+    let user = TestUser::new().await;
     let header = json!({"type": "session", "version": version, "id": ID, "timestamp": "2025-06-01T10:00:00.000Z", "cwd": "/gone"});
     let entry = json!({"type": "message", "id": "a0000001", "parentId": null, "timestamp": "2025-06-01T10:00:00.000Z",
         "message": {"role": "user", "content": "stored <question>", "timestamp": 1}});
@@ -16,17 +16,17 @@ async fn user(version: u64) -> User {
     user
 }
 
-async fn export(user: &User, args: &[&str]) -> Ran {
+async fn export(user: &TestUser, args: &[&str]) -> CommandOutput {
     let agent = user.path("agent");
     user.run_program(&[&["export", "--agent-dir", agent.to_str().unwrap()], args].concat()).await
 }
 
-fn fails(code: i32, err: &str) -> Ran {
-    Ran { code: Some(code), out: String::new(), err: format!("{err}\n") }
+fn fails(code: i32, err: &str) -> CommandOutput {
+    CommandOutput { code: Some(code), out: String::new(), err: format!("{err}\n") }
 }
 
-fn exported(path: &str) -> Ran {
-    Ran { code: Some(0), out: format!("Exported to: {path}\n"), err: String::new() }
+fn exported(path: &str) -> CommandOutput {
+    CommandOutput { code: Some(0), out: format!("Exported to: {path}\n"), err: String::new() }
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn a_session_stays_as_it_is() {
 #[tokio::test]
 async fn themes_by_name_and_file() {
     let user = user(3).await;
-    let page = |ran: Ran| ran.out;
+    let page = |ran: CommandOutput| ran.out;
     let light = page(export(&user, &["0197", "-", "--theme", "light"]).await);
     assert!(light.contains("id=\"scheme-light\" checked"));
     let colors: serde_json::Map<String, serde_json::Value> = pinch_embed::coding_agent::resources::themes::COLORS
@@ -91,7 +91,7 @@ async fn themes_by_name_and_file() {
     assert!(of_settings.contains("#123456") && of_settings.contains("id=\"scheme-system\" checked"));
     user.write("agent/settings.json", r#"{"theme": "lost"}"#);
     let ran = export(&user, &["0197"]).await;
-    let warned = Ran {
+    let warned = CommandOutput {
         err: "Warning: theme not found: lost (set in settings.json)\n".into(),
         ..exported("pinch-session-2025_0197.html")
     };

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::help::User;
-use crate::rpc::Client;
+use crate::help::TestUser;
+use crate::rpc::PinchClient;
 
 /// Asks when a session begins, knows of prompts, and has everything loaded anew.
 const SCRIPT: &str = r#"
@@ -17,7 +17,7 @@ module.exports = function (pi) {
 "#;
 
 /// Says yes when it is asked whether to begin; what the extension makes of it.
-async fn begin(client: &mut Client) -> Value {
+async fn begin(client: &mut PinchClient) -> Value {
     let asked = client.until(|line| line["method"] == "confirm").await.pop().unwrap();
     assert_eq!(asked["title"], "Begin?");
     client.say(&json!({"type": "extension_ui_response", "id": asked["id"], "confirmed": true})).await;
@@ -25,7 +25,7 @@ async fn begin(client: &mut Client) -> Value {
 }
 
 /// The prompt templates there are, each with where it comes from.
-async fn templates(client: &mut Client) -> Vec<(String, String)> {
+async fn templates(client: &mut PinchClient) -> Vec<(String, String)> {
     let answer = client.ask(&json!({"type": "get_commands"})).await.pop().unwrap();
     let commands = answer["data"]["commands"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -40,10 +40,10 @@ async fn a_script_asks_finds_and_loads_anew_while_nothing_is_saved() {
     if !std::path::Path::new("/usr/bin/node").exists() {
         return;
     }
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.write("agent/extensions/finder.js", SCRIPT);
     user.write("found/hello.md", "Hello.");
-    let mut client = Client::of(&user);
+    let mut client = PinchClient::of(&user);
     assert_eq!(begin(&mut client).await, "startup true");
     let found = |name: &str| (name.to_owned(), "extension:finder".to_owned());
     assert_eq!(templates(&mut client).await, [found("hello")]);

@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-use pinch_testing::server::{Gate, Reply};
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::{Gate, ServerReply};
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::json;
 
-use crate::help::{Ran, User, files};
+use crate::help::{CommandOutput, TestUser, files};
 
 /// A failure says `err`, prints nothing, and ends with `code`.
-async fn fails(user: &User, args: &[&str], code: i32, err: &str) {
-    let wanted = Ran { code: Some(code), out: String::new(), err: format!("{err}\n") };
+async fn fails(user: &TestUser, args: &[&str], code: i32, err: &str) {
+    let wanted = CommandOutput { code: Some(code), out: String::new(), err: format!("{err}\n") };
     assert_eq!(user.run(args).await, wanted, "pinch {}", args.join(" "));
 }
 
 /// As [`fails`], for messages that clap words: the first line only.
-async fn fails_beginning(user: &User, args: &[&str], code: i32, first_line: &str) {
+async fn fails_beginning(user: &TestUser, args: &[&str], code: i32, first_line: &str) {
     let ran = user.run(args).await;
     assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().next()), (Some(code), "", Some(first_line)), "{}", ran.err);
 }
 
 #[tokio::test]
 async fn wrong_flags_are_the_users_mistake() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     fails_beginning(&user, &["-z"], 1, "Error: Unknown option: -z").await;
     fails(&user, &["--model", "local/m1", "--frob", "-p", "x"], 1, "Error: Unknown option: --frob").await;
     let two = "Error: Unknown options: --frob, --nicate";
@@ -43,9 +43,9 @@ async fn wrong_flags_are_the_users_mistake() {
 
 #[tokio::test]
 async fn a_prompt_that_fails_holds_up_no_other() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let refused = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "bad thing"}});
-    user.server.reply(Reply::json(400, &refused));
+    user.server.reply(ServerReply::json(400, &refused));
     user.answer("two");
     let ran = user.run(&["--model", "local/m1", "-p", "one", "two"]).await;
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "two\n", ""));
@@ -53,7 +53,7 @@ async fn a_prompt_that_fails_holds_up_no_other() {
 
 #[tokio::test]
 async fn a_verbose_user_is_told_what_was_loaded() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.write("agent/skills/good/SKILL.md", "---\nname: good\ndescription: Good\n---\nBody");
     user.write("AGENTS.md", "RULE");
     user.answer("yes");
@@ -65,7 +65,7 @@ async fn a_verbose_user_is_told_what_was_loaded() {
 
 #[tokio::test]
 async fn models_and_keys() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let unknown = "Error: Model \"zz\" not found. Use --list-models to see available models.";
     fails(&user, &["--model", "zz", "-p", "x"], 1, unknown).await;
     let no_key = "Error: No API key found for anthropic\nhint: set ANTHROPIC_API_KEY, add one to HOME/agent/auth.json, or use --api-key";
@@ -74,14 +74,14 @@ async fn models_and_keys() {
 
 #[tokio::test]
 async fn a_provider_that_cannot_be_reached_is_its_own_fault() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let text = "Connection error: Connection refused (os error 111) (http://127.0.0.1:1/v1/messages)";
     fails(&user, &["--model", "nowhere/m1", "-p", "x"], 3, text).await;
 }
 
 #[tokio::test]
 async fn broken_documents_are_named_and_left_alone() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let broken = "{nope";
     let path = user.write("agent/models.json", broken);
     let text = "Warning: HOME/agent/models.json:1:2: is not valid JSON: key must be a string. Correct it there; the \
@@ -98,7 +98,7 @@ async fn broken_documents_are_named_and_left_alone() {
 
 #[tokio::test]
 async fn broken_settings_and_credentials_stop_nobody_who_needs_neither() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.write("agent/settings.json", "{nope");
     user.write("agent/auth.json", "{nope");
     user.answer("all the same");
@@ -110,7 +110,7 @@ async fn broken_settings_and_credentials_stop_nobody_who_needs_neither() {
 
 #[tokio::test]
 async fn files_on_the_command_line() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let ask = |file| ["--model", "local/m1", "-p", "look", file];
     fails(&user, &ask("@missing"), 1, "Error: File not found: HOME/missing").await;
     fails(&user, &ask("@agent"), 1, "Error: not a file: HOME/agent").await;
@@ -135,7 +135,7 @@ async fn files_on_the_command_line() {
 
 #[tokio::test]
 async fn a_file_that_is_no_session_is_left_alone() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let notes = user.write("notes.jsonl", "just notes\n");
     let text = "Error: Session file is not a valid pi session: HOME/notes.jsonl";
     fails(&user, &["--model", "local/m1", "--session", "notes.jsonl", "-p", "x"], 1, text).await;
@@ -144,7 +144,7 @@ async fn a_file_that_is_no_session_is_left_alone() {
 
 #[tokio::test]
 async fn a_session_with_a_broken_line_goes_on() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.answer("one");
     assert_eq!(user.run(&["--model", "local/m1", "--session", "s.jsonl", "-p", "first"]).await.code, Some(0));
     let path = user.path("s.jsonl");
@@ -163,7 +163,7 @@ async fn a_session_with_a_broken_line_goes_on() {
 
 #[tokio::test]
 async fn a_folder_for_sessions_that_cannot_be_written_is_the_machines_fault() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.write("notes", "a file, not a folder");
     let text = "Error: cannot create HOME/notes/x: Not a directory (os error 20)";
     fails(&user, &["--model", "local/m1", "--session-dir", "notes/x", "-p", "x"], 4, text).await;
@@ -173,7 +173,7 @@ async fn a_folder_for_sessions_that_cannot_be_written_is_the_machines_fault() {
 #[tokio::test]
 async fn a_reader_that_is_gone_ends_the_program() {
     for args in [&["-p", "x"][..], &["--mode", "json", "x"]] {
-        let user = User::new().await;
+        let user = TestUser::new().await;
         user.answer("nobody reads this");
         let mut command = user.command(&[&["--model", "local/m1"], args].concat());
         let mut child = command.spawn().unwrap();
@@ -190,7 +190,7 @@ async fn a_reader_that_is_gone_ends_the_program() {
 
 #[tokio::test]
 async fn a_command_is_no_prompt() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let mcp = "Error: Unknown command \"mcp\". MCP servers are not supported yet\nhint: to send it to the model, use: pinch -- mcp";
     fails(&user, &["--model", "local/m1", "mcp", "list"], 1, mcp).await;
     let login = "Error: Unknown command \"lgoin\". Did you mean \"pinch login\"?\nhint: to send it to the model, use: pinch -- lgoin";
@@ -213,7 +213,7 @@ async fn a_command_is_no_prompt() {
 
 #[tokio::test]
 async fn lists_of_mcp_servers_are_reported_as_ignored() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.write("agent/mcp.json", "{}");
     user.write("project/.pi/mcp.json", "{}");
     let ask = async |flags: &[&str]| {
@@ -232,7 +232,7 @@ async fn lists_of_mcp_servers_are_reported_as_ignored() {
 
 #[tokio::test]
 async fn standard_input_that_cannot_be_read_is_an_error() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let ask = |input: std::fs::File| {
         let mut command = user.command(&["--model", "local/m1", "-p", "x"]);
         command.stdin(input);
@@ -254,13 +254,13 @@ async fn standard_input_that_cannot_be_read_is_an_error() {
 
 #[tokio::test]
 async fn a_session_file_that_is_cut_meanwhile_is_the_machines_fault() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let path = user.path("s.jsonl");
     user.answer("one");
     assert_eq!(user.run(&["--model", "local/m1", "--session", "s.jsonl", "-p", "first"]).await.code, Some(0));
     let gate = Gate::new();
-    let whole = Response::new("msg_2").text("two").stop("end_turn").concat();
-    user.server.reply(Reply::events().gate(&gate).send(whole));
+    let whole = AnthropicResponse::new("msg_2").text("two").stop("end_turn").concat();
+    user.server.reply(ServerReply::events().gate(&gate).send(whole));
     let child = user.command(&["--model", "local/m1", "--session", "s.jsonl", "-p", "second"]).spawn().unwrap();
     while user.server.requests().len() < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -275,7 +275,7 @@ async fn a_session_file_that_is_cut_meanwhile_is_the_machines_fault() {
 #[cfg(unix)]
 #[tokio::test]
 async fn too_few_file_descriptors_are_an_error_and_no_panic() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     for limit in 5..16 {
         for mode in ["text", "rpc"] {
             let mut command = tokio::process::Command::new("sh");
@@ -289,21 +289,21 @@ async fn too_few_file_descriptors_are_an_error_and_no_panic() {
 
 #[tokio::test]
 async fn all_retries_share_the_time_limit_of_a_run() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let stopped = |limit: &str| {
         let text = format!("Error: the run was stopped after {limit} s\nhint: raise --timeout or runTimeoutMs\n");
-        move |ran: Ran| assert_eq!((ran.code, ran.out.as_str(), ran.err), (Some(3), "", text))
+        move |ran: CommandOutput| assert_eq!((ran.code, ran.out.as_str(), ran.err), (Some(3), "", text))
     };
     user.write(
         "agent/settings.json",
         r#"{"retry": {"enabled": true, "maxRetries": 50, "baseDelayMs": 100}, "runTimeoutMs": 600}"#,
     );
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-    user.server.reply(Reply::json(503, &overloaded)).repeat_last();
+    user.server.reply(ServerReply::json(503, &overloaded)).repeat_last();
     stopped("0.6")(user.run(&["--model", "local/m1", "-p", "x", "y"]).await);
     stopped("1")(user.run(&["--model", "local/m1", "--timeout", "1", "-p", "x"]).await);
-    let user = User::new().await;
-    user.server.reply(Reply::events().gate(&Gate::new()));
+    let user = TestUser::new().await;
+    user.server.reply(ServerReply::events().gate(&Gate::new()));
     stopped("1")(user.run(&["--model", "local/m1", "--timeout", "1", "-p", "x"]).await);
     let wrong = "Error: Invalid timeout \"0\". Give a number of seconds above 0";
     fails(&user, &["--timeout", "0", "-p", "x"], 1, wrong).await;
@@ -314,7 +314,7 @@ async fn all_retries_share_the_time_limit_of_a_run() {
 #[cfg(not(feature = "cloud-code-assist"))]
 #[tokio::test]
 async fn models_that_this_build_cannot_speak_with_are_not_listed() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let models = r#"{"providers": {
         "local": {"baseUrl": "http://127.0.0.1:1", "api": "anthropic-messages", "apiKey": "none", "models": [{"id": "m1"}]},
         "google-gemini-cli": {"baseUrl": "http://127.0.0.1:1", "api": "google-gemini-cli", "apiKey": "none", "models": [{"id": "g1"}]}
@@ -335,7 +335,7 @@ async fn settings_that_restrict_and_cannot_be_read_open_nothing() {
         (r#"{"theme": "dark", oops"#, false),
     ] {
         for mode in [&["-p", "x"][..], &["--mode", "rpc"], &["--mode", "json", "x"]] {
-            let user = User::new().await;
+            let user = TestUser::new().await;
             user.answer("hi");
             let path = user.write("agent/settings.json", text);
             let ran = user.run(&[&["--model", "local/m1"], mode].concat()).await;

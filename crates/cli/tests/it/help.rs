@@ -3,27 +3,27 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use pinch_testing::server::{Reply, Server};
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::{Server, ServerReply};
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
 /// A user; nothing of the real one is seen.
-pub(crate) struct User {
+pub(crate) struct TestUser {
     home: TempDir,
     pub(crate) server: Server,
 }
 
 /// How the program ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Ran {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl User {
+impl TestUser {
     /// Somebody whose models.json names the scripted server: `local/m1` there, `nowhere/m1` where nobody listens.
     pub(crate) async fn new() -> Self {
         let user = Self { home: tempfile::tempdir().unwrap(), server: Server::start().await.unwrap() };
@@ -55,7 +55,7 @@ impl User {
 
     /// Makes the server answer the next request with a text.
     pub(crate) fn answer(&self, text: &str) {
-        self.server.reply(Reply::sse(Response::new("msg_1").text(text).stop("end_turn").concat()));
+        self.server.reply(ServerReply::sse(AnthropicResponse::new("msg_1").text(text).stop("end_turn").concat()));
     }
 
     /// A conversation, in the user's folder.
@@ -73,19 +73,19 @@ impl User {
     }
 
     /// Holds a conversation to its end. The user's folder is called `HOME` in what the program says.
-    pub(crate) async fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) async fn run(&self, args: &[&str]) -> CommandOutput {
         self.ran(self.command(args).output().await.unwrap())
     }
 
     /// Runs the program to its end.
-    pub(crate) async fn run_program(&self, args: &[&str]) -> Ran {
+    pub(crate) async fn run_program(&self, args: &[&str]) -> CommandOutput {
         self.ran(self.program(args).output().await.unwrap())
     }
 
     /// How the program ended.
-    pub(crate) fn ran(&self, output: std::process::Output) -> Ran {
+    pub(crate) fn ran(&self, output: std::process::Output) -> CommandOutput {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(self.home.path().to_str().unwrap(), "HOME");
-        Ran { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+        CommandOutput { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
 
     /// The messages of the last request.

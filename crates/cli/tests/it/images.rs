@@ -1,11 +1,11 @@
 //! Images that are named on the command line.
 
-use pinch_testing::server::Reply;
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::ServerReply;
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 
-use crate::help::User;
-use crate::rpc::Client;
+use crate::help::TestUser;
+use crate::rpc::PinchClient;
 
 /// A black BMP of 24 bits a pixel.
 fn bmp(width: u32, height: u32) -> Vec<u8> {
@@ -18,8 +18,8 @@ fn bmp(width: u32, height: u32) -> Vec<u8> {
 }
 
 /// Somebody with a model that sees, and with these settings of images.
-async fn user(settings: &Value) -> User {
-    let user = User::new().await;
+async fn user(settings: &Value) -> TestUser {
+    let user = TestUser::new().await;
     let models = json!({"providers": {"local": {
         "baseUrl": user.server.url(), "api": "anthropic-messages", "apiKey": "none",
         "models": [{"id": "m1", "input": ["text", "image"]}],
@@ -32,7 +32,7 @@ async fn user(settings: &Value) -> User {
 }
 
 /// What the model is given for a file and a question: texts as they are, of images the type.
-async fn given(user: &User, file: &str) -> Vec<String> {
+async fn given(user: &TestUser, file: &str) -> Vec<String> {
     user.answer("Seen.");
     let ran = user.run(&["--model", "local/m1", "--no-session", "-p", file, "What is it?"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Seen.\n"), "{}", ran.err);
@@ -101,8 +101,8 @@ async fn each_image_keeps_to_the_limits_of_the_model_that_is_in_use_when_it_come
         )
     };
     let last = || user.asked().unwrap().as_array().unwrap().last().unwrap()["content"].clone();
-    let mut client = Client::of(&user);
-    let said = async |client: &mut Client, text: &str| {
+    let mut client = PinchClient::of(&user);
+    let said = async |client: &mut PinchClient, text: &str| {
         user.answer("Seen.");
         client.ask(&json!({"type": "prompt", "message": text, "images": [image]})).await;
         let lines = client.until(|line| line["type"] == "agent_settled").await;
@@ -123,8 +123,8 @@ async fn each_image_keeps_to_the_limits_of_the_model_that_is_in_use_when_it_come
     assert_eq!(parts(&user.asked().unwrap()[0]["content"]), ["one", large.as_str(), "2000x80"]);
 
     // A file that is read is made fit for the same model, and its notes stand in the text of the result.
-    let call = Response::new("msg_1").tool_call("toolu_1", "read", &json!({"path": "large.bmp"}).to_string());
-    user.server.reply(Reply::sse(call.stop("tool_use").concat()));
+    let call = AnthropicResponse::new("msg_1").tool_call("toolu_1", "read", &json!({"path": "large.bmp"}).to_string());
+    user.server.reply(ServerReply::sse(call.stop("tool_use").concat()));
     user.answer("Read.");
     client.ask(&json!({"type": "prompt", "message": "read it"})).await;
     client.until(|line| line["type"] == "agent_settled").await;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use pinch_embed::coding_agent::prompt::Prompt as SystemPrompt;
+use pinch_embed::coding_agent::prompt::PromptSections as SystemPrompt;
 use pinch_embed::coding_agent::session::{AgentSession, Prompt, SessionParts};
 use pinch_embed::coding_agent::session_log::SessionLog;
 use pinch_embed::coding_agent::store::{JsonlStore, SessionRef, SessionStore};
 use pinch_embed::llm::message::Message;
 use pinch_embed::llm::model::Model;
-use pinch_embed::llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_embed::llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 use pinch_embed::stdx::host::Host;
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ async fn open(file: &Path) -> SessionLog {
 async fn go_on(file: &Path, n: u32) {
     let log = open(file).await;
     let record = json!({"id": "m", "provider": "p", "api": "scripted", "baseUrl": "http://x"});
-    let provider = Arc::new(ScriptedProvider::new([Reply::text("fine")]));
+    let provider = Arc::new(ScriptedProvider::new([ScriptedReply::text("fine")]));
     let copy = file.with_extension(format!("{n}.jsonl"));
     std::fs::copy(file, &copy).unwrap();
     drop(log);

@@ -2,28 +2,28 @@
 
 use serde_json::{Value, json};
 
-use crate::help::{Ran, User};
+use crate::help::{CommandOutput, TestUser};
 #[cfg(unix)]
 use crate::sessions::stored;
 
-fn ran(code: i32, out: &str, err: &str) -> Ran {
-    Ran { code: Some(code), out: out.to_owned(), err: err.to_owned() }
+fn ran(code: i32, out: &str, err: &str) -> CommandOutput {
+    CommandOutput { code: Some(code), out: out.to_owned(), err: err.to_owned() }
 }
 
 /// Runs a command in a project of the user's.
-async fn run(user: &User, args: &[&str]) -> Ran {
+async fn run(user: &TestUser, args: &[&str]) -> CommandOutput {
     let mut command = user.program(args);
     command.current_dir(user.path("w")).env("PINCH_AGENT_DIR", user.path("agent"));
     user.ran(command.output().await.unwrap())
 }
 
-async fn user() -> User {
-    let user = User::new().await;
+async fn user() -> TestUser {
+    let user = TestUser::new().await;
     user.write("w/pkg/skills/s/SKILL.md", "---\ndescription: d\n---\n");
     user
 }
 
-fn settings(user: &User, name: &str) -> Value {
+fn settings(user: &TestUser, name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(user.path(name)).unwrap()).unwrap()
 }
 
@@ -116,7 +116,7 @@ async fn packages_are_installed_for_the_folder_of_the_session() {
 
 #[tokio::test]
 async fn passwords_of_sources_are_not_printed() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let ran = user.run_program(&["install", "http://me:secret@127.0.0.1:1/a/b"]).await;
     assert_ne!(ran.code, Some(0));
     assert!(ran.out.contains("http://me:***@127.0.0.1:1/a/b"), "{}", ran.out);

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::help::User;
+use crate::help::TestUser;
 
 /// A user whose model is reached over a proxy, which is the scripted server.
-async fn user() -> User {
-    let user = User::new().await;
+async fn user() -> TestUser {
+    let user = TestUser::new().await;
     let models = std::fs::read_to_string(user.path("agent/models.json")).unwrap();
     let mut models: Value = serde_json::from_str(&models).unwrap();
     models["providers"]["far"] = models["providers"]["local"].clone();

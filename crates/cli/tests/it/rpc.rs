@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use pinch_testing::server::{Gate, Reply};
+use pinch_testing::server::{Gate, ServerReply};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::help::User;
+use crate::help::TestUser;
 
 /// A client.
-pub(crate) struct Client {
+pub(crate) struct PinchClient {
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     /// Ends with this value.
     child: Child,
 }
 
-impl Client {
-    pub(crate) fn of(user: &User) -> Self {
+impl PinchClient {
+    pub(crate) fn of(user: &TestUser) -> Self {
         Self::start(user.command(&["--mode", "rpc", "--model", "local/m1"]))
     }
 
@@ -59,11 +59,11 @@ impl Client {
 
 #[tokio::test]
 async fn retries_that_are_switched_on_keep_the_limit_of_the_settings() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.write("agent/settings.json", r#"{"retry": {"enabled": false, "maxRetries": 2, "baseDelayMs": 1}}"#);
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-    user.server.reply(Reply::json(503, &overloaded)).repeat_last();
-    let mut client = Client::of(&user);
+    user.server.reply(ServerReply::json(503, &overloaded)).repeat_last();
+    let mut client = PinchClient::of(&user);
     client.ask(&json!({"type": "set_auto_retry", "enabled": true})).await;
     client.ask(&json!({"type": "prompt", "message": "x"})).await;
     let lines = client.until(|line| line["type"] == "agent_settled").await;
@@ -76,8 +76,8 @@ async fn retries_that_are_switched_on_keep_the_limit_of_the_settings() {
 
 #[tokio::test]
 async fn empty_queues_are_shown_to_who_clears_them() {
-    let user = User::new().await;
-    let mut client = Client::of(&user);
+    let user = TestUser::new().await;
+    let mut client = PinchClient::of(&user);
     let lines = client.ask(&json!({"type": "clear_queue"})).await;
     assert_eq!(lines[0], json!({"type": "queue_update", "steering": [], "followUp": []}));
     assert_eq!(lines[1]["data"], json!({"steering": [], "followUp": []}));
@@ -85,17 +85,17 @@ async fn empty_queues_are_shown_to_who_clears_them() {
 
 #[tokio::test]
 async fn an_entry_that_is_not_there_is_named_before_a_session_that_is_not_saved() {
-    let user = User::new().await;
-    let mut client = Client::of(&user);
+    let user = TestUser::new().await;
+    let mut client = PinchClient::of(&user);
     let lines = client.ask(&json!({"type": "fork", "entryId": "nobody"})).await;
     assert_eq!(lines[0]["error"], "Invalid entry ID for forking");
 }
 
 #[tokio::test]
 async fn stats_count_what_was_said_on_every_branch() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.write("agent/settings.json", r#"{"compaction": {"keepRecentTokens": 1}}"#);
-    let mut client = Client::of(&user);
+    let mut client = PinchClient::of(&user);
     for n in 1..=3 {
         user.answer("Hello.");
         client.ask(&json!({"type": "prompt", "message": format!("prompt {n}")})).await;
@@ -114,9 +114,9 @@ async fn stats_count_what_was_said_on_every_branch() {
 
 #[tokio::test]
 async fn commands_know_the_session_and_the_model_of_now() {
-    let user = User::new().await;
-    let mut client = Client::of(&user);
-    let shown = async |client: &mut Client| {
+    let user = TestUser::new().await;
+    let mut client = PinchClient::of(&user);
+    let shown = async |client: &mut PinchClient| {
         let command = "echo $PI_SESSION_ID $PI_PROVIDER $PI_MODEL $PI_REASONING_LEVEL";
         let ran = client.ask(&json!({"type": "bash", "command": command})).await;
         let state = client.ask(&json!({"type": "get_state"})).await;
@@ -142,11 +142,11 @@ async fn commands_know_the_session_and_the_model_of_now() {
 
 #[tokio::test]
 async fn a_run_whose_wait_for_another_try_is_aborted_is_aborted() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.write("agent/settings.json", r#"{"retry": {"baseDelayMs": 600000}}"#);
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-    user.server.reply(Reply::json(503, &overloaded));
-    let mut client = Client::of(&user);
+    user.server.reply(ServerReply::json(503, &overloaded));
+    let mut client = PinchClient::of(&user);
     client.ask(&json!({"type": "prompt", "message": "x"})).await;
     client.until(|line| line["type"] == "auto_retry_start").await;
     client.say(&json!({"type": "abort"})).await;
@@ -156,9 +156,9 @@ async fn a_run_whose_wait_for_another_try_is_aborted_is_aborted() {
 
 /// A client whose prompt a server has taken and says nothing about.
 #[cfg(unix)]
-async fn stalled(user: &User) -> Client {
-    user.server.reply(Reply::events().gate(&Gate::new()));
-    let mut client = Client::of(user);
+async fn stalled(user: &TestUser) -> PinchClient {
+    user.server.reply(ServerReply::events().gate(&Gate::new()));
+    let mut client = PinchClient::of(user);
     client.ask(&json!({"type": "prompt", "message": "x"})).await;
     client.until(|line| line["type"] == "message_end").await;
     while user.server.requests().is_empty() {
@@ -170,7 +170,7 @@ async fn stalled(user: &User) -> Client {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_client_that_goes_ends_the_program_while_the_server_says_nothing() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let mut client = stalled(&user).await;
     client.hang_up();
     let ended = tokio::time::timeout(Duration::from_secs(5), client.child.wait()).await;
@@ -186,8 +186,8 @@ async fn a_client_that_goes_ends_the_program_while_the_server_says_nothing() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_client_that_hangs_up_and_reads_nothing_ends_the_program() {
-    let user = User::new().await;
-    let mut client = Client::of(&user);
+    let user = TestUser::new().await;
+    let mut client = PinchClient::of(&user);
     // Their answers are more than the program and a pipe have room for.
     for _ in 0..1500 {
         client.say(&json!({"type": "get_state"})).await;
@@ -200,8 +200,8 @@ async fn a_client_that_hangs_up_and_reads_nothing_ends_the_program() {
 #[cfg(unix)]
 #[tokio::test]
 async fn commands_of_a_client_that_hangs_up_early_are_all_answered() {
-    let user = User::new().await;
-    let mut client = Client::of(&user);
+    let user = TestUser::new().await;
+    let mut client = PinchClient::of(&user);
     for id in 0..1500 {
         client.say(&json!({"id": id, "type": "get_last_assistant_text"})).await;
     }

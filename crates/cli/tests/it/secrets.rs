@@ -1,11 +1,11 @@
 //! Keys stay where the user put them: they are sent to their provider and show up nowhere else.
 
-use pinch_testing::server::{Gate, Reply};
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::{Gate, ServerReply};
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 
-use crate::help::{Ran, User, files};
-use crate::rpc::Client;
+use crate::help::{CommandOutput, TestUser, files};
+use crate::rpc::PinchClient;
 
 /// What every key here begins with.
 const MARK: &str = "sk-sentinel-";
@@ -23,8 +23,8 @@ const SENT: [(&str, &str); 5] = [
 ];
 
 /// Somebody with a key in every place where one can be.
-async fn user() -> User {
-    let user = User::new().await;
+async fn user() -> TestUser {
+    let user = TestUser::new().await;
     let model = json!([{"id": "m1"}]);
     let provider = |key: Value| {
         let mut provider = json!({"baseUrl": user.server.url(), "api": "anthropic-messages", "models": model});
@@ -61,22 +61,22 @@ fn environment(command: &mut tokio::process::Command) -> &mut tokio::process::Co
     variables[1..].iter().fold(command, |command, name| command.env(name, format!("{MARK}{name}")))
 }
 
-async fn run(user: &User, args: &[&str]) -> Ran {
+async fn run(user: &TestUser, args: &[&str]) -> CommandOutput {
     user.ran(environment(&mut user.command(args)).output().await.unwrap())
 }
 
 /// A server that repeats the key it refuses, as some do.
-fn refuse(user: &User) {
+fn refuse(user: &TestUser) {
     user.server.answer_with(|request| {
         let given = |name: &str| request.header(name).unwrap_or_default().to_owned();
         let text = format!("invalid x-api-key: {} (by {})", given("x-api-key"), given("x-gateway"));
         let error = json!({"type": "error", "error": {"type": "authentication_error", "message": text}});
-        Some(Reply::json(401, &error))
+        Some(ServerReply::json(401, &error))
     });
 }
 
 #[track_caller]
-fn nothing_shows(ran: &Ran, what: &str) {
+fn nothing_shows(ran: &CommandOutput, what: &str) {
     for text in [&ran.out, &ran.err] {
         assert!(!text.contains(MARK), "{what}: {text}");
     }
@@ -84,7 +84,7 @@ fn nothing_shows(ran: &Ran, what: &str) {
 
 /// No file but those of the user's own holds a key.
 #[track_caller]
-fn no_file_shows(user: &User) {
+fn no_file_shows(user: &TestUser) {
     let own: Vec<_> = OWN.iter().map(|name| user.path(name)).collect();
     let others: Vec<_> = files(&user.path("")).into_iter().filter(|path| !own.contains(path)).collect();
     assert!(others.iter().any(|path| path.extension().is_some_and(|ending| ending == "jsonl")), "{others:?}");
@@ -141,7 +141,7 @@ async fn rpc_shows_models_and_sessions_without_keys() {
     refuse(&user);
     for (provider, _) in SENT {
         let model = format!("{provider}/m1");
-        let mut client = Client::start(std::mem::replace(
+        let mut client = PinchClient::start(std::mem::replace(
             environment(&mut user.command(&["--mode", "rpc", "--model", &model])),
             user.command(&[]),
         ));
@@ -164,18 +164,18 @@ async fn rpc_shows_models_and_sessions_without_keys() {
 
 #[tokio::test]
 async fn a_password_in_an_address_is_used_and_not_shown() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let url = user.server.url();
     let address = url.replace("://", "://user:sk-sentinel-password@");
     let far = json!({"baseUrl": address, "api": "anthropic-messages", "apiKey": "none", "models": [{"id": "m1"}, {"id": "m2"}]});
     user.write("agent/models.json", &json!({"providers": {"far": far}}).to_string());
-    let mut client = Client::start(user.command(&["--mode", "rpc", "--model", "far/m1"]));
+    let mut client = PinchClient::start(user.command(&["--mode", "rpc", "--model", "far/m1"]));
     user.answer("Good.");
     let mut said = client.ask(&json!({"type": "prompt", "message": "x"})).await;
     said.extend(client.until(|line| line["type"] == "agent_settled").await);
     let request = user.server.requests().remove(0);
     assert_eq!(request.header("authorization"), Some("Basic dXNlcjpzay1zZW50aW5lbC1wYXNzd29yZA=="));
-    let shown = async |client: &mut Client, command: &Value| {
+    let shown = async |client: &mut PinchClient, command: &Value| {
         let said = client.ask(command).await;
         let data = said.last().unwrap()["data"].clone();
         let text = Value::from(said).to_string();
@@ -192,7 +192,8 @@ async fn a_password_in_an_address_is_used_and_not_shown() {
     }
     // While a run is under way too.
     let gate = Gate::new();
-    user.server.reply(Reply::events().gated(&gate, Response::new("msg_1").text("Good.").stop("end_turn")));
+    user.server
+        .reply(ServerReply::events().gated(&gate, AnthropicResponse::new("msg_1").text("Good.").stop("end_turn")));
     client.ask(&json!({"type": "prompt", "message": "y"})).await;
     for command in [json!({"type": "set_model", "provider": "far", "modelId": "m1"}), json!({"type": "cycle_model"})] {
         let model = shown(&mut client, &command).await;

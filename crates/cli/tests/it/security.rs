@@ -4,24 +4,24 @@
 
 use std::time::{Duration, Instant};
 
-use pinch_testing::server::Reply;
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::ServerReply;
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 
-use crate::help::{Ran, User, interrupt};
+use crate::help::{CommandOutput, TestUser, interrupt};
 
 /// Makes the server ask for tools, and then be done.
-fn ask_for(user: &User, calls: &[(&str, Value)]) {
+fn ask_for(user: &TestUser, calls: &[(&str, Value)]) {
     let calls = calls.iter().enumerate();
-    let asking = calls.fold(Response::new("msg_1"), |response, (n, (tool, input))| {
+    let asking = calls.fold(AnthropicResponse::new("msg_1"), |response, (n, (tool, input))| {
         response.tool_call(&format!("t{n}"), tool, &input.to_string())
     });
-    user.server.reply(Reply::sse(asking.stop("tool_use").concat()));
+    user.server.reply(ServerReply::sse(asking.stop("tool_use").concat()));
     user.answer("Done.");
 }
 
 /// What the model is told of its calls.
-fn told(user: &User) -> Vec<String> {
+fn told(user: &TestUser) -> Vec<String> {
     let messages = user.asked().unwrap();
     let results = messages.as_array().unwrap().last().unwrap()["content"].as_array().unwrap().clone();
     let text = |result: &Value| match &result["content"] {
@@ -35,7 +35,7 @@ const ALL: [&str; 6] = ["--model", "local/m1", "-t", "read,bash,edit,write,grep,
 
 /// Runs the program to its end; how it ended, and how many megabytes it had at most.
 #[cfg(target_os = "linux")]
-async fn measured(user: &User, mut command: tokio::process::Command) -> (Ran, u64) {
+async fn measured(user: &TestUser, mut command: tokio::process::Command) -> (CommandOutput, u64) {
     let child = command.spawn().unwrap();
     let status = format!("/proc/{}/status", child.id().unwrap());
     let mut ended = std::pin::pin!(child.wait_with_output());
@@ -56,7 +56,7 @@ async fn measured(user: &User, mut command: tokio::process::Command) -> (Ran, u6
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_gigabyte_of_output_takes_little_memory() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     ask_for(&user, &[("bash", json!({"command": "yes | head -c 1073741824"}))]);
     let mut command = user.command(&ALL);
     // The whole output is kept among the temporary files.
@@ -74,7 +74,7 @@ async fn a_gigabyte_of_output_takes_little_memory() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn files_without_an_end_are_refused_and_the_run_goes_on() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     std::fs::File::create(user.path("hole")).unwrap().set_len(10 << 30).unwrap();
     user.write("a.txt", "hit\n");
     assert!(std::process::Command::new("mkfifo").arg(user.path("pipe")).status().unwrap().success());
@@ -107,7 +107,7 @@ async fn files_without_an_end_are_refused_and_the_run_goes_on() {
 
 #[tokio::test]
 async fn ctrl_c_ends_a_search_that_would_take_for_ever() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.write("f0", &"a line\n".repeat(4 << 20));
     (1..2000).for_each(|n| std::fs::hard_link(user.path("f0"), user.path(&format!("f{n}"))).unwrap());
     ask_for(&user, &[("grep", json!({"pattern": r"[a-z]*e[a-z]{200}x"}))]);
@@ -123,7 +123,7 @@ async fn ctrl_c_ends_a_search_that_would_take_for_ever() {
 
 #[tokio::test]
 async fn commands_know_their_own_session_and_not_the_one_around() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let around = ["PI_SESSION_ID", "PI_SESSION_FILE", "PI_PROVIDER", "PI_MODEL", "PI_REASONING_LEVEL", "AI_AGENT"];
     for (flags, file) in [(&["--session", "s.jsonl"][..], true), (&["--no-session"], false)] {
         ask_for(&user, &[("bash", json!({"command": "env | sort"}))]);
@@ -174,7 +174,7 @@ async fn documents_that_have_no_end_are_told_of_and_left_out() {
     // A single run may be over before it is looked at.
     let mut highest = 0_u64;
     for making in ["mkfifo {}", "ln -s /dev/zero {}", "truncate -s 10G {}"] {
-        let user = User::new().await;
+        let user = TestUser::new().await;
         let all =
             project.iter().map(|name| user.path(name)).chain(agent.iter().map(|name| user.path("agent").join(name)));
         for path in all {
@@ -208,7 +208,7 @@ async fn documents_that_have_no_end_are_told_of_and_left_out() {
 #[tokio::test]
 async fn a_working_directory_whose_name_is_no_text() {
     use std::os::unix::ffi::OsStrExt as _;
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let folder = user.path("").join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
     std::fs::create_dir(&folder).unwrap();
     for (flags, file) in [(&[][..], "one"), (&["-c"], "two")] {

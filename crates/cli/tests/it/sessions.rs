@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::help::{Ran, User, files};
+use crate::help::{CommandOutput, TestUser, files};
 
 /// Asks `local/m1` and gets an answer.
-async fn ask(user: &User, args: &[&str]) -> Ran {
+async fn ask(user: &TestUser, args: &[&str]) -> CommandOutput {
     user.answer("ok");
     let ran = user.run(&[&["--model", "local/m1"], args].concat()).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "ok\n"), "pinch {}: {}", args.join(" "), ran.err);
@@ -15,10 +15,10 @@ async fn ask(user: &User, args: &[&str]) -> Ran {
 }
 
 /// A mistake with flags: nothing is asked and nothing is written.
-async fn fails(user: &User, args: &[&str], err: &str) {
+async fn fails(user: &TestUser, args: &[&str], err: &str) {
     let before = files(&user.path("agent/sessions"));
     let ran = user.run(&[&["--model", "local/m1"], args, &["-p", "x"]].concat()).await;
-    let wanted = Ran { code: Some(1), out: String::new(), err: format!("{err}\n") };
+    let wanted = CommandOutput { code: Some(1), out: String::new(), err: format!("{err}\n") };
     assert_eq!(ran, wanted, "pinch {}", args.join(" "));
     assert_eq!(files(&user.path("agent/sessions")), before);
 }
@@ -28,7 +28,7 @@ fn lines(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn sessions(user: &User) -> Vec<Vec<Value>> {
+fn sessions(user: &TestUser) -> Vec<Vec<Value>> {
     files(&user.path("agent/sessions")).iter().map(|path| lines(path)).collect()
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn stored(id: &str, cwd: &str) -> String {
 
 #[tokio::test]
 async fn flags_that_contradict_each_other() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     fails(&user, &["--continue", "--no-session"], "Error: --no-session cannot be combined with --continue").await;
     fails(&user, &["-c", "--session", "x"], "Error: --session cannot be combined with --continue").await;
     let fork = "Error: --fork cannot be combined with --session, --continue, --no-session";
@@ -68,7 +68,7 @@ async fn flags_that_contradict_each_other() {
 
 #[tokio::test]
 async fn sessions_that_do_not_exist() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     fails(&user, &["--session", "abc"], "No session found matching 'abc'").await;
     fails(&user, &["--fork", "abc"], "No session found matching 'abc'").await;
     let empty = "Error: Cannot fork: source session file is empty or invalid: HOME/none.jsonl";
@@ -77,7 +77,7 @@ async fn sessions_that_do_not_exist() {
 
 #[tokio::test]
 async fn a_directory_that_is_gone_ends_the_run_unless_the_session_is_copied() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.write("s.jsonl", &stored("01900000-0000-7000-8000-0000000000aa", "/no/such/dir"));
     let gone = "Stored session working directory does not exist: /no/such/dir\nSession file: HOME/s.jsonl\n\
          Current working directory: HOME";
@@ -93,7 +93,7 @@ async fn a_directory_that_is_gone_ends_the_run_unless_the_session_is_copied() {
 
 #[tokio::test]
 async fn an_id_is_found_here_first_and_elsewhere_only_to_be_copied() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let root = user.path("agent").parent().unwrap().to_str().unwrap().to_owned();
     let here = pinch_embed::coding_agent::entry::names::folder_name(&root);
     user.write(&format!("agent/sessions/{here}/1.jsonl"), &stored("abcd-here", &root));
@@ -114,7 +114,7 @@ async fn an_id_is_found_here_first_and_elsewhere_only_to_be_copied() {
 
 #[tokio::test]
 async fn an_id_of_ones_own_names_a_session_for_good() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let new = "Warning: No project session found with id 'my.id-1'; creating a new session with that id.\n";
     assert_eq!(ask(&user, &["--session-id", "my.id-1", "--name", "a\nb", "-p", "one"]).await.err, new);
     assert_eq!(ask(&user, &["--session-id", "my.id-1", "-p", "two"]).await.err, "");
@@ -130,7 +130,7 @@ async fn an_id_of_ones_own_names_a_session_for_good() {
 
 #[tokio::test]
 async fn continuing_stays_inside_of_the_working_directory() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.write("all/other.jsonl", &stored("other", "/"));
     ask(&user, &["--session-dir", "all", "-c", "-p", "first"]).await;
     ask(&user, &["--session-dir", "all", "-c", "-p", "second"]).await;
@@ -141,7 +141,7 @@ async fn continuing_stays_inside_of_the_working_directory() {
 
 #[tokio::test]
 async fn a_deep_working_directory_has_sessions_like_any_other() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let deep = user.path(&["d".repeat(100), "e".repeat(100), "f".repeat(100)].join("/"));
     let beside = deep.with_file_name("g".repeat(100));
     for (cwd, args, text) in [

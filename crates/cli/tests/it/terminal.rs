@@ -1,17 +1,17 @@
 //! What a terminal is shown of texts that come from elsewhere.
 #![cfg(target_os = "linux")]
 
-use pinch_testing::server::Reply;
+use pinch_testing::server::ServerReply;
 use serde_json::json;
 
-use crate::help::{Ran, User};
+use crate::help::{CommandOutput, TestUser};
 
 /// Ends a clipboard, a title, a colour, and turns text around.
 const HOSTILE: &str = "a\u{1b}]52;c;eA==\u{7}\u{9b}31m\u{202e}z";
 const SHOWN: &str = "a␛]52;c;eA==␇<U+009B>31m<U+202E>z";
 
 /// Runs the program in a terminal; both outputs come in one.
-async fn in_terminal(user: &User, args: &[&str]) -> Ran {
+async fn in_terminal(user: &TestUser, args: &[&str]) -> CommandOutput {
     let quoted = |arg: &&str| format!("'{}'", arg.replace('\'', "'\\''"));
     let agent_dir = user.path("agent");
     let all = [&[env!("CARGO_BIN_EXE_pinch"), "--agent-dir", agent_dir.to_str().unwrap()], args].concat();
@@ -24,7 +24,7 @@ async fn in_terminal(user: &User, args: &[&str]) -> Ran {
 
 #[tokio::test]
 async fn texts_from_elsewhere_are_harmless_on_a_terminal_and_exact_in_a_pipe() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let ask = ["--model", "local/m1", "-p", "x"];
     user.answer(HOSTILE);
     assert_eq!(user.run(&ask).await.out, format!("{HOSTILE}\n"));
@@ -33,10 +33,10 @@ async fn texts_from_elsewhere_are_harmless_on_a_terminal_and_exact_in_a_pipe() {
     assert_eq!((shown.code, shown.out), (Some(0), format!("{SHOWN}\r\n")));
 
     let refused = json!({"type": "error", "error": {"type": "invalid_request_error", "message": HOSTILE}});
-    user.server.reply(Reply::json(400, &refused));
+    user.server.reply(ServerReply::json(400, &refused));
     let exact = user.run(&ask).await;
     assert!(exact.err.contains("\u{202e}"), "{}", exact.err);
-    user.server.reply(Reply::json(400, &refused));
+    user.server.reply(ServerReply::json(400, &refused));
     let shown = in_terminal(&user, &ask).await;
     assert_eq!(shown.code, Some(3));
     assert!(

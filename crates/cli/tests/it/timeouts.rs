@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use pinch_testing::server::{Fault, Gate, Reply};
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::{Fault, Gate, ServerReply};
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::help::User;
+use crate::help::TestUser;
 
 /// What a person is told when the server gives `reply` and the setting `key` is 80 ms.
-async fn with(key: &str, args: &[&str], reply: Option<Reply>) -> (Option<i32>, String) {
-    let user = User::new().await;
+async fn with(key: &str, args: &[&str], reply: Option<ServerReply>) -> (Option<i32>, String) {
+    let user = TestUser::new().await;
     let mut settings = json!({"retry": {"enabled": false}});
     settings[key] = json!(80);
     user.write("agent/settings.json", &settings.to_string());
@@ -34,11 +34,11 @@ const PRINT: &[&str] = &["--model", "local/m1", "-p", "x"];
 
 #[tokio::test]
 async fn each_setting_reaches_the_request() {
-    let (code, err) = with("httpHeadersTimeoutMs", PRINT, Some(Reply::fault(Fault::Hang))).await;
+    let (code, err) = with("httpHeadersTimeoutMs", PRINT, Some(ServerReply::fault(Fault::Hang))).await;
     assert_eq!((code, err.as_str()), (Some(3), "Request timed out.\n"));
-    let (code, err) = with("httpFirstContentTimeoutMs", PRINT, Some(Reply::events().then(Fault::Hang))).await;
+    let (code, err) = with("httpFirstContentTimeoutMs", PRINT, Some(ServerReply::events().then(Fault::Hang))).await;
     assert_eq!((code, err.as_str()), (Some(3), "Stream idle timeout\n"));
-    let begun = Reply::events().send(Response::new("m").text("a").frames().concat()).then(Fault::Hang);
+    let begun = ServerReply::events().send(AnthropicResponse::new("m").text("a").frames().concat()).then(Fault::Hang);
     let (code, err) = with("httpIdleTimeoutMs", PRINT, Some(begun)).await;
     assert_eq!((code, err.as_str()), (Some(3), "Stream idle timeout\n"));
     let (code, err) = with("httpConnectTimeoutMs", &["--model", "tls/m1", "-p", "x"], None).await;
@@ -48,10 +48,10 @@ async fn each_setting_reaches_the_request() {
 
 #[tokio::test]
 async fn a_wait_that_is_too_long_is_said() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     user.write("agent/settings.json", "{}");
     let body = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}});
-    user.server.reply(Reply::json(429, &body).header("retry-after", "3600"));
+    user.server.reply(ServerReply::json(429, &body).header("retry-after", "3600"));
     let ran = user.run(PRINT).await;
     assert_eq!((ran.code, user.server.requests().len()), (Some(3), 1));
     assert!(ran.err.starts_with("Server requested 3600s retry delay (max: 60s). 429 "), "{}", ran.err);
@@ -60,8 +60,8 @@ async fn a_wait_that_is_too_long_is_said() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_run_that_a_signal_ends_says_that_it_was_aborted() {
-    let user = User::new().await;
-    user.server.reply(Reply::events().gate(&Gate::new()));
+    let user = TestUser::new().await;
+    user.server.reply(ServerReply::events().gate(&Gate::new()));
     let child = user.command(&["--model", "local/m1", "-p", "x"]).spawn().unwrap();
     while user.server.requests().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,9 +1,9 @@
 //! Which tools a model is given.
 
-use crate::help::User;
+use crate::help::TestUser;
 
 /// Asks once with these flags; the names of the tools in the request.
-async fn offered(user: &User, flags: &[&str]) -> Vec<String> {
+async fn offered(user: &TestUser, flags: &[&str]) -> Vec<String> {
     user.answer("Good.");
     let ran = user.run(&[&["--model", "local/m1", "--no-session", "-p", "x"], flags].concat()).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Good.\n"), "{}", ran.err);
@@ -14,7 +14,7 @@ async fn offered(user: &User, flags: &[&str]) -> Vec<String> {
 
 #[tokio::test]
 async fn flags_choose_tools() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     assert_eq!(offered(&user, &[]).await, ["read", "bash", "edit", "write"]);
     assert_eq!(offered(&user, &["-xt", "write,edit"]).await, ["read", "bash"]);
     assert_eq!(offered(&user, &["-t", "grep, find,ls,read", "--exclude-tools=ls"]).await, ["grep", "find", "read"]);
@@ -27,7 +27,7 @@ async fn flags_choose_tools() {
 
 #[tokio::test]
 async fn settings_choose_tools_until_a_flag_does() {
-    let user = User::new().await;
+    let user = TestUser::new().await;
     let set = |list: &str| user.write("agent/settings.json", &format!(r#"{{"defaultTools": {list}}}"#));
     set(r#"["+grep", "-write"]"#);
     assert_eq!(offered(&user, &[]).await, ["read", "bash", "edit", "grep"]);

@@ -15,7 +15,7 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use crate::document::{self, ChangeError, Folder, LockedDocument, Problem};
 
 /// Credentials by provider, as they are stored.
-pub type Entries = Map<String, Value>;
+pub type StoredCredentials = Map<String, Value>;
 
 /// Identifies a state of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum BackendRead {
     /// What it held when it had the revision asked for.
     Same,
     /// Something else.
-    New(Entries, Revision),
+    New(StoredCredentials, Revision),
     /// Nothing that can be read.
     Broken(Problem, Revision),
 }
@@ -54,13 +54,13 @@ pub trait OpenAuth: Send + Sync {
     ///
     /// # Errors
     /// [`ChangeError::Damaged`]: it must not be written.
-    fn read(&self) -> Result<(Entries, Revision), ChangeError>;
+    fn read(&self) -> Result<(StoredCredentials, Revision), ChangeError>;
 
     /// Stores these entries and no others.
     ///
     /// # Errors
     /// [`ChangeError`]; nothing has changed then.
-    fn write(&self, entries: &Entries) -> Result<Revision, ChangeError>;
+    fn write(&self, entries: &StoredCredentials) -> Result<Revision, ChangeError>;
 
     /// Whether it is still ours.
     fn is_held(&self) -> bool {
@@ -111,12 +111,12 @@ struct OpenFile {
 }
 
 impl OpenAuth for OpenFile {
-    fn read(&self) -> Result<(Entries, Revision), ChangeError> {
+    fn read(&self) -> Result<(StoredCredentials, Revision), ChangeError> {
         let revision = revision_of(&self.path);
         Ok((self.document.read()?, revision))
     }
 
-    fn write(&self, entries: &Entries) -> Result<Revision, ChangeError> {
+    fn write(&self, entries: &StoredCredentials) -> Result<Revision, ChangeError> {
         self.document.write(entries, Access::Secret)?;
         Ok(revision_of(&self.path))
     }
@@ -144,16 +144,16 @@ fn revision_of(path: &Path) -> Revision {
 /// Credentials that end with the program.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemoryBackend {
-    state: Arc<Mutex<(Entries, u64)>>,
+    state: Arc<Mutex<(StoredCredentials, u64)>>,
     turn: Arc<AsyncMutex<()>>,
 }
 
 impl MemoryBackend {
-    pub(super) fn new(entries: Entries) -> Self {
+    pub(super) fn new(entries: StoredCredentials) -> Self {
         Self { state: Arc::new(Mutex::new((entries, 0))), turn: Arc::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, (Entries, u64)> {
+    fn state(&self) -> MutexGuard<'_, (StoredCredentials, u64)> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -179,12 +179,12 @@ struct OpenMemory {
 }
 
 impl OpenAuth for OpenMemory {
-    fn read(&self) -> Result<(Entries, Revision), ChangeError> {
+    fn read(&self) -> Result<(StoredCredentials, Revision), ChangeError> {
         let state = self.backend.state();
         Ok((state.0.clone(), Revision(state.1.to_string())))
     }
 
-    fn write(&self, entries: &Entries) -> Result<Revision, ChangeError> {
+    fn write(&self, entries: &StoredCredentials) -> Result<Revision, ChangeError> {
         let mut state = self.backend.state();
         *state = (entries.clone(), state.1 + 1);
         Ok(Revision(state.1.to_string()))

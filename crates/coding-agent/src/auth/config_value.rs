@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Env;
-use pinch_stdx::process::{Exit, Process, ProcessEnd};
+use pinch_stdx::process::{ChildTree, Exit, ProcessEnd};
 use pinch_stdx::secret::Secret;
 use tokio::sync::OnceCell;
 
@@ -59,7 +59,7 @@ pub fn is_set(value: &str, env: &Env) -> bool {
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// It is the value itself.
     Literal,
     /// A command prints it.
@@ -69,9 +69,9 @@ pub enum Origin {
 }
 
 /// Where a value comes from.
-pub fn origin(value: &str) -> Origin {
+pub fn origin(value: &str) -> ValueOrigin {
     if value.starts_with('!') {
-        return Origin::Command;
+        return ValueOrigin::Command;
     }
     let mut names: Vec<String> = Vec::new();
     // With nothing set, every variable is a missing one.
@@ -82,7 +82,7 @@ pub fn origin(value: &str) -> Origin {
             }
         });
     }
-    if names.is_empty() { Origin::Literal } else { Origin::Variables(names) }
+    if names.is_empty() { ValueOrigin::Literal } else { ValueOrigin::Variables(names) }
 }
 
 /// Whether a literal is the name of a variable that is set: older files meant the variable then, and `$` is missing in front.
@@ -125,7 +125,7 @@ async fn run(command: &str, env: &Env) -> Option<String> {
     shell.env_clear().envs(env.iter());
     shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     // A large program takes a while to make a child of: that is no work for a thread that others wait for.
-    let mut process = tokio::task::spawn_blocking(|| Process::spawn_as_is(shell)).await.ok()?.ok()?;
+    let mut process = tokio::task::spawn_blocking(|| ChildTree::spawn_as_is(shell)).await.ok()?.ok()?;
     let mut output = Vec::new();
     let mut keep = |data: &[u8]| {
         let room = MAX_OUTPUT.saturating_sub(output.len());
@@ -214,9 +214,9 @@ mod tests {
 
     #[test]
     fn origins() {
-        assert_eq!(origin("k$$"), Origin::Literal);
-        assert_eq!(origin("!k"), Origin::Command);
-        assert_eq!(origin("$A-${B}$A"), Origin::Variables(vec!["A".into(), "B".into()]));
+        assert_eq!(origin("k$$"), ValueOrigin::Literal);
+        assert_eq!(origin("!k"), ValueOrigin::Command);
+        assert_eq!(origin("$A-${B}$A"), ValueOrigin::Variables(vec!["A".into(), "B".into()]));
         let env = Env::from_iter([("KEY", "k1")]);
         assert!(is_old_variable("KEY", &env) && !is_old_variable("KEYS", &env));
     }

@@ -12,8 +12,8 @@ use pinch_llm::catalog::canonical_provider;
 use pinch_llm::http::HttpClient;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::oauth::google::GoogleLogin;
-use pinch_llm::oauth::transport::Network;
-use pinch_llm::oauth::{Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, Transport};
+use pinch_llm::oauth::transport::HttpTransport;
+use pinch_llm::oauth::{LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, OAuthTransport};
 use pinch_llm::request::Auth;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
@@ -39,23 +39,23 @@ const MAX_EXCHANGED: usize = 64;
 /// Turns stored logins into credentials of requests.
 pub struct Logins {
     flows: OAuthRegistry,
-    transport: Arc<dyn Transport>,
+    transport: Arc<dyn OAuthTransport>,
     /// One refresh of a provider at a time in this program; the lock of the file keeps other programs out.
     turns: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
     tasks: Mutex<JoinSet<()>>,
     /// What API keys were exchanged for, other than stored logins.
-    exchanged: Mutex<HashMap<Secret, Credential>>,
+    exchanged: Mutex<HashMap<Secret, OAuthCredential>>,
 }
 
 impl Logins {
     /// Renews with these flows over this transport.
-    pub fn new(flows: OAuthRegistry, transport: Arc<dyn Transport>) -> Self {
+    pub fn new(flows: OAuthRegistry, transport: Arc<dyn OAuthTransport>) -> Self {
         Self { flows, transport, turns: Mutex::default(), tasks: Mutex::default(), exchanged: Mutex::default() }
     }
 
     /// The built-in flows over the network.
     pub fn over_network(host: &Host) -> Self {
-        let network = Network::new(Arc::new(HttpClient::new()), host.env().clone());
+        let network = HttpTransport::new(Arc::new(HttpClient::new()), host.env().clone());
         let mut flows = OAuthRegistry::built_in();
         for login in [GoogleLogin::GEMINI_CLI, GoogleLogin::ANTIGRAVITY] {
             flows.register(Arc::new(login));
@@ -104,7 +104,7 @@ impl Logins {
         storage: &AuthStorage,
         host: &Host,
         left: Duration,
-    ) -> Result<Option<Credential>, AuthError> {
+    ) -> Result<Option<OAuthCredential>, AuthError> {
         let Ok(flow) = self.flows.get(provider.as_str()) else { return Ok(None) };
         let left = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
         self.renewed(flow, provider, storage, host, left).await
@@ -123,7 +123,7 @@ impl Logins {
         storage: &AuthStorage,
         host: &Host,
         margin_ms: i64,
-    ) -> Result<Option<Credential>, AuthError> {
+    ) -> Result<Option<OAuthCredential>, AuthError> {
         let Some(login) = storage.login(provider) else { return Ok(None) };
         if !login.is_over(host.now_ms().saturating_add(margin_ms)) {
             return Ok(Some(login));
@@ -193,7 +193,7 @@ impl Logins {
         }
         let never = Cancel::new();
         let cx = OAuthCx { transport: &*self.transport, host, cancel: &never };
-        let begun = Credential::beginning(key.clone());
+        let begun = OAuthCredential::beginning(key.clone());
         let login = flow.refresh(&begun, cx).await.map_err(|error| refused(provider, &error))?;
         let auth = flow.auth(&login);
         let mut exchanged = exchanged();
@@ -242,7 +242,7 @@ pub enum LoginError {
 /// One refresh.
 struct Refresh {
     flow: Arc<dyn OAuthFlow>,
-    transport: Arc<dyn Transport>,
+    transport: Arc<dyn OAuthTransport>,
     provider: ProviderId,
     storage: AuthStorage,
     host: Host,
@@ -252,8 +252,8 @@ struct Refresh {
 
 impl Refresh {
     /// Refreshes the login, unless another program has done so meanwhile; `None` when it has been removed.
-    async fn run(self) -> Result<Option<Credential>, AuthError> {
-        let is_good = |login: &Credential| !login.is_over(self.host.now_ms().saturating_add(self.margin_ms));
+    async fn run(self) -> Result<Option<OAuthCredential>, AuthError> {
+        let is_good = |login: &OAuthCredential| !login.is_over(self.host.now_ms().saturating_add(self.margin_ms));
         let known = self.storage.login(&self.provider);
         if known.as_ref().is_none_or(is_good) {
             return Ok(known);
@@ -277,7 +277,7 @@ impl Refresh {
     }
 
     /// Asks the server, to the end of its answer, and renews the lock meanwhile. A lock that is lost on the way shows when the login is stored.
-    async fn ask(&self, old: &Credential, open: &SharedOpen) -> Result<Credential, AuthError> {
+    async fn ask(&self, old: &OAuthCredential, open: &SharedOpen) -> Result<OAuthCredential, AuthError> {
         let never = Cancel::new();
         let cx = OAuthCx { transport: &*self.transport, host: &self.host, cancel: &never };
         let mut answer = self.flow.refresh(old, cx);
@@ -302,9 +302,9 @@ impl Refresh {
     async fn store(
         &self,
         open: &SharedOpen,
-        old: &Credential,
-        fresh: Credential,
-    ) -> Result<Credential, StoreAuthError> {
+        old: &OAuthCredential,
+        fresh: OAuthCredential,
+    ) -> Result<OAuthCredential, StoreAuthError> {
         let mut open = open.lock().await;
         if !open.is_held() {
             *open = self.storage.open_anew(&self.host).await?;

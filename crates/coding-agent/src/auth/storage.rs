@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use pinch_llm::catalog::canonical_provider;
 use pinch_llm::ids::ProviderId;
-use pinch_llm::oauth::Credential;
+use pinch_llm::oauth::OAuthCredential;
 use pinch_stdx::fs::dir_lock::DirLockOptions;
 use pinch_stdx::host::{Env, Host};
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::AuthError;
-use super::backend::{AuthBackend, BackendRead, Entries, FileBackend, MemoryBackend, OpenAuth, Revision};
+use super::backend::{AuthBackend, BackendRead, FileBackend, MemoryBackend, OpenAuth, Revision, StoredCredentials};
 use super::config_value::Remembered;
 use crate::document::Problem;
 
@@ -25,10 +25,10 @@ const MAX_PROBLEMS: usize = 16;
 ///
 /// It is read on first use, and again when it has changed: what other programs store is seen at once.
 #[derive(Clone, Debug)]
-pub struct AuthStorage(Arc<Shared>);
+pub struct AuthStorage(Arc<AuthShared>);
 
 #[derive(Debug)]
-struct Shared {
+struct AuthShared {
     backend: Box<dyn AuthBackend>,
     seen: Mutex<LastRead>,
     commands: Remembered,
@@ -44,7 +44,7 @@ pub(super) type SharedOpen = AsyncMutex<Box<dyn OpenAuth>>;
 /// What was read last.
 #[derive(Debug, Default)]
 struct LastRead {
-    entries: Arc<Entries>,
+    entries: Arc<StoredCredentials>,
     revision: Option<Revision>,
     is_broken: bool,
     problems: Vec<Problem>,
@@ -54,7 +54,7 @@ struct LastRead {
 
 /// Whether commands may run to find a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum KeyLookup {
     /// Everything is done to find it.
     Value,
     /// It is enough to know that there is one: no command runs, and an empty text stands for what it would print.
@@ -68,13 +68,13 @@ impl AuthStorage {
     }
 
     /// Credentials in memory only.
-    pub fn in_memory(entries: Entries) -> Self {
+    pub fn in_memory(entries: StoredCredentials) -> Self {
         Self::over(Box::new(MemoryBackend::new(entries)))
     }
 
     /// Credentials in another store.
     pub fn over(backend: Box<dyn AuthBackend>) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(AuthShared {
             backend,
             seen: Mutex::default(),
             commands: Remembered::default(),
@@ -92,7 +92,7 @@ impl AuthStorage {
     }
 
     /// All entries as they are stored now. What is damaged now does not replace what was good before.
-    pub fn entries(&self) -> Arc<Entries> {
+    pub fn entries(&self) -> Arc<StoredCredentials> {
         let mut seen = self.seen();
         match self.0.backend.read(seen.revision.as_ref()) {
             BackendRead::Same => {}
@@ -134,11 +134,11 @@ impl AuthStorage {
     }
 
     /// The login of a provider; `None` when the stored entry is not a login.
-    pub(super) fn login(&self, provider: &ProviderId) -> Option<Credential> {
+    pub(super) fn login(&self, provider: &ProviderId) -> Option<OAuthCredential> {
         let stored = login_in(&self.entries(), provider)?;
         let seen = self.seen();
         let newer = seen.unstored.iter().find(|(id, old, _)| id == provider && *old == stored.refresh.reveal());
-        newer.and_then(|(_, _, login)| Credential::from_value(login)).or(Some(stored))
+        newer.and_then(|(_, _, login)| OAuthCredential::from_value(login)).or(Some(stored))
     }
 
     /// Whether the entry of a provider has variables of its own.
@@ -158,12 +158,17 @@ impl AuthStorage {
     ///
     /// # Errors
     /// [`AuthError::Unresolved`] when the stored value names a variable or command that gives nothing.
-    pub async fn api_key(&self, provider: &ProviderId, host: &Host, ask: Ask) -> Result<Option<String>, AuthError> {
+    pub async fn api_key(
+        &self,
+        provider: &ProviderId,
+        host: &Host,
+        ask: KeyLookup,
+    ) -> Result<Option<String>, AuthError> {
         let Some(entry) = self.get(provider).filter(|entry| entry["type"] == "api_key") else { return Ok(None) };
         let Some(value) = entry["key"].as_str().filter(|key| !key.is_empty()) else { return Ok(None) };
         let env = self.env_of(provider, host.env());
         let found = match ask {
-            Ask::Presence if value.starts_with('!') => Ok(String::new()),
+            KeyLookup::Presence if value.starts_with('!') => Ok(String::new()),
             _ => self.0.commands.resolve(value, &env).await,
         };
         found.map(Some).map_err(|how| AuthError::unresolved_key(provider, &how))
@@ -184,7 +189,7 @@ impl AuthStorage {
     /// [`StoreAuthError`]; nothing has changed then.
     pub async fn store_key(&self, provider: &ProviderId, key: &str, host: &Host) -> Result<(), StoreAuthError> {
         let mut entry = serde_json::json!({"type": "api_key", "key": key});
-        let change = |entries: &mut Entries| {
+        let change = |entries: &mut StoredCredentials| {
             let old = find(entries, provider).filter(|old| old["type"] == "api_key");
             if let Some(env) = old.and_then(|old| old.get("env")) {
                 entry["env"] = env.clone();
@@ -205,7 +210,7 @@ impl AuthStorage {
         .await
     }
 
-    async fn change(&self, host: &Host, change: impl FnOnce(&mut Entries)) -> Result<(), StoreAuthError> {
+    async fn change(&self, host: &Host, change: impl FnOnce(&mut StoredCredentials)) -> Result<(), StoreAuthError> {
         let shared = self.shared();
         let held;
         let own;
@@ -248,12 +253,12 @@ impl AuthStorage {
     }
 
     /// Takes in what is stored now.
-    pub(super) fn adopt(&self, entries: Entries, revision: Revision) {
+    pub(super) fn adopt(&self, entries: StoredCredentials, revision: Revision) {
         self.seen().take(entries, revision);
     }
 
     /// Remembers a login that could not be stored: the server knows the old token no more.
-    pub(super) fn keep_login(&self, provider: &ProviderId, old: &Credential, login: &Credential) {
+    pub(super) fn keep_login(&self, provider: &ProviderId, old: &OAuthCredential, login: &OAuthCredential) {
         let mut seen = self.seen();
         seen.unstored.retain(|(id, ..)| id != provider);
         seen.unstored.push((provider.clone(), old.refresh.reveal().to_owned(), login.to_value()));
@@ -265,7 +270,7 @@ impl AuthStorage {
 }
 
 impl LastRead {
-    fn take(&mut self, entries: Entries, revision: Revision) {
+    fn take(&mut self, entries: StoredCredentials, revision: Revision) {
         self.entries = Arc::new(entries);
         self.revision = Some(revision);
         self.is_broken = false;
@@ -273,7 +278,7 @@ impl LastRead {
 }
 
 /// The entry of a provider, under its own name or one that it had before.
-fn find<'a>(entries: &'a Entries, provider: &ProviderId) -> Option<&'a Value> {
+fn find<'a>(entries: &'a StoredCredentials, provider: &ProviderId) -> Option<&'a Value> {
     let old = || {
         entries
             .iter()
@@ -284,13 +289,13 @@ fn find<'a>(entries: &'a Entries, provider: &ProviderId) -> Option<&'a Value> {
 }
 
 /// Puts the entry of a provider in place of one under an older name.
-pub(super) fn put(entries: &mut Entries, provider: &ProviderId, entry: Value) {
+pub(super) fn put(entries: &mut StoredCredentials, provider: &ProviderId, entry: Value) {
     let name = canonical_provider(provider.as_str());
     entries.retain(|other, _| other == name || canonical_provider(other) != name);
     entries.insert(name.to_owned(), entry);
 }
 
 /// The login of a provider among stored entries.
-pub(super) fn login_in(entries: &Entries, provider: &ProviderId) -> Option<Credential> {
-    Credential::from_value(find(entries, provider).filter(|entry| entry["type"] == "oauth")?)
+pub(super) fn login_in(entries: &StoredCredentials, provider: &ProviderId) -> Option<OAuthCredential> {
+    OAuthCredential::from_value(find(entries, provider).filter(|entry| entry["type"] == "oauth")?)
 }

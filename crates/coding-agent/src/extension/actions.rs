@@ -14,8 +14,8 @@ use pinch_llm::thinking::ThinkingLevel;
 use super::error::ExtensionError;
 use crate::compaction::estimate::ContextUsage;
 use crate::entry::{CustomMessage, Entry, EntryBody, EntryId};
-use crate::prompt::Prompt;
-use crate::tools::facts::Facts;
+use crate::prompt::PromptSections;
+use crate::tools::facts::SessionDetails;
 
 /// What is known of a session without asking it.
 #[derive(Clone, Debug)]
@@ -37,13 +37,13 @@ pub struct SessionSnapshot {
     /// All tools.
     pub all_tools: ToolSet,
     /// The system prompt.
-    pub system: Prompt,
+    pub system: PromptSections,
 }
 
 impl SessionSnapshot {
     /// What tools may know of it.
-    pub(crate) fn facts(&self) -> Facts {
-        Facts {
+    pub(crate) fn facts(&self) -> SessionDetails {
+        SessionDetails {
             session_id: self.session_id.clone(),
             session_file: self.session_file.clone(),
             model: Arc::clone(&self.model),
@@ -54,7 +54,7 @@ impl SessionSnapshot {
 
 /// When a message is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Delivery {
+pub enum DeliverAs {
     /// At the next turn of the run under way.
     #[default]
     Steer,
@@ -64,7 +64,7 @@ pub enum Delivery {
     NextPrompt,
 }
 
-impl Delivery {
+impl DeliverAs {
     /// Reads the word used in the protocol.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
@@ -104,7 +104,7 @@ pub enum SessionAction {
         /// What.
         message: CustomMessage,
         /// When it is read, if a run is under way.
-        delivery: Delivery,
+        delivery: DeliverAs,
         /// The model is asked, if no run is under way.
         trigger: bool,
     },
@@ -113,7 +113,7 @@ pub enum SessionAction {
         /// What. Templates are not expanded.
         content: Content,
         /// When it is read, if a run is under way.
-        delivery: Delivery,
+        delivery: DeliverAs,
     },
     /// Append an entry that is not a message.
     Append(Box<EntryBody>),

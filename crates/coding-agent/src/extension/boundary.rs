@@ -41,7 +41,7 @@ pub enum Draft {
 
 /// How the last answer came out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AnswerOutcome {
     /// Well.
     #[default]
     Completed,
@@ -51,7 +51,7 @@ pub enum Outcome {
     Failed,
 }
 
-impl Outcome {
+impl AnswerOutcome {
     /// Of an answer that ended like this.
     pub fn of(stop: &StopReason) -> Self {
         match stop {
@@ -122,12 +122,12 @@ pub struct TurnEnd<'a> {
     /// The entries of the results.
     pub result_entries: &'a [EntryId],
     /// How the answer came out.
-    pub outcome: Outcome,
+    pub outcome: AnswerOutcome,
 }
 
 /// The session is about to come to rest.
 #[derive(Clone, Copy, Debug)]
 pub struct BeforeSettle {
     /// How the last answer came out.
-    pub outcome: Outcome,
+    pub outcome: AnswerOutcome,
 }

@@ -42,7 +42,7 @@ pub(super) struct Core {
     host: Host,
     screen: Mutex<Screen>,
     onlooker: OnceLock<Arc<dyn Onlooker>>,
-    bound: Mutex<Bound>,
+    bound: Mutex<BoundSession>,
     failures: Mutex<VecDeque<ExtensionFailure>>,
     has_failures: AtomicBool,
     registry: Mutex<Registry>,
@@ -51,7 +51,7 @@ pub(super) struct Core {
 
 /// The session there is.
 #[derive(Default)]
-struct Bound {
+struct BoundSession {
     generation: u64,
     actions: Option<Arc<dyn SessionActions>>,
     cancel: Cancel,

@@ -12,7 +12,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use serde_json::{Map, Value};
 
-use super::actions::{ActionOutcome, Delivery, NavigateTree, SessionAction, SessionActions, SessionSnapshot};
+use super::actions::{ActionOutcome, DeliverAs, NavigateTree, SessionAction, SessionActions, SessionSnapshot};
 use super::core::{BusListener, Core};
 use super::error::ExtensionError;
 use super::limit::Stopwatch;
@@ -155,7 +155,7 @@ impl ExtensionCx {
     pub async fn send_message(
         &self,
         message: CustomMessage,
-        delivery: Delivery,
+        delivery: DeliverAs,
         trigger: bool,
     ) -> Result<(), ExtensionError> {
         self.act(SessionAction::SendMessage { message, delivery, trigger }).await.map(drop)
@@ -165,7 +165,7 @@ impl ExtensionCx {
     ///
     /// # Errors
     /// [`ExtensionError`].
-    pub async fn send_user_message(&self, content: Content, delivery: Delivery) -> Result<(), ExtensionError> {
+    pub async fn send_user_message(&self, content: Content, delivery: DeliverAs) -> Result<(), ExtensionError> {
         self.act(SessionAction::SendUserMessage { content, delivery }).await.map(drop)
     }
 

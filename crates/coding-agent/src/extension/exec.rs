@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
-use pinch_stdx::process::Process;
+use pinch_stdx::process::ChildTree;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::error::ExtensionError;
@@ -51,7 +51,7 @@ pub(super) async fn run(
     let folder = options.cwd.map_or_else(|| cwd.to_owned(), |folder| cwd.join(folder));
     command.args(args).current_dir(folder).env_clear().envs(host.env().iter());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut process = Process::spawn_as_is(command).map_err(|error| ExtensionError::new(error.to_string()))?;
+    let mut process = ChildTree::spawn_as_is(command).map_err(|error| ExtensionError::new(error.to_string()))?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let (out, err) = (process.take_stdout(), process.take_stderr());
     let failed = |error: std::io::Error| ExtensionError::new(error.to_string());

@@ -16,7 +16,7 @@ use super::limit::{Stopwatch, guarded, guarded_now};
 use super::points::{Point, Points};
 use super::register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations, Shortcut};
 use super::ui::{Dialog, NoUi, Onlooker, Ui};
-use super::{Answer, Extension, HANDLER_LIMIT, Notification};
+use super::{Extension, HANDLER_LIMIT, HandlerFuture, Notification};
 use crate::event::ExtensionFailure;
 
 mod ask;
@@ -273,7 +273,7 @@ impl Extensions {
         self.0.extensions.iter().filter(move |one| any && one.points.has(point))
     }
 
-    fn call<'h>(&'h self, one: &'h One, point: Point) -> Call<'h> {
+    fn call<'h>(&'h self, one: &'h One, point: Point) -> HandlerCall<'h> {
         let core = &self.0.core;
         let (generation, cancel) = core.current().unwrap_or_default();
         let watch = Stopwatch::start();
@@ -281,7 +281,7 @@ impl Extensions {
         let mut cx = ExtensionCx::new(Arc::clone(core), name, generation, clock, cancel);
         // Who is told of a dialog and asks something then does not have to hear of that, too.
         cx.is_watched = !matches!(point, Point::UiPromptStart | Point::UiPromptEnd);
-        Call { core, point, cx, watch }
+        HandlerCall { core, point, cx, watch }
     }
 }
 
@@ -301,16 +301,16 @@ impl Onlooker for Watches {
 }
 
 /// One extension being asked at one point.
-struct Call<'h> {
+struct HandlerCall<'h> {
     core: &'h Core,
     point: Point,
     cx: ExtensionCx,
     watch: Arc<Stopwatch>,
 }
 
-impl Call<'_> {
+impl HandlerCall<'_> {
     /// Asks; a failure is reported too.
-    async fn ask<'a, T>(&self, make: impl FnOnce() -> Answer<'a, T>) -> Result<T, ExtensionError> {
+    async fn ask<'a, T>(&self, make: impl FnOnce() -> HandlerFuture<'a, T>) -> Result<T, ExtensionError> {
         let answer = guarded(make, &self.watch, Some(HANDLER_LIMIT)).await;
         if let Err(error) = &answer {
             self.core.report(self.cx.name(), self.point.name(), error);
@@ -319,7 +319,7 @@ impl Call<'_> {
     }
 
     /// Asks; a failure is as good as no answer.
-    async fn attempt<'a, T>(&self, make: impl FnOnce() -> Answer<'a, T>) -> Option<T> {
+    async fn attempt<'a, T>(&self, make: impl FnOnce() -> HandlerFuture<'a, T>) -> Option<T> {
         self.ask(make).await.ok()
     }
 }

@@ -19,12 +19,12 @@ pub const HANDLER_LIMIT: Duration = Duration::from_secs(30);
 /// Measures time; stands still while somebody holds a [`Paused`].
 #[derive(Debug)]
 pub(super) struct Stopwatch {
-    state: Mutex<State>,
+    state: Mutex<StopwatchState>,
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct State {
+struct StopwatchState {
     /// When the time that counts began, moved on by every pause.
     began: Instant,
     /// How many hold it, and since when.
@@ -38,11 +38,11 @@ pub(super) struct Paused(Arc<Stopwatch>);
 impl Stopwatch {
     pub(super) fn start() -> Arc<Self> {
         let now = Instant::now();
-        let state = State { began: now, holders: 0, held_since: now };
+        let state = StopwatchState { began: now, holders: 0, held_since: now };
         Arc::new(Self { state: Mutex::new(state), changed: Notify::new() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StopwatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

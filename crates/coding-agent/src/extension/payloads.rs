@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use super::points::Point;
 use super::ui::Dialog;
-use crate::compaction::hooks::Moved;
+use crate::compaction::hooks::MovedLeaf;
 use crate::compaction::{Compacted, CompactionReason};
 use crate::entry::{CustomMessage, EntryId};
 use crate::event::SessionEvent;
 use crate::machine::Machine;
-use crate::prompt::Prompt;
+use crate::prompt::PromptSections;
 use crate::tools::bash::UserCommand;
 
 /// Why a session begins, or one ends.
@@ -111,7 +111,7 @@ pub enum Notification<'a> {
         error: &'a str,
     },
     /// The leaf has moved.
-    Moved(&'a Moved),
+    Moved(&'a MovedLeaf),
     /// A provider has answered.
     Response {
         /// The status of HTTP.
@@ -186,7 +186,7 @@ pub struct ResourcesDiscover {
 
 /// Paths of further resources, absolute or from the working directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resources {
+pub struct ResourcePaths {
     /// Skills, or directories of them.
     pub skills: Vec<PathBuf>,
     /// Prompt templates, or directories of them.
@@ -241,7 +241,7 @@ pub struct BeforeAgentStart {
     /// Images with it.
     pub images: Vec<Image>,
     /// The system prompt as it would be.
-    pub system: Prompt,
+    pub system: PromptSections,
     /// The type of an extension's message that stands in place of a prompt of the user.
     pub message_type: Option<String>,
 }
@@ -252,7 +252,7 @@ pub struct AgentStartAction {
     /// Messages behind the prompt.
     pub messages: Vec<CustomMessage>,
     /// Another system prompt, for this prompt only.
-    pub system: Option<Prompt>,
+    pub system: Option<PromptSections>,
 }
 
 /// What becomes of a whole message.

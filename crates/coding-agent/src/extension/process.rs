@@ -20,13 +20,13 @@ use super::cx::{ExtensionCx, ExtensionHandle};
 use super::error::ExtensionError;
 use super::payloads::{
     AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSwitch, ContextAction, Input, InputAction, MessageAction,
-    Notification, PayloadAction, Resources, ResourcesDiscover, SwitchDecision, UserBash, UserBashAction,
+    Notification, PayloadAction, ResourcePaths, ResourcesDiscover, SwitchDecision, UserBash, UserBashAction,
 };
 use super::points::{Point, Points};
 use super::register::Registrations;
 use super::trust::{ProjectTrust, TrustAction};
 use super::ui::Dialogs;
-use super::{Answer, Extension, HeaderChanges};
+use super::{Extension, HandlerFuture, HeaderChanges};
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
 use crate::protocol::EventWriter;
 
@@ -183,14 +183,14 @@ impl Extension for ProcessExtension {
         Ok(())
     }
 
-    fn close(&self) -> Answer<'_, ()> {
+    fn close(&self) -> HandlerFuture<'_, ()> {
         Box::pin(async {
             self.link.close().await;
             Ok(())
         })
     }
 
-    fn project_trust<'a>(&'a self, ask: &'a ProjectTrust, ui: &'a Dialogs) -> Answer<'a, TrustAction> {
+    fn project_trust<'a>(&'a self, ask: &'a ProjectTrust, ui: &'a Dialogs) -> HandlerFuture<'a, TrustAction> {
         Box::pin(async move {
             let cwd = ask.cwd.to_string_lossy();
             let (payload, facts) = (json!({"cwd": cwd}).to_string(), json!({"cwd": cwd, "hasUI": ui.are_present()}));
@@ -205,7 +205,7 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> HandlerFuture<'a, ()> {
         Box::pin(async move {
             let Some(point) = notification.point() else { return Ok(()) };
             let payload = match (json_of::notification(&notification), notification) {
@@ -235,7 +235,11 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn resources_discover<'a>(&'a self, ask: ResourcesDiscover, cx: &'a ExtensionCx) -> Answer<'a, Resources> {
+    fn resources_discover<'a>(
+        &'a self,
+        ask: ResourcesDiscover,
+        cx: &'a ExtensionCx,
+    ) -> HandlerFuture<'a, ResourcePaths> {
         Box::pin(async move {
             let cwd = cx.cwd()?;
             let payload = json!({"cwd": cwd.to_string_lossy(), "reason": ask.reason.as_str()});
@@ -243,7 +247,11 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn session_before_switch<'a>(&'a self, to: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
+    fn session_before_switch<'a>(
+        &'a self,
+        to: &'a BeforeSwitch,
+        cx: &'a ExtensionCx,
+    ) -> HandlerFuture<'a, SwitchDecision> {
         Box::pin(async move {
             let target = to.target.as_ref().map(|path| path.to_string_lossy().into());
             let payload = json_of::object([("reason", Some(to.reason.as_str().into())), ("targetSessionFile", target)]);
@@ -251,7 +259,11 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn session_before_fork<'a>(&'a self, fork: &'a BeforeFork, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
+    fn session_before_fork<'a>(
+        &'a self,
+        fork: &'a BeforeFork,
+        cx: &'a ExtensionCx,
+    ) -> HandlerFuture<'a, SwitchDecision> {
         Box::pin(async move {
             let position = if fork.before { "before" } else { "at" };
             let payload = json!({"entryId": fork.entry.as_str(), "position": position});
@@ -263,7 +275,7 @@ impl Extension for ProcessExtension {
         &'a self,
         ahead: &'a CompactionAhead<'a>,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, BeforeCompaction> {
+    ) -> HandlerFuture<'a, BeforeCompaction> {
         Box::pin(async move {
             let session = cx.session()?;
             let payload = fit::compaction(ahead, &cx.branch().await?, session.session_file.as_deref());
@@ -271,7 +283,7 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn session_before_tree<'a>(&'a self, ahead: &'a MoveAhead, cx: &'a ExtensionCx) -> Answer<'a, BeforeMove> {
+    fn session_before_tree<'a>(&'a self, ahead: &'a MoveAhead, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeMove> {
         Box::pin(async move {
             match self.ask_living(Point::SessionBeforeTree, json_of::tree(ahead), cx).await? {
                 Value::Null => Ok(BeforeMove::GoOn(MoveChanges::default())),
@@ -280,7 +292,7 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn context<'a>(&'a self, messages: &'a [Arc<Message>], cx: &'a ExtensionCx) -> Answer<'a, ContextAction> {
+    fn context<'a>(&'a self, messages: &'a [Arc<Message>], cx: &'a ExtensionCx) -> HandlerFuture<'a, ContextAction> {
         Box::pin(async move {
             let payload = json!({"messages": messages});
             json_of::context_answer(&self.ask_living(Point::Context, payload, cx).await?, messages)
@@ -291,7 +303,7 @@ impl Extension for ProcessExtension {
         &'a self,
         messages: &'a [Arc<Message>],
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, ContextAction> {
+    ) -> HandlerFuture<'a, ContextAction> {
         Box::pin(async move {
             let payload = json!({"messages": messages});
             json_of::context_answer(&self.ask_living(Point::ContextWithSystem, payload, cx).await?, messages)
@@ -303,7 +315,7 @@ impl Extension for ProcessExtension {
         body: &'a Value,
         _: &'a Model,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, PayloadAction> {
+    ) -> HandlerFuture<'a, PayloadAction> {
         Box::pin(async move {
             match self.ask_living(Point::BeforeProviderRequest, json!({"payload": body}), cx).await? {
                 Value::Null => Ok(PayloadAction::Keep),
@@ -317,7 +329,7 @@ impl Extension for ProcessExtension {
         headers: &'a [(String, String)],
         _: &'a Model,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, HeaderChanges> {
+    ) -> HandlerFuture<'a, HeaderChanges> {
         Box::pin(async move {
             let all: Map<String, Value> =
                 headers.iter().map(|(name, text)| (name.clone(), text.as_str().into())).collect();
@@ -331,7 +343,7 @@ impl Extension for ProcessExtension {
         &'a self,
         start: &'a BeforeAgentStart,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, AgentStartAction> {
+    ) -> HandlerFuture<'a, AgentStartAction> {
         Box::pin(async move {
             let payload = json_of::agent_start(start);
             json_of::agent_start_answer(&self.ask_living(Point::BeforeAgentStart, payload, cx).await?)
@@ -343,7 +355,7 @@ impl Extension for ProcessExtension {
         turn: TurnEnd<'a>,
         so_far: &'a Boundary,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, BoundaryAction> {
+    ) -> HandlerFuture<'a, BoundaryAction> {
         Box::pin(async move {
             let payload = json_of::turn_end(&turn, so_far);
             json_of::boundary_answer(&self.ask_living(Point::TurnEnd, payload, cx).await?)
@@ -355,21 +367,21 @@ impl Extension for ProcessExtension {
         ahead: BeforeSettle,
         so_far: &'a Boundary,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, BoundaryAction> {
+    ) -> HandlerFuture<'a, BoundaryAction> {
         Box::pin(async move {
             let payload = json_of::boundary(so_far, ahead.outcome);
             json_of::boundary_answer(&self.ask_living(Point::AgentBeforeSettle, payload, cx).await?)
         })
     }
 
-    fn message_end<'a>(&'a self, message: &'a Arc<Message>, cx: &'a ExtensionCx) -> Answer<'a, MessageAction> {
+    fn message_end<'a>(&'a self, message: &'a Arc<Message>, cx: &'a ExtensionCx) -> HandlerFuture<'a, MessageAction> {
         Box::pin(async move {
             let payload = json!({"message": message});
             json_of::message_answer(&self.ask_living(Point::MessageEnd, payload, cx).await?)
         })
     }
 
-    fn tool_call<'a>(&'a self, call: &'a PendingCall, cx: &'a ExtensionCx) -> Answer<'a, BeforeTool> {
+    fn tool_call<'a>(&'a self, call: &'a PendingCall, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
         Box::pin(async move {
             let payload = json!({"toolName": call.call.name, "toolCallId": call.call.id, "input": call.input});
             match self.ask(Point::ToolCall, payload, cx).await {
@@ -382,7 +394,7 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn tool_result<'a>(&'a self, done: &'a FinishedCall, cx: &'a ExtensionCx) -> Answer<'a, ToolPatch> {
+    fn tool_result<'a>(&'a self, done: &'a FinishedCall, cx: &'a ExtensionCx) -> HandlerFuture<'a, ToolPatch> {
         Box::pin(async move {
             let payload = json_of::object([
                 ("toolName", Some(done.call.name.as_str().into())),
@@ -397,7 +409,7 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn user_bash<'a>(&'a self, command: &'a UserBash, cx: &'a ExtensionCx) -> Answer<'a, UserBashAction> {
+    fn user_bash<'a>(&'a self, command: &'a UserBash, cx: &'a ExtensionCx) -> HandlerFuture<'a, UserBashAction> {
         Box::pin(async move {
             let cwd = cx.cwd()?;
             let payload = json!({
@@ -411,7 +423,7 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn input<'a>(&'a self, input: &'a Input, cx: &'a ExtensionCx) -> Answer<'a, InputAction> {
+    fn input<'a>(&'a self, input: &'a Input, cx: &'a ExtensionCx) -> HandlerFuture<'a, InputAction> {
         Box::pin(async move { json_of::input_answer(&self.ask_living(Point::Input, json_of::input(input), cx).await?) })
     }
 }

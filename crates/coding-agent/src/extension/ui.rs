@@ -64,7 +64,7 @@ impl DialogKind {
 
 /// What a person answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum DialogReply {
     /// A text that was chosen or written.
     Text(String),
     /// Yes or no.
@@ -124,7 +124,7 @@ impl WidgetPlace {
 
 /// Something to show without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Show {
+pub enum UiUpdate {
     /// A note.
     Note {
         /// The text.
@@ -187,10 +187,10 @@ pub trait Ui: Send + Sync {
     }
 
     /// Shows a dialog. `None`: the user dismissed it. Dropping the future closes the dialog: it timed out, or its caller was cancelled.
-    fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<Reply>>;
+    fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<DialogReply>>;
 
     /// Shows something. Must not wait.
-    fn show(&self, show: Show);
+    fn show(&self, show: UiUpdate);
 
     /// Decides whether a call may run: called before every call that hooks and extensions allow. Calls need no approval unless this says
     /// otherwise. Dropped when the prompt under way is cancelled; the call does not run then.
@@ -209,11 +209,11 @@ impl Ui for NoUi {
         false
     }
 
-    fn ask<'a>(&'a self, _: &'a Dialog) -> BoxFuture<'a, Option<Reply>> {
+    fn ask<'a>(&'a self, _: &'a Dialog) -> BoxFuture<'a, Option<DialogReply>> {
         Box::pin(async { None })
     }
 
-    fn show(&self, _: Show) {}
+    fn show(&self, _: UiUpdate) {}
 }
 
 /// Observes dialogs.
@@ -237,7 +237,7 @@ impl Screen {
 
     /// Shows a dialog when its turn has come. The onlooker is told beside it, so that nobody waits for that to be asked; it may ask something
     /// itself, which comes after this.
-    async fn ask(&self, dialog: &Dialog, has_begun: &AtomicBool) -> Option<Reply> {
+    async fn ask(&self, dialog: &Dialog, has_begun: &AtomicBool) -> Option<DialogReply> {
         let shown = async {
             let answer = self.ui.ask(dialog);
             match dialog.timeout {
@@ -282,7 +282,7 @@ impl Dialogs {
     /// Asks yes or no; no answer is a no.
     pub async fn confirm(&self, title: &str, message: &str, timeout: Option<Duration>) -> bool {
         let kind = DialogKind::Confirm { message: message.to_owned() };
-        self.ask(title, kind, timeout).await == Some(Reply::Yes(true))
+        self.ask(title, kind, timeout).await == Some(DialogReply::Yes(true))
     }
 
     /// Asks for a line of text.
@@ -295,7 +295,7 @@ impl Dialogs {
         text(self.ask(title, DialogKind::Editor { prefill: prefill.map(str::to_owned) }, None).await)
     }
 
-    async fn ask(&self, title: &str, kind: DialogKind, timeout: Option<Duration>) -> Option<Reply> {
+    async fn ask(&self, title: &str, kind: DialogKind, timeout: Option<Duration>) -> Option<DialogReply> {
         if !self.are_present() {
             return None;
         }
@@ -313,40 +313,40 @@ impl Dialogs {
 
     /// Shows a note.
     pub fn notify(&self, message: impl Into<String>, kind: NoteKind) {
-        self.show(Show::Note { message: message.into(), kind: Some(kind) });
+        self.show(UiUpdate::Note { message: message.into(), kind: Some(kind) });
     }
 
     /// Sets a text of the status line, or takes it away.
     pub fn set_status(&self, key: impl Into<String>, text: Option<String>) {
-        self.show(Show::Status { key: key.into(), text });
+        self.show(UiUpdate::Status { key: key.into(), text });
     }
 
     /// Sets lines beside the editor, or takes them away.
     pub fn set_widget(&self, key: impl Into<String>, lines: Option<Vec<String>>, place: Option<WidgetPlace>) {
-        self.show(Show::Widget { key: key.into(), lines, place });
+        self.show(UiUpdate::Widget { key: key.into(), lines, place });
     }
 
     /// Sets the title of the window.
     pub fn set_title(&self, title: impl Into<String>) {
-        self.show(Show::Title(title.into()));
+        self.show(UiUpdate::Title(title.into()));
     }
 
     /// Sets what stands in the editor.
     pub fn set_editor_text(&self, text: impl Into<String>) {
-        self.show(Show::EditorText(text.into()));
+        self.show(UiUpdate::EditorText(text.into()));
     }
 
     /// Shows something.
-    pub fn show(&self, show: Show) {
+    pub fn show(&self, show: UiUpdate) {
         if self.are_present() {
             self.screen.ui.show(show);
         }
     }
 }
 
-fn text(reply: Option<Reply>) -> Option<String> {
+fn text(reply: Option<DialogReply>) -> Option<String> {
     match reply? {
-        Reply::Text(text) => Some(text),
-        Reply::Yes(_) => None,
+        DialogReply::Text(text) => Some(text),
+        DialogReply::Yes(_) => None,
     }
 }

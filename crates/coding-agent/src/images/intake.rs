@@ -11,7 +11,7 @@ use pinch_llm::model::ImageLimits;
 
 use super::{Admitted, MAX_FILE_BYTES, RejectedImage, can_be_sent, sniff};
 #[cfg(feature = "images")]
-use super::{fit, known::Known};
+use super::{fit, known::KnownImages};
 
 /// Reads base64 with or without padding.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -39,7 +39,7 @@ pub enum Treatment {
 pub struct Intake {
     treatment: Treatment,
     #[cfg(feature = "images")]
-    known: Known,
+    known: KnownImages,
 }
 
 impl Intake {
@@ -48,7 +48,7 @@ impl Intake {
         Self {
             treatment,
             #[cfg(feature = "images")]
-            known: Known::default(),
+            known: KnownImages::default(),
         }
     }
 

@@ -15,17 +15,17 @@ pub(super) type Sides = (u32, u32);
 
 /// Whole images and their sides. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known(Arc<Shared>);
+pub(super) struct KnownImages(Arc<KnownImagesShared>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct KnownImagesShared {
     /// Nobody else can construct two images that it considers equal.
     hashes: RandomState,
     sides: Mutex<VecDeque<(u64, Sides)>>,
     n_decoded: AtomicU64,
 }
 
-impl Known {
+impl KnownImages {
     pub(super) fn add(&self, image: &Image, sides: Sides) {
         let hash = self.hash(image);
         let mut known = self.known();
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn the_latest_are_remembered_by_all_that_is_in_them() {
         let image = |n: usize| Image { data: n.to_string(), mime_type: "image/png".into() };
-        let known = Known::default();
+        let known = KnownImages::default();
         assert_eq!(known.sides(&image(0)), None);
         for n in 0..=MAX_KNOWN {
             known.clone().add(&image(n), (1, n as u32));

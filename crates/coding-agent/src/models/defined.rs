@@ -8,8 +8,8 @@ use pinch_llm::catalog::{Catalog, canonical_provider};
 use pinch_llm::ids::ProviderId;
 use serde_json::Value;
 
-use super::definition::{self, Definition, Finding, FindingKind, Findings};
-use super::outline::{self, Outline, Sketch};
+use super::definition::{self, Definition, FindingKind, ModelProblem, ModelProblems};
+use super::outline::{self, ModelsOutline, Sketch};
 use super::schema;
 use crate::document::{self, Problem};
 
@@ -32,7 +32,7 @@ struct Rest {
     file: PathBuf,
     is_built_in: bool,
     sketch: Sketch,
-    whole: OnceLock<(Definition, Vec<Finding>)>,
+    whole: OnceLock<(Definition, Vec<ModelProblem>)>,
     is_told: AtomicBool,
 }
 
@@ -49,9 +49,9 @@ impl Defined {
 }
 
 impl Rest {
-    fn read(&self) -> &(Definition, Vec<Finding>) {
+    fn read(&self) -> &(Definition, Vec<ModelProblem>) {
         self.whole.get_or_init(|| {
-            let mut findings = Findings { file: &self.file, all: Vec::new() };
+            let mut findings = ModelProblems { file: &self.file, all: Vec::new() };
             let config = self.sketch.read().unwrap_or_else(|error| {
                 findings.note(
                     FindingKind::Shape,
@@ -69,7 +69,7 @@ impl Rest {
 
 /// All that a document says.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Document {
+pub(super) struct ModelsDocument {
     pub(super) providers: Vec<(ProviderId, Arc<Defined>)>,
     file: PathBuf,
     /// What is wrong, in the order of the document; parts that were not read have their place in it.
@@ -78,11 +78,11 @@ pub(super) struct Document {
 
 #[derive(Clone, Debug)]
 enum Reported {
-    Finding(Finding),
+    Finding(ModelProblem),
     Of(Arc<Defined>),
 }
 
-impl Document {
+impl ModelsDocument {
     /// Reads a file; one that is missing says nothing.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Document {
     pub(super) fn read(file: &Path, catalog: Option<&Catalog>) -> Result<Self, Problem> {
         let Some(text) = document::read_long_text(file)? else { return Ok(Self::default()) };
         if text.len() > AT_ONCE
-            && let Some(outline) = Outline::of(&text)
+            && let Some(outline) = ModelsOutline::of(&text)
         {
             return Ok(Self::of_outline(outline, catalog, file));
         }
@@ -99,14 +99,14 @@ impl Document {
 
     /// A document that is in memory already.
     pub(super) fn of_value(root: Value, catalog: Option<&Catalog>, file: &Path) -> Self {
-        let mut findings = Findings { file, all: Vec::new() };
+        let mut findings = ModelProblems { file, all: Vec::new() };
         let read = definition::read_document(root, catalog, &mut findings);
         let whole = |(id, head)| (id, Arc::new(Defined { head, rest: None }));
         let told = findings.all.into_iter().map(Reported::Finding).collect();
         Self { providers: read.into_iter().map(whole).collect(), file: file.to_owned(), told }
     }
 
-    fn of_outline(outline: Outline, catalog: Option<&Catalog>, file: &Path) -> Self {
+    fn of_outline(outline: ModelsOutline, catalog: Option<&Catalog>, file: &Path) -> Self {
         let mut document = Self { file: file.to_owned(), ..Self::default() };
         for (name, sketch) in outline.providers {
             let id = ProviderId::new(canonical_provider(&name));
@@ -124,7 +124,7 @@ impl Document {
                 document.providers.push((id, defined));
                 continue;
             }
-            let mut findings = Findings { file, all: Vec::new() };
+            let mut findings = ModelProblems { file, all: Vec::new() };
             let config = sketch.read().unwrap_or_else(|_| Value::Object(sketch.head.clone()));
             let read = Definition::read(&id, &at, config, is_built_in, &mut findings);
             document.told.extend(findings.all.into_iter().map(Reported::Finding));
@@ -152,7 +152,7 @@ impl Document {
     }
 
     /// All that is wrong; what was not read yet is read now.
-    pub(super) fn findings(&self) -> Vec<Finding> {
+    pub(super) fn findings(&self) -> Vec<ModelProblem> {
         let all = self.told.iter().flat_map(|told| match told {
             Reported::Finding(finding) => std::slice::from_ref(finding),
             Reported::Of(defined) => defined.rest.as_ref().map_or(&[][..], |rest| &rest.read().1),

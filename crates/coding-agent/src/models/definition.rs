@@ -39,21 +39,21 @@ pub(super) enum FindingKind {
 
 /// Something wrong in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Finding {
+pub(super) struct ModelProblem {
     pub(super) sort: FindingKind,
     pub(super) problem: Problem,
 }
 
 /// Where findings are noted.
-pub(super) struct Findings<'a> {
+pub(super) struct ModelProblems<'a> {
     pub(super) file: &'a Path,
-    pub(super) all: Vec<Finding>,
+    pub(super) all: Vec<ModelProblem>,
 }
 
-impl Findings<'_> {
+impl ModelProblems<'_> {
     pub(super) fn note(&mut self, sort: FindingKind, at: &str, what: String, remedy: &str) {
         let problem = Problem::new(self.file, what).at(at).remedy(remedy);
-        self.all.push(Finding { sort, problem });
+        self.all.push(ModelProblem { sort, problem });
     }
 
     /// Notes misfits; whether there were any.
@@ -70,7 +70,7 @@ impl Findings<'_> {
 pub(super) fn read_document(
     root: Value,
     catalog: Option<&Catalog>,
-    findings: &mut Findings<'_>,
+    findings: &mut ModelProblems<'_>,
 ) -> Vec<(ProviderId, Definition)> {
     const REMEDY: &str = "Write {\"providers\": {\"name\": {…}}}";
     let Value::Object(mut root) = root else {
@@ -102,7 +102,7 @@ impl Definition {
         at: &str,
         config: Value,
         is_built_in: bool,
-        findings: &mut Findings<'_>,
+        findings: &mut ModelProblems<'_>,
     ) -> Option<Self> {
         let Value::Object(config) = config else {
             findings.note(FindingKind::Shape, at, "must be object".into(), "The provider is ignored");
@@ -175,7 +175,7 @@ impl Definition {
         at: &str,
         models: Vec<Value>,
         is_lent: bool,
-        findings: &mut Findings<'_>,
+        findings: &mut ModelProblems<'_>,
     ) {
         const LEFT_OUT: &str = "The model is ignored";
         self.models.reserve(models.len());
@@ -199,7 +199,7 @@ impl Definition {
         }
     }
 
-    fn check_overrides(&mut self, at: &str, findings: &mut Findings<'_>) {
+    fn check_overrides(&mut self, at: &str, findings: &mut ModelProblems<'_>) {
         self.overrides.retain(|id, over| {
             let place = format!("{at}.modelOverrides.{id}");
             let mut misfits = Vec::new();
@@ -212,7 +212,7 @@ impl Definition {
         });
     }
 
-    fn compat_warnings(&self, at: &str, findings: &mut Findings<'_>) {
+    fn compat_warnings(&self, at: &str, findings: &mut ModelProblems<'_>) {
         if let Some(compat) = &self.compat {
             warn_of(&format!("{at}.compat"), compat, findings);
         }
@@ -230,17 +230,17 @@ fn broken_rule(provider: &ProviderId, model: &Map<String, Value>, has_api: bool)
     Some(format!("Provider {provider}, model {id}: invalid {name}"))
 }
 
-fn warn_of(at: &str, compat: &Map<String, Value>, findings: &mut Findings<'_>) {
+fn warn_of(at: &str, compat: &Map<String, Value>, findings: &mut ModelProblems<'_>) {
     for (at, what) in compat_rules::check(at, compat) {
         findings.note(FindingKind::Warning, &at, what, "The model is used without it");
     }
 }
 
 /// All that stops something from being used, in pi's words; `None` when nothing does.
-pub(super) fn error_text(findings: &[Finding], file: &Path) -> Option<String> {
+pub(super) fn error_text(findings: &[ModelProblem], file: &Path) -> Option<String> {
     let mut parts = Vec::new();
     let mut shapes = Vec::new();
-    for Finding { sort, problem } in findings {
+    for ModelProblem { sort, problem } in findings {
         let at = problem.at.as_deref().unwrap_or_default();
         match sort {
             FindingKind::Document => {

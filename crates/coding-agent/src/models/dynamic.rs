@@ -9,12 +9,12 @@ use pinch_llm::oauth::OAuthFlow;
 use pinch_llm::provider::Provider;
 use serde_json::{Map, Value};
 
-use super::definition::{Definition, FindingKind, Findings};
+use super::definition::{Definition, FindingKind, ModelProblems};
 use super::schema;
 
 /// A provider as an extension describes it.
 #[derive(Clone, Default)]
-pub struct ProviderConfig {
+pub struct ProviderDefinition {
     /// What models.json would say of it: `name`, `baseUrl`, `apiKey`, `api`, `headers`, `authHeader`, `compat`, `models`.
     pub document: Map<String, Value>,
     /// Answers for its models, in place of the wire format that their `api` names.
@@ -23,7 +23,7 @@ pub struct ProviderConfig {
     pub oauth: Option<Arc<dyn OAuthFlow>>,
 }
 
-impl fmt::Debug for ProviderConfig {
+impl fmt::Debug for ProviderDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The document may hold a key.
         let members: Vec<&String> = self.document.keys().collect();
@@ -43,17 +43,21 @@ pub struct RegisterError {
 
 /// A registered provider.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Registered {
+pub(super) struct DynamicProvider {
     /// All that was ever said of it.
-    pub(super) config: ProviderConfig,
+    pub(super) config: ProviderDefinition,
     pub(super) definition: Definition,
     /// It has models of its own, in place of all others of this name.
     pub(super) replaces: bool,
 }
 
-impl Registered {
+impl DynamicProvider {
     /// Lays a description over an earlier one and checks what comes out.
-    pub(super) fn new(id: &ProviderId, before: Option<&Self>, config: ProviderConfig) -> Result<Self, RegisterError> {
+    pub(super) fn new(
+        id: &ProviderId,
+        before: Option<&Self>,
+        config: ProviderDefinition,
+    ) -> Result<Self, RegisterError> {
         let fail = |text: String| RegisterError { provider: id.clone(), text };
         let mut merged = before.map(|before| before.config.clone()).unwrap_or_default();
         merged.document.extend(config.document);
@@ -80,7 +84,7 @@ impl Registered {
             return Err(fail(format!("Provider {id}: \"baseUrl\" is required when defining custom models.")));
         }
         let replaces = !models.is_empty();
-        let mut findings = Findings { file: Path::new("config"), all: Vec::new() };
+        let mut findings = ModelProblems { file: Path::new("config"), all: Vec::new() };
         definition.add_models(id, "config", models, true, &mut findings);
         let broken = findings.all.into_iter().find(|finding| finding.sort != FindingKind::Warning);
         match broken {

@@ -7,27 +7,27 @@ use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 
 use super::ByProvider;
-use super::defined::{Defined, Document};
+use super::defined::{Defined, ModelsDocument};
 use super::definition::Definition;
-use super::dynamic::Registered;
+use super::dynamic::DynamicProvider;
 use super::merge;
-use super::shelf::Shelf;
+use super::shelf::ProviderModels;
 
 /// A state of the registry. Models of a provider are loaded on first use.
 #[derive(Clone, Debug)]
-pub(super) struct Layers {
+pub(super) struct RegistryLayers {
     pub(super) catalog: Option<Catalog>,
     /// What the document says, by provider.
     defined: ByProvider<Arc<Defined>>,
     order: Vec<ProviderId>,
-    pub(super) registered: ByProvider<Arc<Registered>>,
-    shelves: ByProvider<OnceLock<Arc<Shelf>>>,
-    pub(super) document: Document,
+    pub(super) registered: ByProvider<Arc<DynamicProvider>>,
+    shelves: ByProvider<OnceLock<Arc<ProviderModels>>>,
+    pub(super) document: ModelsDocument,
     /// Why the document could not be read again; what it said before holds.
     pub(super) unread: Option<String>,
 }
 
-impl Layers {
+impl RegistryLayers {
     /// A catalog with nothing over it; without one there is nothing at all.
     pub(super) fn over(catalog: Option<Catalog>) -> Self {
         let mut layers = Self {
@@ -36,10 +36,10 @@ impl Layers {
             order: Vec::new(),
             registered: ByProvider::new(),
             shelves: ByProvider::new(),
-            document: Document::default(),
+            document: ModelsDocument::default(),
             unread: None,
         };
-        layers.define(Document::default());
+        layers.define(ModelsDocument::default());
         layers
     }
 
@@ -54,12 +54,12 @@ impl Layers {
         }
         for (id, models) in by_provider {
             self.order.push(id.clone());
-            self.shelves.insert(id, OnceLock::from(Arc::new(Shelf::of(models))));
+            self.shelves.insert(id, OnceLock::from(Arc::new(ProviderModels::of(models))));
         }
     }
 
     /// Takes over what a document says, in place of what it said before.
-    pub(super) fn define(&mut self, document: Document) {
+    pub(super) fn define(&mut self, document: ModelsDocument) {
         self.order = document.providers.iter().map(|(id, _)| id.clone()).collect();
         self.defined = document.providers.iter().cloned().collect();
         (self.document, self.unread) = (document, None);
@@ -86,7 +86,7 @@ impl Layers {
     }
 
     /// The shelf of a provider.
-    pub(super) fn shelf(&self, provider: &ProviderId) -> Option<&Arc<Shelf>> {
+    pub(super) fn shelf(&self, provider: &ProviderId) -> Option<&Arc<ProviderModels>> {
         let shelf = match self.shelves.get(provider) {
             Some(shelf) => shelf,
             None => self.shelves.get(&ProviderId::new(canonical_provider(provider.as_str())))?,
@@ -94,7 +94,7 @@ impl Layers {
         Some(shelf.get_or_init(|| Arc::new(self.fill(&ProviderId::new(canonical_provider(provider.as_str()))))))
     }
 
-    fn fill(&self, id: &ProviderId) -> Shelf {
+    fn fill(&self, id: &ProviderId) -> ProviderModels {
         let built_in: &[Arc<Model>] = self.catalog.as_ref().map_or(&[], |catalog| catalog.models(id.as_str()));
         let defined = self.defined.get(id).map(|defined| defined.whole());
         let registered = self.registered.get(id);
@@ -125,6 +125,6 @@ impl Layers {
             }
         };
         let whole = defined.into_iter().chain(registered.map(|registered| &registered.definition));
-        Shelf::of(models).with_headers(whole)
+        ProviderModels::of(models).with_headers(whole)
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 const LONG: [&str; 2] = ["models", "modelOverrides"];
 
 /// A document, provider by provider.
-pub(super) struct Outline {
+pub(super) struct ModelsOutline {
     pub(super) providers: Vec<(String, Sketch)>,
 }
 
@@ -22,14 +22,14 @@ pub(super) struct Sketch {
     /// The members that are short.
     pub(super) head: Map<String, Value>,
     /// The long ones, by name.
-    pub(super) parts: Vec<(&'static str, Part)>,
+    pub(super) parts: Vec<(&'static str, UnreadValue)>,
 }
 
 /// A value that was not read yet.
 #[derive(Clone)]
-pub(super) struct Part(Bytes);
+pub(super) struct UnreadValue(Bytes);
 
-impl fmt::Debug for Part {
+impl fmt::Debug for UnreadValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Part").field("len", &self.0.len()).finish_non_exhaustive()
     }
@@ -40,7 +40,7 @@ pub(super) fn as_str(text: &Bytes) -> &str {
     std::str::from_utf8(text).unwrap_or_default()
 }
 
-impl Part {
+impl UnreadValue {
     fn text(&self) -> &str {
         as_str(&self.0)
     }
@@ -57,7 +57,7 @@ impl Sketch {
         let mut sketch = Self { head: Map::new(), parts: Vec::new() };
         walk.object(2, |walk, name| {
             let name = resolve(name)?;
-            let part = Part(text.slice(walk.place_of_value(2)?));
+            let part = UnreadValue(text.slice(walk.place_of_value(2)?));
             match LONG.into_iter().find(|long| *long == name) {
                 Some(long) => {
                     sketch.parts.retain(|(known, _)| *known != long);
@@ -88,7 +88,7 @@ impl Sketch {
     }
 }
 
-impl Outline {
+impl ModelsOutline {
     /// Takes a document apart; `None` when it has not the shape that it is to have, so that it is to be read as a whole to say why.
     pub(super) fn of(text: &Bytes) -> Option<Self> {
         let text = &text.slice(bom_len(text)..);
@@ -124,7 +124,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Option<Value>) {
-        let outline = Outline::of(&Bytes::from(text.to_owned()));
+        let outline = ModelsOutline::of(&Bytes::from(text.to_owned()));
         let all = outline.map(|outline| {
             let read = |(name, sketch): &(String, Sketch)| json!([name, sketch.read().unwrap()]);
             Value::Array(outline.providers.iter().map(read).collect())

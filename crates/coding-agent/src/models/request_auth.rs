@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 use super::ModelRegistry;
-use crate::auth::config_value::{self, Origin};
-use crate::auth::{Ask, AuthError, AuthStorage, Logins, RequestAuth};
+use crate::auth::config_value::{self, ValueOrigin};
+use crate::auth::{AuthError, AuthStorage, KeyLookup, Logins, RequestAuth};
 
 /// In models.json: the server takes requests without a key.
 const NO_KEY: &str = "none";
@@ -118,9 +118,9 @@ impl RegistryAuth {
         let env = self.env(provider);
         if let Some(value) = self.registry.key_value(provider).filter(|value| config_value::is_set(value, &env)) {
             return match config_value::origin(&value) {
-                Origin::Command => AuthStatus::of(AuthSource::ModelsJsonCommand, None),
-                Origin::Literal => AuthStatus::of(AuthSource::ModelsJsonKey, None),
-                Origin::Variables(names) => AuthStatus::of(AuthSource::Environment, Some(names.join(", "))),
+                ValueOrigin::Command => AuthStatus::of(AuthSource::ModelsJsonCommand, None),
+                ValueOrigin::Literal => AuthStatus::of(AuthSource::ModelsJsonKey, None),
+                ValueOrigin::Variables(names) => AuthStatus::of(AuthSource::Environment, Some(names.join(", "))),
             };
         }
         if self.of_machine(provider).is_none() {
@@ -154,7 +154,7 @@ impl RegistryAuth {
     ///
     /// # Errors
     /// When a configured value gives nothing, a login cannot be renewed, or a header is to hold a key that is not there.
-    pub async fn key_and_headers(&self, model: &Model, ask: Ask) -> Result<Option<Auth>, AuthError> {
+    pub async fn key_and_headers(&self, model: &Model, ask: KeyLookup) -> Result<Option<Auth>, AuthError> {
         let provider = &model.provider;
         let found = self.key(provider, ask).await?;
         let has_key = found.is_some();
@@ -177,7 +177,7 @@ impl RegistryAuth {
         Ok((has_key || !auth.headers.is_empty()).then_some(auth))
     }
 
-    async fn find(&self, model: &Model, ask: Ask) -> Result<Auth, AuthError> {
+    async fn find(&self, model: &Model, ask: KeyLookup) -> Result<Auth, AuthError> {
         let found = self.key_and_headers(model, ask).await?;
         let found = found.filter(|auth| auth.key.is_some() || auth.keyless);
         found.ok_or_else(|| AuthError::Missing { provider: model.provider.clone() })
@@ -187,7 +187,7 @@ impl RegistryAuth {
     ///
     /// # Errors
     /// When a configured value gives nothing, or a login cannot be renewed.
-    pub async fn key(&self, provider: &ProviderId, ask: Ask) -> Result<Option<Auth>, AuthError> {
+    pub async fn key(&self, provider: &ProviderId, ask: KeyLookup) -> Result<Option<Auth>, AuthError> {
         if let Some(key) = self.given_for(provider) {
             return Ok(Some(Auth::key(key.clone())));
         }
@@ -199,7 +199,7 @@ impl RegistryAuth {
             if value == NO_KEY {
                 return Ok(Some(Auth::keyless()));
             }
-            if ask == Ask::Presence && value.starts_with('!') {
+            if ask == KeyLookup::Presence && value.starts_with('!') {
                 return Ok(Some(Auth::key("")));
             }
             let key = config_value::resolve(&value, &env).await;
@@ -209,7 +209,7 @@ impl RegistryAuth {
     }
 
     /// What auth.json has for a provider; `None` when the next source is to be asked.
-    async fn stored(&self, provider: &ProviderId, ask: Ask) -> Result<Option<StoredAuth>, AuthError> {
+    async fn stored(&self, provider: &ProviderId, ask: KeyLookup) -> Result<Option<StoredAuth>, AuthError> {
         let Some(entry) = self.storage.get(provider) else { return Ok(None) };
         if entry["type"] == "oauth" {
             let auth = match self.registry.flow_of(provider) {
@@ -247,13 +247,13 @@ impl RegistryAuth {
         provider: &ProviderId,
         headers: &Map<String, Value>,
         whose: &str,
-        ask: Ask,
+        ask: KeyLookup,
     ) -> Result<(), AuthError> {
         let env = self.env(provider);
         for (name, value) in headers {
             let value = match value.as_str() {
                 None => None,
-                Some(value) if ask == Ask::Presence && value.starts_with('!') => Some(String::new()),
+                Some(value) if ask == KeyLookup::Presence && value.starts_with('!') => Some(String::new()),
                 Some(value) => Some(config_value::resolve(value, &env).await.map_err(|how| AuthError::Unresolved {
                     what: format!("{whose} header \"{name}\""),
                     how: how.to_string(),
@@ -272,12 +272,12 @@ struct StoredAuth {
 
 impl RequestAuth for RegistryAuth {
     fn for_model<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<Auth, AuthError>> {
-        Box::pin(async { cancel.run(self.find(model, Ask::Value)).await.map_err(|_| AuthError::Cancelled)? })
+        Box::pin(async { cancel.run(self.find(model, KeyLookup::Value)).await.map_err(|_| AuthError::Cancelled)? })
     }
 
     fn check<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<(), AuthError>> {
         Box::pin(async {
-            cancel.run(self.find(model, Ask::Presence)).await.map_err(|_| AuthError::Cancelled)?.map(drop)
+            cancel.run(self.find(model, KeyLookup::Presence)).await.map_err(|_| AuthError::Cancelled)?.map(drop)
         })
     }
 

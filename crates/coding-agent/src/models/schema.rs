@@ -17,18 +17,18 @@ const IMAGE_LIMITS: [(&str, f64); 4] =
     [("maxWidth", f64::MAX), ("maxHeight", f64::MAX), ("maxBytes", f64::MAX), ("jpegQuality", 100.0)];
 
 /// A place that is put into words only when something is wrong there: documents may have very many models.
-pub(super) type Place<'a> = &'a dyn Fn() -> String;
+pub(super) type ValuePath<'a> = &'a dyn Fn() -> String;
 
 /// Collects misfits below one place.
-struct Check<'a> {
+struct SchemaCheck<'a> {
     misfits: &'a mut Vec<Misfit>,
-    at: Place<'a>,
+    at: ValuePath<'a>,
 }
 
 /// Checks what is said of a provider itself, not of its models.
 pub(super) fn provider(at: &str, config: &Map<String, Value>, misfits: &mut Vec<Misfit>) {
     let at = || at.to_owned();
-    let mut check = Check { misfits, at: &at };
+    let mut check = SchemaCheck { misfits, at: &at };
     TEXTS.iter().for_each(|name| check.text(config, name));
     check.flag(config, "authHeader");
     check.headers(config);
@@ -38,9 +38,9 @@ pub(super) fn provider(at: &str, config: &Map<String, Value>, misfits: &mut Vec<
 }
 
 /// Checks a model.
-pub(super) fn model(at: Place<'_>, model: &Value, misfits: &mut Vec<Misfit>) {
+pub(super) fn model(at: ValuePath<'_>, model: &Value, misfits: &mut Vec<Misfit>) {
     let Some(model) = object(at, model, misfits) else { return };
-    let mut check = Check { misfits, at };
+    let mut check = SchemaCheck { misfits, at };
     if model.contains_key("id") {
         check.text(model, "id");
     } else {
@@ -58,13 +58,13 @@ pub(super) fn model(at: Place<'_>, model: &Value, misfits: &mut Vec<Misfit>) {
 }
 
 /// Checks one of the `modelOverrides`.
-pub(super) fn model_override(at: Place<'_>, over: &Value, misfits: &mut Vec<Misfit>) {
+pub(super) fn model_override(at: ValuePath<'_>, over: &Value, misfits: &mut Vec<Misfit>) {
     let Some(over) = object(at, over, misfits) else { return };
-    Check { misfits, at }.common(over);
+    SchemaCheck { misfits, at }.common(over);
 }
 
 /// The object at a place.
-fn object<'a>(at: Place<'_>, value: &'a Value, misfits: &mut Vec<Misfit>) -> Option<&'a Map<String, Value>> {
+fn object<'a>(at: ValuePath<'_>, value: &'a Value, misfits: &mut Vec<Misfit>) -> Option<&'a Map<String, Value>> {
     let object = value.as_object();
     if object.is_none() {
         misfits.push((at(), "must be object".to_owned()));
@@ -72,7 +72,7 @@ fn object<'a>(at: Place<'_>, value: &'a Value, misfits: &mut Vec<Misfit>) -> Opt
     object
 }
 
-impl Check<'_> {
+impl SchemaCheck<'_> {
     fn misfit(&mut self, name: &str, what: &str) {
         self.misfits.push((format!("{}.{name}", (self.at)()), what.to_owned()));
     }

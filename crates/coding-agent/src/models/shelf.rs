@@ -10,14 +10,14 @@ use super::definition::Definition;
 
 /// The models of one provider in order, with an index.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
+pub(super) struct ProviderModels {
     models: Arc<[Arc<Model>]>,
     by_id: HashMap<String, usize, foldhash::fast::RandomState>,
     /// Headers that documents give single models; they are resolved for each request.
     headers: HashMap<String, Map<String, Value>, foldhash::fast::RandomState>,
 }
 
-impl Shelf {
+impl ProviderModels {
     /// Puts models in order; of two with one name the later one counts, in the place of the first.
     pub(super) fn of(models: impl IntoIterator<Item = Arc<Model>>) -> Self {
         let mut by_id = HashMap::default();

@@ -21,7 +21,7 @@ mod busy;
 mod idle;
 
 pub use dialogs::ClientUi;
-pub use io::{Incoming, Lines};
+pub use io::{IncomingLine, LineChannel};
 
 use waiting::{Backlog, serve_during};
 
@@ -42,30 +42,35 @@ pub enum RpcError {
 ///
 /// # Errors
 /// [`RpcError`].
-pub async fn rpc(runtime: &mut SessionRuntime, ui: &ClientUi, lines: Lines, stop: &Cancel) -> Result<(), RpcError> {
-    Client::new(ui, lines, stop)?.serve(runtime).await
+pub async fn rpc(
+    runtime: &mut SessionRuntime,
+    ui: &ClientUi,
+    lines: LineChannel,
+    stop: &Cancel,
+) -> Result<(), RpcError> {
+    RpcClient::new(ui, lines, stop)?.serve(runtime).await
 }
 
 /// A client, also before there is a session for it.
-pub struct Client {
+pub struct RpcClient {
     io: io::Io,
     ui: ClientUi,
     stop: Cancel,
     backlog: Backlog,
 }
 
-impl Client {
+impl RpcClient {
     /// The client at the other end of these lines; `ui` is the one that the session's extensions are given.
     ///
     /// # Errors
     /// [`RpcError::Taken`].
-    pub fn new(ui: &ClientUi, lines: Lines, stop: &Cancel) -> Result<Self, RpcError> {
+    pub fn new(ui: &ClientUi, lines: LineChannel, stop: &Cancel) -> Result<Self, RpcError> {
         let io = io::Io::new(lines, ui, stop).ok_or(RpcError::Taken)?;
         Ok(Self { stop: io.stop().clone(), io, ui: ui.clone(), backlog: Backlog::default() })
     }
 
     /// Waits for a future, the creation of a session above all. Extensions may ask the user behind the client meanwhile; commands wait until
-    /// [`Client::serve`].
+    /// [`RpcClient::serve`].
     pub async fn wait_for<T>(&mut self, work: impl Future<Output = T>) -> T {
         serve_during(&mut self.io, &self.ui, &mut self.backlog, work).await
     }
@@ -75,11 +80,11 @@ impl Client {
     /// # Errors
     /// [`RpcError::NobodyReads`].
     pub async fn serve(self, runtime: &mut SessionRuntime) -> Result<(), RpcError> {
-        idle::Server::new(runtime, self).serve().await
+        idle::IdleServer::new(runtime, self).serve().await
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for RpcClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("n_postponed", &self.io.n_postponed()).finish_non_exhaustive()
     }

@@ -7,7 +7,7 @@ use pinch_stdx::fs::create_private_dir;
 
 use super::run::CapturedOutput;
 use super::source::GitSource;
-use super::{PackageError, PackageScope, Packages, RunError};
+use super::{PackageError, PackageScope, PackageToolError, Packages};
 
 /// What every call of git is given: it never asks, and runs neither hooks nor programs that an address could name.
 const GUARDS: [&str; 7] =
@@ -85,11 +85,11 @@ impl Packages {
                     goal = Some(commit.trim().to_owned());
                     break;
                 }
-                Err(PackageError::Run(RunError::Failed { .. })) => {}
+                Err(PackageError::Run(PackageToolError::Failed { .. })) => {}
                 Err(error) => return Err(error),
             }
         }
-        let goal = goal.ok_or_else(|| RunError::Failed {
+        let goal = goal.ok_or_else(|| PackageToolError::Failed {
             command: "git rev-parse".to_owned(),
             status: 1,
             output: format!("there is no {}", candidates.join(" and no ")),
@@ -139,8 +139,8 @@ impl Packages {
         let done = self.runner(cancel).run(&argv, folder, &ENV, want).await;
         Ok(done.map_err(|error| match error {
             // The guards are no news to anybody.
-            RunError::Failed { status, output, .. } => {
-                RunError::Failed { command: format!("git {}", args.first().unwrap_or(&"")), status, output }
+            PackageToolError::Failed { status, output, .. } => {
+                PackageToolError::Failed { command: format!("git {}", args.first().unwrap_or(&"")), status, output }
             }
             other => other,
         })?)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pinch_stdx::cancel::Cancel;
 
 use super::manage::npm_spec;
-use super::source::{Source, absolute};
+use super::source::{PackageSource, absolute};
 use super::{Missing, PackageError, PackageScope, Packages};
 
 /// The directory of packages that were named for one run, beside the user's settings.
@@ -27,17 +27,17 @@ impl Packages {
     /// # Errors
     /// [`PackageError`].
     pub async fn install_for_one_run(&self, text: &str, cancel: &Cancel) -> Result<PathBuf, PackageError> {
-        let source = Source::parse(text)?;
+        let source = PackageSource::parse(text)?;
         let folder = match &source {
-            Source::Local(path) => return Ok(absolute(path, &self.cwd, self.host.home())),
+            PackageSource::Local(path) => return Ok(absolute(path, &self.cwd, self.host.home())),
             // Versions stand beside each other.
-            Source::Npm(npm) => npm_spec(npm).replace('/', "__"),
-            Source::Git(_) => String::new(),
+            PackageSource::Npm(npm) => npm_spec(npm).replace('/', "__"),
+            PackageSource::Git(_) => String::new(),
         };
         let own = Self { agent_dir: self.agent_dir.join(FOR_ONE_RUN).join(folder), ..self.clone() };
         let place = own.place(&source, PackageScope::User);
         let is_there = place.exists();
-        if is_there && matches!(source, Source::Npm(_)) {
+        if is_there && matches!(source, PackageSource::Npm(_)) {
             return Ok(place);
         }
         match own.fetch(&source, PackageScope::User, cancel).await {

@@ -9,7 +9,7 @@ use pinch_stdx::fs::Access;
 use serde_json::Value;
 
 use super::list::{change_list, source_of};
-use super::source::{NpmSource, Source, absolute, relative};
+use super::source::{NpmSource, PackageSource, absolute, relative};
 use super::{PackageEntry, PackageError, PackageScope, Packages};
 
 /// How many repositories are updated at a time.
@@ -27,14 +27,14 @@ pub struct ConfiguredPackage {
 }
 
 /// A package that is to be updated.
-type Due = (String, Source, PackageScope);
+type Due = (String, PackageSource, PackageScope);
 
 impl Packages {
     /// All packages: those of the user, then those of a trusted project.
     pub fn list(&self) -> Vec<ConfiguredPackage> {
         let of = |scope: PackageScope| {
             self.entries(scope).0.into_iter().map(move |entry| {
-                let path = Source::parse(&entry.source).ok().map(|source| self.place(&source, scope));
+                let path = PackageSource::parse(&entry.source).ok().map(|source| self.place(&source, scope));
                 ConfiguredPackage { path: path.filter(|path| path.exists()), entry, scope }
             })
         };
@@ -48,9 +48,9 @@ impl Packages {
     /// [`PackageError`]; the settings are as they were then.
     pub async fn install(&self, text: &str, scope: PackageScope, cancel: &Cancel) -> Result<(), PackageError> {
         self.check_trust(scope)?;
-        let source = Source::parse(text)?;
+        let source = PackageSource::parse(text)?;
         let entry = match &source {
-            Source::Local(path) => {
+            PackageSource::Local(path) => {
                 let path = absolute(path, &self.cwd, self.host.home());
                 if !path.exists() {
                     return Err(PackageError::MissingPath { path });
@@ -66,7 +66,7 @@ impl Packages {
                 list.push(entry.into());
                 return true;
             };
-            if source_of(old) == Some(&entry) || matches!(source, Source::Local(_)) {
+            if source_of(old) == Some(&entry) || matches!(source, PackageSource::Local(_)) {
                 return false;
             }
             match old {
@@ -81,14 +81,14 @@ impl Packages {
     /// Puts the package of a source into its place; directories of the user's own are there already.
     pub(super) async fn fetch(
         &self,
-        source: &Source,
+        source: &PackageSource,
         scope: PackageScope,
         cancel: &Cancel,
     ) -> Result<(), PackageError> {
         match source {
-            Source::Local(_) => Ok(()),
-            Source::Npm(npm) => self.npm_install(&[npm_spec(npm)], scope, cancel).await,
-            Source::Git(git) => self.git_install(git, scope, cancel).await,
+            PackageSource::Local(_) => Ok(()),
+            PackageSource::Npm(npm) => self.npm_install(&[npm_spec(npm)], scope, cancel).await,
+            PackageSource::Git(git) => self.git_install(git, scope, cancel).await,
         }
     }
 
@@ -98,16 +98,16 @@ impl Packages {
     /// [`PackageError::NotFound`] when settings have no such package; no program is run then.
     pub async fn remove(&self, text: &str, scope: PackageScope, cancel: &Cancel) -> Result<(), PackageError> {
         self.check_trust(scope)?;
-        let source = Source::parse(text)?;
+        let source = PackageSource::parse(text)?;
         let identity = self.identity(&source, &self.cwd);
         let (entries, _) = self.entries(scope);
         if !entries.iter().any(|entry| self.is_package(&entry.source.as_str().into(), scope, &identity)) {
             return Err(PackageError::NotFound { source_text: text.to_owned(), similar: None });
         }
         match &source {
-            Source::Local(_) => {}
-            Source::Npm(npm) => self.npm_remove(npm, scope, cancel).await?,
-            Source::Git(git) => self.git_remove(git, scope)?,
+            PackageSource::Local(_) => {}
+            PackageSource::Npm(npm) => self.npm_remove(npm, scope, cancel).await?,
+            PackageSource::Git(git) => self.git_remove(git, scope)?,
         }
         change_list(&self.settings_file(scope), access_of(scope), &self.host, |list| {
             let n_before = list.len();
@@ -129,7 +129,7 @@ impl Packages {
         for scope in [PackageScope::User, PackageScope::Project] {
             let mut newer = Vec::new();
             for (text, source, _) in due.iter().filter(|(_, _, of)| *of == scope) {
-                let Source::Npm(npm) = source else { continue };
+                let PackageSource::Npm(npm) = source else { continue };
                 match self.npm_newer(npm, scope, cancel).await {
                     Ok(Some(_)) => newer.push((text.clone(), format!("{}@latest", npm.name))),
                     Ok(None) => {}
@@ -145,7 +145,7 @@ impl Packages {
             }
         }
         let clones = due.iter().filter_map(|(text, source, scope)| match source {
-            Source::Git(git) => Some(async move { (text, self.git_update(git, *scope, cancel).await) }),
+            PackageSource::Git(git) => Some(async move { (text, self.git_update(git, *scope, cancel).await) }),
             _ => None,
         });
         for (text, done) in stream::iter(clones).buffered(N_AT_A_TIME).collect::<Vec<_>>().await {
@@ -161,7 +161,7 @@ impl Packages {
     fn due(&self, text: Option<&str>) -> Result<Vec<Due>, PackageError> {
         let listed = self.list();
         let wanted = text.map(|text| {
-            let source = Source::parse(text).unwrap_or_else(|_| Source::Local(text.to_owned()));
+            let source = PackageSource::parse(text).unwrap_or_else(|_| PackageSource::Local(text.to_owned()));
             self.identity(&source, &self.cwd)
         });
         let is_wanted = |one: &&ConfiguredPackage| {
@@ -173,7 +173,7 @@ impl Packages {
             return Err(PackageError::NotFound { source_text: text.to_owned(), similar: similar(text, &listed) });
         }
         let due = found.into_iter().filter_map(|one| {
-            let source = Source::parse(&one.entry.source).ok()?;
+            let source = PackageSource::parse(&one.entry.source).ok()?;
             (!source.is_pinned()).then(|| (one.entry.source.clone(), source, one.scope))
         });
         Ok(due.collect())
@@ -188,7 +188,7 @@ impl Packages {
 
     /// Whether an element of a settings list is a package.
     fn is_package(&self, element: &Value, scope: PackageScope, identity: &str) -> bool {
-        let source = source_of(element).and_then(|source| Source::parse(source).ok());
+        let source = source_of(element).and_then(|source| PackageSource::parse(source).ok());
         source.is_some_and(|source| self.identity(&source, self.settings_dir(scope)) == identity)
     }
 }
@@ -206,9 +206,9 @@ fn similar(text: &str, listed: &[ConfiguredPackage]) -> Option<String> {
     let sources = listed.iter().map(|one| &one.entry.source);
     sources
         .into_iter()
-        .find(|source| match Source::parse(source) {
-            Ok(Source::Npm(npm)) => npm.name == text || npm_spec(&npm) == text,
-            Ok(Source::Git(git)) => git.path == text || format!("{}/{}", git.host, git.path) == text,
+        .find(|source| match PackageSource::parse(source) {
+            Ok(PackageSource::Npm(npm)) => npm.name == text || npm_spec(&npm) == text,
+            Ok(PackageSource::Git(git)) => git.path == text || format!("{}/{}", git.host, git.path) == text,
             _ => false,
         })
         .cloned()

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::source::Source;
+use super::source::PackageSource;
 use super::{PackageEntry, PackageScope, Packages};
 
 /// A package of npm or git that settings list and that is not installed.
@@ -12,7 +12,7 @@ pub struct Missing {
     pub text: String,
     /// Whose settings.
     pub scope: PackageScope,
-    pub(super) source: Source,
+    pub(super) source: PackageSource,
 }
 
 impl Packages {
@@ -22,9 +22,9 @@ impl Packages {
         let all: [Vec<_>; 2] = [of(of_project, PackageScope::Project), of(of_user, PackageScope::User)];
         let mut seen = HashSet::new();
         let missing = all.into_iter().flatten().filter_map(|(text, scope)| {
-            let source = Source::parse(&text).ok()?;
+            let source = PackageSource::parse(&text).ok()?;
             let is_first = seen.insert(self.identity(&source, self.settings_dir(scope)));
-            let is_there = matches!(source, Source::Local(_)) || self.place(&source, scope).exists();
+            let is_there = matches!(source, PackageSource::Local(_)) || self.place(&source, scope).exists();
             (is_first && !is_there).then_some(Missing { text, scope, source })
         });
         missing.collect()

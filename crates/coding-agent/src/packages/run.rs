@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
-use pinch_stdx::process::{Process, ProcessEnd, SpawnError};
+use pinch_stdx::process::{ChildTree, ProcessEnd, SpawnError};
 
 use super::source::without_passwords;
 
@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// A program that packages need has failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RunError {
+pub enum PackageToolError {
     /// It could not be started.
     #[error("cannot run {program}: is it installed?")]
     Start {
@@ -70,7 +70,7 @@ fn said(output: &str) -> String {
 
 /// Starts programs one after another.
 #[derive(Clone, Copy)]
-pub(super) struct Runner<'a> {
+pub(super) struct PackageTools<'a> {
     pub(super) host: &'a Host,
     pub(super) cancel: &'a Cancel,
     pub(super) time_limit: Duration,
@@ -85,7 +85,7 @@ pub(super) enum CapturedOutput {
     Everything,
 }
 
-impl Runner<'_> {
+impl PackageTools<'_> {
     /// Runs a program to its end and answers with what it wrote. Its whole process group is stopped on cancelling and when time is up.
     pub(super) async fn run(
         &self,
@@ -93,14 +93,14 @@ impl Runner<'_> {
         folder: &Path,
         env: &[(&str, &str)],
         want: CapturedOutput,
-    ) -> Result<String, RunError> {
+    ) -> Result<String, PackageToolError> {
         let Some((program, args)) = argv.split_first() else { return Ok(String::new()) };
         let mut command = std::process::Command::new(program);
         command.args(args).current_dir(folder).env_clear().envs(self.host.env().iter()).envs(env.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(if want == CapturedOutput::Everything { Stdio::piped() } else { Stdio::null() });
-        let mut process = Process::spawn_as_is(command)
-            .map_err(|source| RunError::Start { program: (*program).to_owned(), source })?;
+        let mut process = ChildTree::spawn_as_is(command)
+            .map_err(|source| PackageToolError::Start { program: (*program).to_owned(), source })?;
         // Not all arguments: an address may hold a password.
         let command = [*program, args.iter().find(|arg| !arg.starts_with('-')).unwrap_or(&"")].join(" ");
         let mut output = Vec::new();
@@ -113,11 +113,11 @@ impl Runner<'_> {
         let ended = process.pump(self.cancel, Some(self.time_limit), GRACE, &mut keep).await;
         let output = String::from_utf8_lossy(&output).into_owned();
         match ended {
-            Err(source) => Err(RunError::Io { command, source }),
-            Ok(ProcessEnd::Cancelled(..)) => Err(RunError::Cancelled { command }),
-            Ok(ProcessEnd::TimedOut(_)) => Err(RunError::TimedOut { command, limit: self.time_limit }),
+            Err(source) => Err(PackageToolError::Io { command, source }),
+            Ok(ProcessEnd::Cancelled(..)) => Err(PackageToolError::Cancelled { command }),
+            Ok(ProcessEnd::TimedOut(_)) => Err(PackageToolError::TimedOut { command, limit: self.time_limit }),
             Ok(ProcessEnd::Exited(exit)) if !exit.is_success() => {
-                Err(RunError::Failed { command, status: exit.status(), output })
+                Err(PackageToolError::Failed { command, status: exit.status(), output })
             }
             Ok(ProcessEnd::Exited(_)) => Ok(output),
         }

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// What a package is named by in settings and on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum PackageSource {
     /// `npm:name`, `npm:name@version`.
     Npm(NpmSource),
     /// `git:host/path`, `git:user@host:path`, `https://host/path`; a branch, tag or commit may follow an `@`.
@@ -51,7 +51,7 @@ pub enum SourceError {
     Git(String),
 }
 
-impl Source {
+impl PackageSource {
     /// Reads a source.
     ///
     /// # Errors
@@ -159,8 +159,8 @@ impl GitSource {
         // `git://` is an address, not a prefix.
         let address = if has_scheme(text) { text } else { text.strip_prefix("git:")?.trim() };
         let parts = match scheme_of(address) {
-            Some(scheme) => Parts::of_url(address, scheme)?,
-            None => Parts::of_scp(address).or_else(|| Parts::of_short_form(address))?,
+            Some(scheme) => UrlParts::of_url(address, scheme)?,
+            None => UrlParts::of_scp(address).or_else(|| UrlParts::of_short_form(address))?,
         };
         let host = parts.host.to_ascii_lowercase();
         let path = parts.path.trim_matches('/');
@@ -175,14 +175,14 @@ impl GitSource {
 }
 
 /// An address, taken apart.
-struct Parts<'a> {
+struct UrlParts<'a> {
     repo: String,
     host: &'a str,
     path: &'a str,
     reference: Option<String>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> UrlParts<'a> {
     /// `https://host/path@ref`.
     fn of_url(address: &'a str, scheme: &str) -> Option<Self> {
         let (server, path) = address[scheme.len()..].split_once('/')?;
@@ -350,8 +350,8 @@ mod tests {
         ] {
             assert_eq!(GitSource::parse(text), None, "{text}");
         }
-        assert!(Source::parse("git:h.org/..").is_err());
-        assert_eq!(Source::parse("git@h.org:a/b"), Ok(Source::Local("git@h.org:a/b".into())));
+        assert!(PackageSource::parse("git:h.org/..").is_err());
+        assert_eq!(PackageSource::parse("git@h.org:a/b"), Ok(PackageSource::Local("git@h.org:a/b".into())));
     }
 
     #[test]
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn identities_and_paths() {
-        let id = |text: &str| Source::parse(text).unwrap().identity(Path::new("/w/x"), Some(Path::new("/h")));
+        let id = |text: &str| PackageSource::parse(text).unwrap().identity(Path::new("/w/x"), Some(Path::new("/h")));
         assert_eq!(id("npm:a@1"), "npm:a");
         assert_eq!(id("git:git@github.com:a/b@v1"), id("https://github.com/a/b"));
         assert_eq!((id("../y/./z").as_str(), id("~/z").as_str()), ("local:/w/y/z", "local:/h/z"));

@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 
 /// A version: three numbers, and what stands behind a hyphen.
 #[derive(Debug, PartialEq, Eq)]
-struct Version<'a> {
+struct PackageVersion<'a> {
     numbers: [u64; 3],
     pre: Option<&'a str>,
 }
 
-impl<'a> Version<'a> {
+impl<'a> PackageVersion<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let text = text.trim();
         let text = text.strip_prefix('v').unwrap_or(text);
@@ -43,7 +43,7 @@ fn compare_pre(own: &str, other: &str) -> Ordering {
 
 /// Whether a version is newer than another one. Texts that are no versions cannot be compared: a different one counts as newer.
 pub fn is_newer(candidate: &str, current: &str) -> bool {
-    match (Version::parse(candidate), Version::parse(current)) {
+    match (PackageVersion::parse(candidate), PackageVersion::parse(current)) {
         (Some(candidate), Some(current)) => candidate.compare(&current) == Ordering::Greater,
         _ => candidate.trim() != current.trim(),
     }

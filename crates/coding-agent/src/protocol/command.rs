@@ -17,13 +17,13 @@ pub use parse::parse;
 
 /// A line that was understood.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct RpcRequest {
     /// What the client recognises the answer by; returned unchanged.
     pub id: Option<Value>,
     /// The command's name.
     pub name: String,
     /// What is to be done.
-    pub command: Command,
+    pub command: RpcCommand,
 }
 
 /// A line that was not understood, as its answer reports it.
@@ -46,11 +46,11 @@ impl RejectedLine {
 
 /// What a client can ask for, by what it needs of the session.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Command {
+pub enum RpcCommand {
     /// Needs no session: done at once, whether a run is under way or not.
     Control(ControlCommand),
     /// Reads the session. During a run it is answered between two events.
-    Query(Query),
+    Query(QueryCommand),
     /// Writes the session as an HTML page, from a snapshot and beside everything else.
     ExportHtml {
         /// The file; `None`: one in the working directory.
@@ -94,7 +94,7 @@ pub enum ControlCommand {
 
 /// Commands that read the session.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Query {
+pub enum QueryCommand {
     /// Model, levels, modes, counts.
     GetState,
     /// The conversation.
@@ -263,7 +263,7 @@ pub enum ToolDecision {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientLine {
     /// A command.
-    Command(Box<Request>),
+    Command(Box<RpcRequest>),
     /// An answer to an extension; nothing is answered to it.
     UiReply(UiReply),
     /// An answer to a request for approval; nothing is answered to it.

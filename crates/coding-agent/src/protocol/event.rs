@@ -21,7 +21,7 @@ pub struct EventWriter {
     names: EventNames,
     line: Vec<u8>,
     usage: Vec<u8>,
-    kinds: Vec<LineKind>,
+    kinds: Vec<EventLineKind>,
 }
 
 /// Which names events go by.
@@ -36,13 +36,13 @@ pub enum EventNames {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum LineKind {
+enum EventLineKind {
     Text,
     Thinking,
     ToolCall,
 }
 
-impl LineKind {
+impl EventLineKind {
     fn word(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -171,10 +171,10 @@ impl EventWriter {
             ),
             AgentEvent::ToolUpdate { start: ToolStart { id, name, args }, so_far } => self.object(
                 "tool_execution_update",
-                &[("toolCallId", id), ("toolName", name), ("args", args), ("partialResult", &Output(so_far))],
+                &[("toolCallId", id), ("toolName", name), ("args", args), ("partialResult", &ToolOutputView(so_far))],
             ),
             AgentEvent::ToolEnd { start: ToolStart { id, name, .. }, output, duration_ms } => {
-                let result = Output(output);
+                let result = ToolOutputView(output);
                 let mut members: Vec<(&str, &dyn Member)> =
                     vec![("toolCallId", id), ("toolName", name), ("result", &result), ("isError", &output.failed)];
                 if let Some(duration_ms) = duration_ms {
@@ -199,9 +199,9 @@ impl EventWriter {
             }
             StreamEvent::BlockStart { index, kind } => {
                 let word = match kind {
-                    BlockKind::Text => LineKind::Text,
-                    BlockKind::Thinking { .. } => LineKind::Thinking,
-                    BlockKind::ToolCall { .. } => LineKind::ToolCall,
+                    BlockKind::Text => EventLineKind::Text,
+                    BlockKind::Thinking { .. } => EventLineKind::Thinking,
+                    BlockKind::ToolCall { .. } => EventLineKind::ToolCall,
                 };
                 self.kinds.push(word);
                 self.begin_update(word, "_start", *index);
@@ -239,7 +239,7 @@ impl EventWriter {
         }
     }
 
-    fn begin_update(&mut self, kind: LineKind, part: &str, index: usize) {
+    fn begin_update(&mut self, kind: EventLineKind, part: &str, index: usize) {
         self.line.extend_from_slice(br#"{"type":"message_update","usage":"#);
         self.line.extend_from_slice(&self.usage);
         self.line.extend_from_slice(br#","assistantMessageEvent":{"type":""#);
@@ -315,9 +315,9 @@ impl<T: Serialize> Member for T {
 }
 
 /// A tool's result as events show it.
-struct Output<'a>(&'a ToolOutput);
+struct ToolOutputView<'a>(&'a ToolOutput);
 
-impl Output<'_> {
+impl ToolOutputView<'_> {
     /// Whether a tool returned it as the result of a failure. Errors are no results: their details are empty, and the event alone says so.
     fn is_failed_result(&self) -> bool {
         let is_error = self.0.details.as_ref().and_then(Value::as_object).is_some_and(serde_json::Map::is_empty);
@@ -325,7 +325,7 @@ impl Output<'_> {
     }
 }
 
-impl Serialize for Output<'_> {
+impl Serialize for ToolOutputView<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("content", &self.0.content)?;

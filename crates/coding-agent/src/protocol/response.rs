@@ -4,7 +4,7 @@ use pinch_stdx::json::write;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::command::{RejectedLine, Request};
+use super::command::{RejectedLine, RpcRequest};
 
 /// Whom an answer is for.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ impl Answerer {
     }
 
     /// Answers a request.
-    pub fn of(request: &Request) -> Self {
+    pub fn of(request: &RpcRequest) -> Self {
         Self { id: request.id.clone(), name: request.name.clone() }
     }
 

@@ -55,7 +55,7 @@ impl ListedFile {
 
 /// The names of a directory: files and directories apart, each in order. Links count as what they lead to.
 #[derive(Clone, Debug, Default)]
-pub struct Listing {
+pub struct DirectoryNames {
     /// Names of files.
     pub files: Vec<ListedFile>,
     /// Names of directories.
@@ -65,8 +65,8 @@ pub struct Listing {
 /// Goes through a directory and those below it, in the order of names. Left out is what begins with a dot, `node_modules`, and what ignore files
 /// on the way say. Links are followed, but no directory is entered twice. `see` is shown each directory with its depth and takes what it wants; its
 /// answer says whether the search goes on below.
-pub fn search(root: &Path, see: &mut dyn FnMut(&Path, usize, &Listing) -> Enter) {
-    let mut search = Search { rules: Vec::new(), entered: HashSet::new(), n_left: MAX_ENTRIES };
+pub fn search(root: &Path, see: &mut dyn FnMut(&Path, usize, &DirectoryNames) -> Enter) {
+    let mut search = ResourceSearch { rules: Vec::new(), entered: HashSet::new(), n_left: MAX_ENTRIES };
     search.enter(root, (0, 0), see);
 }
 
@@ -79,7 +79,7 @@ struct DirEntry {
 }
 
 /// A search under way.
-struct Search {
+struct ResourceSearch {
     /// Ignore files from the root to the directory that is looked at.
     rules: Vec<Gitignore>,
     /// Directories behind links, and those that such a link may lead back to.
@@ -87,13 +87,13 @@ struct Search {
     n_left: usize,
 }
 
-impl Search {
+impl ResourceSearch {
     /// Looks into a directory, of which the depth and the number of parts that are no links are known.
     fn enter(
         &mut self,
         folder: &Path,
         (depth, n_plain): (usize, usize),
-        see: &mut dyn FnMut(&Path, usize, &Listing) -> Enter,
+        see: &mut dyn FnMut(&Path, usize, &DirectoryNames) -> Enter,
     ) {
         let Ok(entries) = std::fs::read_dir(folder) else { return };
         let n_rules = self.rules.len();
@@ -126,7 +126,7 @@ impl Search {
         }
         self.rules.extend(builder.and_then(|builder| builder.build().ok()));
         found.sort_unstable();
-        let mut listing = Listing::default();
+        let mut listing = DirectoryNames::default();
         let mut linked = Vec::new();
         for DirEntry { name, is_folder, is_link } in found {
             let path = folder.join(name);

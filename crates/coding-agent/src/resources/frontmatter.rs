@@ -10,7 +10,7 @@ use super::collect::ListedFile;
 
 /// A file's head and the text behind it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Document {
+pub struct FrontMatter {
     /// The members of the head; none when there is no head.
     pub head: Map<String, Value>,
     /// The text behind it, trimmed; without a head all of it as it is.
@@ -22,16 +22,16 @@ pub struct Document {
 ///
 /// # Errors
 /// What is wrong with the YAML, in words.
-pub fn parse(text: &str) -> Result<Document, String> {
+pub fn parse(text: &str) -> Result<FrontMatter, String> {
     let text = to_line_feeds(text.trim_start_matches('\u{FEFF}'));
-    let Some((yaml, body)) = split(&text) else { return Ok(Document { head: Map::new(), body: text.into_owned() }) };
+    let Some((yaml, body)) = split(&text) else { return Ok(FrontMatter { head: Map::new(), body: text.into_owned() }) };
     let body = body.trim().to_owned();
     if yaml.trim().is_empty() {
-        return Ok(Document { head: Map::new(), body });
+        return Ok(FrontMatter { head: Map::new(), body });
     }
     match serde_saphyr::from_str::<Value>(yaml) {
-        Ok(Value::Object(head)) => Ok(Document { head, body }),
-        Ok(Value::Null) => Ok(Document { head: Map::new(), body }),
+        Ok(Value::Object(head)) => Ok(FrontMatter { head, body }),
+        Ok(Value::Null) => Ok(FrontMatter { head: Map::new(), body }),
         Ok(_) => Err("the front matter is not a map of keys to values".to_owned()),
         // The first line says it; the others show the place.
         Err(error) => Err(error.to_string().lines().next().unwrap_or_default().to_owned()),

@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::collect::{ListedFile, Patterns, has_ending};
-use super::info::{Diagnostic, Origin, ResourceKind, Scope, SourceInfo};
+use super::info::{Diagnostic, ResourceKind, ResourceOrigin, ResourceScope, SourceInfo};
 use super::inputs::{ExtraPaths, ResourceInputs, ScopeSettings};
 use super::manifest::manifest;
 use super::package_files;
 use super::real_paths::RealPaths;
 use super::skills::{self, Intent, SkillFolder};
-use crate::packages::source::{Source, absolute};
+use crate::packages::source::{PackageSource, absolute};
 use crate::packages::{self, PackageEntry};
 
 /// A file that counts, unless its name is taken.
@@ -23,7 +23,7 @@ pub(super) struct GatheredFile {
 
 /// One scope: whose settings, and the directory they lie in.
 struct ScopeOf<'a> {
-    scope: Scope,
+    scope: ResourceScope,
     settings: &'a ScopeSettings,
     dir: &'a Path,
 }
@@ -52,11 +52,11 @@ pub(super) fn gather(
     gather.command_line();
     if !inputs.without.is_without(kind) {
         let project = inputs.trusted_project_dir().map(|dir| ScopeOf {
-            scope: Scope::Project,
+            scope: ResourceScope::Project,
             settings: &inputs.settings.project,
             dir,
         });
-        let of_user = |dir| ScopeOf { scope: Scope::User, settings: &inputs.settings.user, dir };
+        let of_user = |dir| ScopeOf { scope: ResourceScope::User, settings: &inputs.settings.user, dir };
         let user = inputs.agent_dir.as_deref().map(of_user);
         for scope in project.iter().chain(&user) {
             gather.settings(scope);
@@ -110,7 +110,9 @@ impl Gather<'_> {
     fn command_line(&mut self) {
         let inputs = self.inputs;
         for text in inputs.command_line.of(self.kind) {
-            if self.kind == ResourceKind::Extension && !matches!(Source::parse(text), Ok(Source::Local(_))) {
+            if self.kind == ResourceKind::Extension
+                && !matches!(PackageSource::parse(text), Ok(PackageSource::Local(_)))
+            {
                 let (source, text) =
                     (text, "is not a path, and packages are not installed now. Install it first with `pinch install`");
                 self.problems.push(Diagnostic::warning(Path::new(source), text));
@@ -118,7 +120,7 @@ impl Gather<'_> {
             }
             let path = self.absolute(text, &inputs.cwd);
             for (file, meant) in self.named(&path) {
-                self.push(file, meant, || temporary("cli", Origin::TopLevel, &path));
+                self.push(file, meant, || temporary("cli", ResourceOrigin::TopLevel, &path));
             }
         }
         if self.kind == ResourceKind::Extension {
@@ -133,7 +135,7 @@ impl Gather<'_> {
             for file in package_files::files(&path, manifest(&path).as_ref(), None, self.kind) {
                 if self.is_inside(&file, &path) {
                     let meant = skills::meant(&file.path);
-                    self.push(file, meant, || temporary("cli", Origin::Package, &path));
+                    self.push(file, meant, || temporary("cli", ResourceOrigin::Package, &path));
                 }
             }
         }
@@ -161,7 +163,7 @@ impl Gather<'_> {
         }
         let home = self.inputs.home.as_deref();
         let folders = match of.scope {
-            Scope::User => home.map(|home| home.join(".agents/skills")).into_iter().collect(),
+            ResourceScope::User => home.map(|home| home.join(".agents/skills")).into_iter().collect(),
             _ => self.inputs.project().agents_skills().to_vec(),
         };
         for folder in folders {
@@ -180,7 +182,7 @@ impl Gather<'_> {
     fn packages(&mut self, of: &ScopeOf<'_>, identities: &mut HashSet<String>) {
         let home = self.inputs.home.as_deref();
         for entry in &of.settings.packages {
-            let source = match Source::parse(&entry.source) {
+            let source = match PackageSource::parse(&entry.source) {
                 Ok(source) => source,
                 Err(error) => {
                     self.tell_once(of.dir, error.to_string());
@@ -198,7 +200,7 @@ impl Gather<'_> {
             path: PathBuf::new(),
             source: entry.source.clone(),
             scope: of.scope,
-            origin: Origin::Package,
+            origin: ResourceOrigin::Package,
             base_dir: Some(place.to_owned()),
         };
         if place.is_dir() {
@@ -238,7 +240,7 @@ impl Gather<'_> {
             let path = self.inputs.cwd.join(path);
             for (file, meant) in self.named(&path) {
                 let source = format!("extension:{}", extra.extension);
-                self.push(file, meant, || temporary(&source, Origin::TopLevel, &path));
+                self.push(file, meant, || temporary(&source, ResourceOrigin::TopLevel, &path));
             }
         }
     }
@@ -248,11 +250,11 @@ fn overrides(list: &[String]) -> Patterns {
     Patterns::new(list.iter().map(String::as_str).filter(|text| Patterns::is_override(text)))
 }
 
-fn top_level(source: &str, scope: Scope, base: &Path) -> SourceInfo {
+fn top_level(source: &str, scope: ResourceScope, base: &Path) -> SourceInfo {
     SourceInfo { source: source.to_owned(), scope, base_dir: Some(base.to_owned()), ..SourceInfo::default() }
 }
 
-fn temporary(source: &str, origin: Origin, path: &Path) -> SourceInfo {
+fn temporary(source: &str, origin: ResourceOrigin, path: &Path) -> SourceInfo {
     let base = if path.is_dir() { Some(path) } else { path.parent() };
     SourceInfo { source: source.to_owned(), origin, base_dir: base.map(Path::to_owned), ..SourceInfo::default() }
 }

@@ -47,7 +47,7 @@ impl ResourceKind {
 
 /// Whom a resource belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
+pub enum ResourceScope {
     /// The user.
     User,
     /// The project.
@@ -59,7 +59,7 @@ pub enum Scope {
 
 /// How a resource came to be where it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Origin {
+pub enum ResourceOrigin {
     /// In a package.
     Package,
     /// By itself.
@@ -75,9 +75,9 @@ pub struct SourceInfo {
     /// `local` (named by settings), `auto` (found), `cli`, `builtin`, `sdk`, `extension:<name>`, or the source of its package.
     pub source: String,
     /// Whom it belongs to.
-    pub scope: Scope,
+    pub scope: ResourceScope,
     /// Whether it is part of a package.
-    pub origin: Origin,
+    pub origin: ResourceOrigin,
     /// The directory that relative patterns of settings are taken from.
     pub base_dir: Option<PathBuf>,
 }
@@ -86,13 +86,13 @@ impl SourceInfo {
     /// As the protocol has it.
     pub fn to_value(&self) -> Value {
         let scope = match self.scope {
-            Scope::User => "user",
-            Scope::Project => "project",
-            Scope::Temporary => "temporary",
+            ResourceScope::User => "user",
+            ResourceScope::Project => "project",
+            ResourceScope::Temporary => "temporary",
         };
         let origin = match self.origin {
-            Origin::Package => "package",
-            Origin::TopLevel => "top-level",
+            ResourceOrigin::Package => "package",
+            ResourceOrigin::TopLevel => "top-level",
         };
         let mut value = json!({
             "path": self.path.to_string_lossy(), "source": self.source, "scope": scope, "origin": origin,

@@ -113,7 +113,7 @@ impl Theme {
         let text = jsonc::to_json(lossy::without_bom(text));
         let root: Value = lossy::from_str(&text).map_err(|error| vec![format!("is not valid JSON: {error}")])?;
         let Some(root) = root.as_object() else { return Err(vec!["must be a JSON object".to_owned()]) };
-        let mut reader = Reader { vars: root.get("vars").and_then(Value::as_object), errors: Vec::new() };
+        let mut reader = ThemeReader { vars: root.get("vars").and_then(Value::as_object), errors: Vec::new() };
         reader.expect_object(root, "vars", false);
         reader.expect_object(root, "export", false);
         reader.expect_object(root, "colors", true);
@@ -154,12 +154,12 @@ impl Theme {
 }
 
 /// Reads colours and notes what is wrong.
-struct Reader<'a> {
+struct ThemeReader<'a> {
     vars: Option<&'a Map<String, Value>>,
     errors: Vec<String>,
 }
 
-impl Reader<'_> {
+impl ThemeReader<'_> {
     fn expect_object(&mut self, root: &Map<String, Value>, name: &str, required: bool) {
         if root.get(name).map_or(required, |value| !value.is_object()) {
             self.errors.push(format!("{name}: must be an object"));

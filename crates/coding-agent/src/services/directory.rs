@@ -9,7 +9,7 @@ use super::options::{ResourceOptions, ServiceOptions};
 use crate::packages::Packages;
 use crate::resources::trust::{self, DefaultTrust, Project, TrustDecision, TrustQuestion, TrustStore};
 use crate::resources::{ResourceInputs, ResourceSettings};
-use crate::settings::{Scope, SettingsFiles, SettingsManager};
+use crate::settings::{SettingsFiles, SettingsManager, SettingsScope};
 
 /// The settings of a user in a working directory, those of the project included where it is trusted.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ impl DirectorySettings {
         let is_always = self.settings.settings().default_project_trust == DefaultTrust::Always;
         inputs.links_lead_out =
             self.trust == TrustDecision::Decided(true) || self.trust == TrustDecision::NotNeeded && is_always;
-        inputs.settings = ResourceSettings { user: of(Scope::Global), project: of(Scope::Project) };
+        inputs.settings = ResourceSettings { user: of(SettingsScope::Global), project: of(SettingsScope::Project) };
         inputs.command_line = resources.paths.clone();
         if self.options.agent_dir.is_some() {
             inputs.without = resources.without;

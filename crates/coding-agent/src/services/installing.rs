@@ -6,9 +6,9 @@ use std::path::Path;
 use pinch_stdx::cancel::Cancel;
 
 use super::{Announce, ResourceSource, ServiceOptions, Services};
-use crate::packages::source::{Source, without_passwords};
+use crate::packages::source::{PackageSource, without_passwords};
 use crate::packages::{Missing, Packages};
-use crate::settings::Scope;
+use crate::settings::SettingsScope;
 
 impl Services {
     /// Like [`Services::load`], and then [`Services::installed`].
@@ -27,8 +27,9 @@ impl Services {
             return self;
         };
         let of = |scope| directory.settings.resources(scope).packages;
-        let missing = packages.missing(&of(Scope::Global), &of(Scope::Project));
-        let is_remote = |text: &String| matches!(Source::parse(text), Ok(Source::Npm(_) | Source::Git(_)));
+        let missing = packages.missing(&of(SettingsScope::Global), &of(SettingsScope::Project));
+        let is_remote =
+            |text: &String| matches!(PackageSource::parse(text), Ok(PackageSource::Npm(_) | PackageSource::Git(_)));
         if missing.is_empty() && !resources.paths.extensions.iter().any(is_remote) {
             return self;
         }

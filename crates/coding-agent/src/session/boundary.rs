@@ -11,7 +11,7 @@ use super::emitter::SessionEmitter;
 use super::requests::PendingEntries;
 use crate::compaction::{estimate, prepare};
 use crate::entry::{Compaction, EntryBody, EntryId};
-use crate::extension::{BeforeSettle, Boundary, Draft, Outcome, Point};
+use crate::extension::{AnswerOutcome, BeforeSettle, Boundary, Draft, Point};
 use crate::session_log::SessionLog;
 use crate::store::StoreError;
 
@@ -60,7 +60,7 @@ pub(super) async fn before_settle(
         return Ok(false);
     }
     let answer = session.agent.messages.iter().rev().find_map(|message| message.as_assistant());
-    let outcome = answer.map(|answer| Outcome::of(&answer.stop_reason)).unwrap_or_default();
+    let outcome = answer.map(|answer| AnswerOutcome::of(&answer.stop_reason)).unwrap_or_default();
     let asking = control.extensions().before_settle(BeforeSettle { outcome });
     let Boundary { drafts, goes_on } = answering(&control, &session.log, asking).await;
     if let Err(why) = append(drafts, &mut session.log, emitter).await? {
@@ -69,7 +69,7 @@ pub(super) async fn before_settle(
     }
     session.reload();
     let waits = !session.agent.queues().is_empty();
-    if cancel.is_cancelled() || !(goes_on || waits && outcome == Outcome::Completed) {
+    if cancel.is_cancelled() || !(goes_on || waits && outcome == AnswerOutcome::Completed) {
         return Ok(false);
     }
     let last = session.agent.messages.iter().rev().find(|message| !matches!(***message, Message::System(_)));

@@ -12,7 +12,7 @@ use super::models::{level_after, level_change, model_change};
 use super::{AgentSession, SessionError};
 use crate::event::SessionEvent;
 use crate::extension::ModelSource;
-use crate::prompt::Prompt as SystemPrompt;
+use crate::prompt::PromptSections as SystemPrompt;
 use crate::session_log::SessionLog;
 
 /// The model and the level a session has, also while the agent still works with others.

@@ -27,7 +27,7 @@ use super::AgentSession;
 use super::answering::answering;
 use super::changes::Standing;
 use super::control::SessionControl;
-use super::emitter::Listener;
+use super::emitter::EventListener;
 
 /// Who makes summaries: the agent's model as it stands. A copy, because a run has the agent borrowed.
 pub(super) struct Summariser {
@@ -86,7 +86,7 @@ impl Summariser {
         &self,
         log: &mut SessionLog,
         wanted: CompactionTask<'_>,
-        emitter: &dyn Listener,
+        emitter: &dyn EventListener,
         cancel: &Cancel,
     ) -> Result<Compacted, CompactError> {
         let preparation = compaction::prepare_log(log, &self.settings);
@@ -121,7 +121,7 @@ impl Summariser {
         log: &mut SessionLog,
         preparation: Preparation,
         wanted: CompactionTask<'_>,
-        emitter: &dyn Listener,
+        emitter: &dyn EventListener,
         cancel: &Cancel,
     ) -> Result<Compacted, CompactError> {
         let CompactionTask { reason, focus, will_retry } = wanted;
@@ -154,7 +154,7 @@ impl Summariser {
         left: &LeftBranch,
         reserve_tokens: u64,
         wanted: &BranchInstructions,
-        emitter: &dyn Listener,
+        emitter: &dyn EventListener,
         cancel: &Cancel,
     ) -> Result<BranchSummary, CompactError> {
         let build = |prompt: SummaryPrompt| {

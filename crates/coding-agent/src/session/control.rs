@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pinch_agent_core::queue::{QueueKind, QueueMode, Queues};
+use pinch_agent_core::queue::{MessageQueues, QueueKind, QueueMode};
 use pinch_agent_core::tool::ToolSet;
 use pinch_llm::message::{Image, Message};
 use pinch_llm::model::Model;
@@ -15,12 +15,12 @@ use tokio::sync::Notify;
 use super::input::{expanded, user_message};
 use super::requests::{PendingEntries, RequestQueue};
 use super::tooling::Tooling;
-use super::view::{Observer, SessionView};
+use super::view::{SessionView, ViewCallback};
 use crate::entry::{CustomMessage, EntryBody, EntryId};
 use crate::extension::Extensions;
 use crate::extension::actions::SessionSnapshot;
 use crate::images::{Intake, Treatment};
-use crate::prompt::Prompt as SystemPrompt;
+use crate::prompt::PromptSections as SystemPrompt;
 use crate::resources::Commands;
 use crate::session_log::roles::{self, BashExecution};
 use crate::tools::facts::SessionFacts;
@@ -28,25 +28,25 @@ use crate::tools::facts::SessionFacts;
 /// A handle of a session; clones share it. Nothing here waits, so that hooks may use it too.
 #[derive(Clone, Debug)]
 pub struct SessionControl {
-    queues: Queues,
+    queues: MessageQueues,
     host: Host,
     extensions: Extensions,
     facts: SessionFacts,
     images: Intake,
-    shared: Arc<Shared>,
+    shared: Arc<ControlShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct ControlShared {
+    state: Mutex<ControlState>,
     /// There may be changes; looked at before every event, so that the lock need not be taken.
     has_changes: AtomicBool,
     changed: Notify,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
-    running: Option<Running>,
+pub(super) struct ControlState {
+    running: Option<RunTokens>,
     /// Messages that come behind the next prompt.
     next_prompt: Vec<Arc<Message>>,
     /// What waits for the run to take it in.
@@ -54,7 +54,7 @@ pub(super) struct State {
     /// What the run has taken in and the agent has not.
     adopted: Adopted,
     /// Who wants to look at the session.
-    pub(super) observers: Vec<Observer>,
+    pub(super) observers: Vec<ViewCallback>,
     switches: Switches,
     /// What is known of the session without having it.
     pub(super) now: Arc<SessionSnapshot>,
@@ -100,7 +100,7 @@ pub(super) struct Adopted {
 
 /// The tokens of the run under way.
 #[derive(Clone, Debug)]
-struct Running {
+struct RunTokens {
     prompt: Cancel,
     wait: Cancel,
 }
@@ -124,7 +124,7 @@ pub enum Change {
     Note(CustomMessage),
 }
 
-impl State {
+impl ControlState {
     pub(super) fn has_any_change(&self) -> bool {
         !self.changes.is_empty()
     }
@@ -140,18 +140,18 @@ impl Change {
 /// What is said while a run is under way goes into a queue, and the caller must say which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.")]
-pub struct Busy;
+pub struct SessionBusy;
 
 impl SessionControl {
     pub(super) fn new(
-        queues: Queues,
+        queues: MessageQueues,
         host: Host,
         commands: Arc<Commands>,
         extensions: Extensions,
         now: SessionSnapshot,
         tooling: Tooling,
     ) -> Self {
-        let state = State {
+        let state = ControlState {
             running: None,
             next_prompt: Vec::new(),
             changes: Vec::new(),
@@ -166,7 +166,8 @@ impl SessionControl {
             drafted: None,
             turn: TurnEntries::default(),
         };
-        let shared = Shared { state: Mutex::new(state), has_changes: AtomicBool::new(false), changed: Notify::new() };
+        let shared =
+            ControlShared { state: Mutex::new(state), has_changes: AtomicBool::new(false), changed: Notify::new() };
         let facts = SessionFacts::default();
         let images = Intake::new(Treatment::Untouched);
         Self { queues, host, extensions, facts, images, shared: Arc::new(shared) }
@@ -202,19 +203,19 @@ impl SessionControl {
     }
 
     /// Looks at or changes what the handles of the session share, and wakes those who wait for a change of it.
-    pub(super) fn share<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    pub(super) fn share<T>(&self, change: impl FnOnce(&mut ControlState) -> T) -> T {
         let done = change(&mut self.lock());
         self.shared.changed.notify_waiters();
         done
     }
 
     /// Looks at what the handles of the session share.
-    pub(super) fn peek<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+    pub(super) fn peek<T>(&self, look: impl FnOnce(&ControlState) -> T) -> T {
         look(&self.lock())
     }
 
     /// Waits until something holds of what the handles share.
-    pub(super) async fn until(&self, holds: impl Fn(&State) -> bool) {
+    pub(super) async fn until(&self, holds: impl Fn(&ControlState) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.shared.changed.notified());
             // What changes between the look and the wait must not be missed.
@@ -226,7 +227,7 @@ impl SessionControl {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ControlState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -243,9 +244,9 @@ impl SessionControl {
     /// A prompt that comes while another one runs: it goes into the queue the caller names.
     ///
     /// # Errors
-    /// [`Busy`] when the caller names none.
-    pub fn prompt(&self, text: &str, images: Vec<Image>, queue: Option<QueueKind>) -> Result<(), Busy> {
-        self.push(queue.ok_or(Busy)?, text, images);
+    /// [`SessionBusy`] when the caller names none.
+    pub fn prompt(&self, text: &str, images: Vec<Image>, queue: Option<QueueKind>) -> Result<(), SessionBusy> {
+        self.push(queue.ok_or(SessionBusy)?, text, images);
         Ok(())
     }
 
@@ -326,7 +327,7 @@ impl SessionControl {
     /// Looks at the session as soon as the run under way comes to a wait or to its next event. While nothing runs, look at
     /// [`super::AgentSession::view`] itself; what still waits when a run ends is for [`super::AgentSession::notify_observers`].
     pub fn observe(&self, observe: impl FnOnce(&SessionView<'_>) + Send + 'static) {
-        self.share(|state| state.observers.push(Observer::new(observe)));
+        self.share(|state| state.observers.push(ViewCallback::new(observe)));
     }
 
     /// Switches compactions that happen by themselves on or off.
@@ -434,14 +435,14 @@ impl SessionControl {
     /// Notes a run; the guard takes the note back.
     pub(super) fn enter(&self, prompt: &Cancel) -> Entered {
         self.extensions.set_cancel(prompt);
-        let before = self.lock().running.replace(Running { prompt: prompt.clone(), wait: prompt.child() });
+        let before = self.lock().running.replace(RunTokens { prompt: prompt.clone(), wait: prompt.child() });
         Entered { control: self.clone(), before }
     }
 
     /// A token for one wait between two attempts.
     pub(super) fn new_wait(&self, prompt: &Cancel) -> Cancel {
         let wait = prompt.child();
-        self.lock().running = Some(Running { prompt: prompt.clone(), wait: wait.clone() });
+        self.lock().running = Some(RunTokens { prompt: prompt.clone(), wait: wait.clone() });
         wait
     }
 }
@@ -450,7 +451,7 @@ impl SessionControl {
 pub(super) struct Entered {
     control: SessionControl,
     /// What was under way around this one.
-    before: Option<Running>,
+    before: Option<RunTokens>,
 }
 
 impl Drop for Entered {

@@ -25,15 +25,15 @@ use crate::machine::Machine;
 use crate::machine::local::LocalMachine;
 use crate::models::dispatch::Dispatch;
 use crate::models::pattern::NotFound;
-use crate::prompt::{Prompt as SystemPrompt, PromptParts};
+use crate::prompt::{PromptParts, PromptSections as SystemPrompt};
 use crate::recovery::transport::RepeatingProvider;
 use crate::services::Services;
 use crate::session_log::SessionLog;
 use crate::settings::Settings;
-use crate::settings::values::Transport;
+use crate::settings::values::TransportSetting;
 use crate::tools::bash::{BashTool, Shell};
 use crate::tools::facts::SessionFacts;
-use crate::tools::path::Place;
+use crate::tools::path::WorkingDirectory;
 use crate::tools::{ALL, CODING, ToolParts, all_tools, choice};
 
 mod chooser;
@@ -227,7 +227,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     let host = services.host().clone();
     let parts = ToolParts {
         machine: Arc::clone(&options.machine),
-        place: Place { cwd: services.cwd().to_owned(), home: host.home().map(Path::to_owned) },
+        place: WorkingDirectory { cwd: services.cwd().to_owned(), home: host.home().map(Path::to_owned) },
         files: services.files().clone(),
         shell: shell(&settings, &services, &host)?,
         facts: facts.clone(),
@@ -291,7 +291,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
 }
 
 /// The tools of a session.
-struct Toolbox {
+struct SessionTools {
     /// Those that are active at first, without those of extensions.
     active: ToolSet,
     /// All that there are; `None` when the choice is not to be changed by what a conversation had.
@@ -307,7 +307,7 @@ fn choose_tools(
     options: &SessionOptions,
     extensions: &Extensions,
     notes: &mut Vec<String>,
-) -> Result<Toolbox, CreateError> {
+) -> Result<SessionTools, CreateError> {
     let custom = &options.custom_tools;
     let built_in = match options.without_tools {
         WithoutTools::None => all_tools(parts),
@@ -356,7 +356,7 @@ fn choose_tools(
     };
     // A choice that is made for this run stands, whatever the conversation had before.
     let is_chosen = options.tools.is_some() || options.without_tools != WithoutTools::None || !excluded.is_empty();
-    Ok(Toolbox { active: active.collect(), all: (!is_chosen).then_some(all), allowed })
+    Ok(SessionTools { active: active.collect(), all: (!is_chosen).then_some(all), allowed })
 }
 
 /// How commands are run: the user's shell, with the programs of the agent directory, and with a mark that an agent is at work.
@@ -394,7 +394,7 @@ fn file_or_name(file: Option<&Path>, name: &str) -> String {
 /// The transport of answers, where the settings choose one.
 fn transport(settings: &Settings) -> Map<String, Value> {
     let transport = settings.network.transport;
-    let wish = (transport != Transport::Auto).then(|| ("transport".to_owned(), transport.as_str().into()));
+    let wish = (transport != TransportSetting::Auto).then(|| ("transport".to_owned(), transport.as_str().into()));
     wish.into_iter().collect()
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pinch_llm::message::Message;
 use pinch_stdx::cancel::Cancel;
 
-use super::run::Input;
+use super::run::RunInput;
 use super::{AgentSession, SessionRun};
 use crate::entry::CustomMessage;
 
@@ -14,13 +14,13 @@ impl AgentSession {
     /// end and is over.
     pub fn note(&mut self, message: &CustomMessage) -> SessionRun<'_> {
         let message = self.custom_message(message);
-        SessionRun::new(self, Input::Note(message), Cancel::new())
+        SessionRun::new(self, RunInput::Note(message), Cancel::new())
     }
 
     /// Asks the model with a message in place of a prompt of the user.
     pub fn prompt_custom(&mut self, message: &CustomMessage, cancel: &Cancel) -> SessionRun<'_> {
         let message = self.custom_message(message);
-        SessionRun::new(self, Input::Message(message), cancel.child())
+        SessionRun::new(self, RunInput::Message(message), cancel.child())
     }
 
     fn custom_message(&self, message: &CustomMessage) -> Arc<Message> {

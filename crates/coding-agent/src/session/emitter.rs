@@ -20,21 +20,21 @@ use crate::store::StoreError;
 pub(super) type SessionItem = Result<SessionEvent, SessionError>;
 
 /// Receives events; the next step waits for it.
-pub(crate) trait Listener: Send + Sync {
+pub(crate) trait EventListener: Send + Sync {
     fn event(&self, event: SessionEvent) -> BoxFuture<'_, ()>;
 }
 
 /// A listener that is a callback, and takes no time.
 pub(super) struct CallbackListener<'a>(pub(super) &'a (dyn Fn(SessionEvent) + Send + Sync));
 
-impl Listener for CallbackListener<'_> {
+impl EventListener for CallbackListener<'_> {
     fn event(&self, event: SessionEvent) -> BoxFuture<'_, ()> {
         (self.0)(event);
         Box::pin(async {})
     }
 }
 
-impl Listener for SessionEmitter<'_> {
+impl EventListener for SessionEmitter<'_> {
     fn event(&self, event: SessionEvent) -> BoxFuture<'_, ()> {
         Box::pin(self.emit(event))
     }

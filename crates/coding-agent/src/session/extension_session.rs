@@ -9,12 +9,12 @@ use pinch_llm::ids::{ModelId, ProviderId};
 use pinch_llm::message::{Block, Content, Image, Message, UserMessage};
 use pinch_stdx::cancel::CancelReason;
 
-use super::control::{Change, SessionControl, State};
+use super::control::{Change, ControlState, SessionControl};
 use super::models::FindModel;
 use super::requests::HostRequest;
 use super::tooling::Tooling;
 use crate::extension::ExtensionError;
-use crate::extension::actions::{ActionOutcome, Delivery, SessionAction, SessionActions, SessionSnapshot};
+use crate::extension::actions::{ActionOutcome, DeliverAs, SessionAction, SessionActions, SessionSnapshot};
 use crate::extension::host::InputOutcome;
 use crate::extension::{FoundCommand, Input, InputSource, UserBash, UserBashAction};
 use crate::resources::Commands;
@@ -40,7 +40,7 @@ impl ExtensionSession {
     }
 
     /// Says something as the user, or as an extension with `trigger` set: into a queue, or as a prompt.
-    fn ask_model(&self, message: Message, delivery: Delivery) -> Result<ActionOutcome, ExtensionError> {
+    fn ask_model(&self, message: Message, delivery: DeliverAs) -> Result<ActionOutcome, ExtensionError> {
         if self.control.peek(|state| state.requests.is_busy) {
             self.control.push_message(delivery.queue(), message);
             return Ok(ActionOutcome::Done);
@@ -53,7 +53,7 @@ impl ExtensionSession {
     fn act_now(&self, act: SessionAction) -> Result<Result<ActionOutcome, ExtensionError>, SessionAction> {
         let control = &self.control;
         match act {
-            SessionAction::SendMessage { message, delivery: Delivery::NextPrompt, .. } => {
+            SessionAction::SendMessage { message, delivery: DeliverAs::NextPrompt, .. } => {
                 control.with_next_prompt(&message)
             }
             SessionAction::SendMessage { message, delivery, .. } if control.peek(|state| state.requests.is_busy) => {
@@ -144,7 +144,7 @@ impl SessionControl {
     /// Changes the choice of tools, from the next request on.
     fn choose_tools(&self, choose: impl FnOnce(&mut Tooling, &ToolSet)) {
         let extensions = self.extensions();
-        let (tools, system) = self.share(|State { tooling, now, .. }| {
+        let (tools, system) = self.share(|ControlState { tooling, now, .. }| {
             choose(tooling, &tooling.all(extensions));
             let tools = tooling.active(extensions);
             let system = tooling.prompt_for.as_ref().map_or_else(|| now.system.clone(), |make| make(&tools));

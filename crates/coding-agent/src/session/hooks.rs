@@ -15,7 +15,7 @@ use pinch_llm::normalise::system::SystemState;
 
 use super::control::SessionControl;
 use crate::extension::ui::Approval;
-use crate::extension::{Boundary, Extensions, Outcome, Point, TurnEnd};
+use crate::extension::{AnswerOutcome, Boundary, Extensions, Point, TurnEnd};
 use crate::session_log::convert_to_llm;
 
 /// What stands in the place of images that must not reach a model.
@@ -147,7 +147,7 @@ impl Hooks for SessionHooks {
                 results: &turn.results,
                 message_entry: entries.answer.as_ref(),
                 result_entries: &entries.results,
-                outcome: Outcome::of(&turn.message.stop_reason),
+                outcome: AnswerOutcome::of(&turn.message.stop_reason),
             };
             let Boundary { drafts, goes_on } = self.extensions().turn_end(ended).await;
             if let Err(why) = self.control.draft(drafts).await {

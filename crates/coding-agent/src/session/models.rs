@@ -29,7 +29,7 @@ pub(crate) type ChooseModel = Arc<dyn Fn(&SessionLog) -> Option<(Arc<Model>, Opt
 
 /// Which way through a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum CycleDirection {
     /// To the next one; after the last comes the first.
     Forward,
     /// To the one before; before the first comes the last.
@@ -87,7 +87,7 @@ impl AgentSession {
     pub async fn cycle_model(
         &mut self,
         models: &[ScopedModel],
-        direction: Direction,
+        direction: CycleDirection,
     ) -> Result<Option<ScopedModel>, SessionError> {
         let Some(next) = next_of(models, &self.agent.model, direction) else { return Ok(None) };
         self.select_model(Arc::clone(&next.model), ModelSource::Cycle).await?;
@@ -129,15 +129,15 @@ impl AgentSession {
 }
 
 /// The next or previous of some models; a model that is not among them counts as the first. `None` when there are fewer than two.
-pub fn next_of<'a>(models: &'a [ScopedModel], current: &Model, direction: Direction) -> Option<&'a ScopedModel> {
+pub fn next_of<'a>(models: &'a [ScopedModel], current: &Model, direction: CycleDirection) -> Option<&'a ScopedModel> {
     if models.len() < 2 {
         return None;
     }
     let is_current = |scoped: &ScopedModel| scoped.model.provider == current.provider && scoped.model.id == current.id;
     let at = models.iter().position(is_current).unwrap_or(0);
     let step = match direction {
-        Direction::Forward => 1,
-        Direction::Backward => models.len() - 1,
+        CycleDirection::Forward => 1,
+        CycleDirection::Backward => models.len() - 1,
     };
     models.get((at + step) % models.len())
 }

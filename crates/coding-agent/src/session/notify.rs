@@ -8,12 +8,12 @@ use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
 
 use super::answering::answering;
-use super::control::{SessionControl, State};
+use super::control::{ControlState, SessionControl};
 use crate::entry::EntryId;
 use crate::event::SessionEvent;
 use crate::extension::actions::SessionSnapshot;
 use crate::extension::{ModelSource, Notification, Point};
-use crate::prompt::Prompt;
+use crate::prompt::PromptSections;
 use crate::session_log::SessionLog;
 
 impl SessionControl {
@@ -73,9 +73,9 @@ impl SessionControl {
     }
 
     /// Tools and system prompt have changed.
-    pub(super) fn tools_changed(&self, tools: &ToolSet, system: &Prompt) {
+    pub(super) fn tools_changed(&self, tools: &ToolSet, system: &PromptSections) {
         let extensions = self.extensions();
-        self.share(|State { tooling, now, .. }| {
+        self.share(|ControlState { tooling, now, .. }| {
             tooling.adopt(tools, extensions);
             let now = Arc::make_mut(now);
             now.active_tools = tools.clone();

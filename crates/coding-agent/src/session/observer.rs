@@ -13,7 +13,7 @@ use crate::extension::host::header_texts;
 use crate::extension::{Extensions, Notification, Point};
 
 /// Shows requests to the owner first, then to the extensions.
-struct Observer {
+struct RequestObserver {
     owner: Option<Arc<dyn CallObserver>>,
     extensions: Extensions,
 }
@@ -24,10 +24,10 @@ pub(super) fn observer(owner: Option<Arc<dyn CallObserver>>, extensions: &Extens
     if !points.into_iter().any(|point| extensions.wants(point)) {
         return owner;
     }
-    Some(Arc::new(Observer { owner, extensions: extensions.clone() }))
+    Some(Arc::new(RequestObserver { owner, extensions: extensions.clone() }))
 }
 
-impl CallObserver for Observer {
+impl CallObserver for RequestObserver {
     fn on_payload<'a>(&'a self, body: &'a Value, model: &'a Model) -> BoxFuture<'a, Result<Option<Value>, LlmError>> {
         Box::pin(async move {
             let owned = match &self.owner {

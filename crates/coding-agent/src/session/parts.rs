@@ -16,7 +16,7 @@ use crate::auth::RequestAuth;
 use crate::compaction::{CompactionRules, NoSummaryHooks, SummaryHooks};
 use crate::extension::{Extensions, SessionReason};
 use crate::images::{Intake, Treatment};
-use crate::prompt::Prompt as SystemPrompt;
+use crate::prompt::PromptSections as SystemPrompt;
 use crate::recovery::RecoveryPlan;
 use crate::resources::skills::Skill;
 use crate::resources::templates::Templates;

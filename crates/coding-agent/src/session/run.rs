@@ -22,7 +22,7 @@ use crate::compaction::{CompactError, CompactionReason};
 use crate::event::SessionEvent;
 use crate::extension::host::InputOutcome;
 use crate::extension::{self, BeforeAgentStart, FoundCommand, Notification, Point};
-use crate::prompt::Prompt as SystemPrompt;
+use crate::prompt::PromptSections as SystemPrompt;
 use crate::session_log::{SessionLog, roles};
 
 mod after;
@@ -35,7 +35,7 @@ pub struct SessionRun<'a> {
 }
 
 /// What a run begins with.
-pub(super) enum Input {
+pub(super) enum RunInput {
     /// What a user says: a command of an extension, or something to be answered.
     Prompt(Prompt),
     /// A message that is to be answered.
@@ -49,11 +49,11 @@ pub(super) enum Input {
 }
 
 impl<'a> SessionRun<'a> {
-    pub(super) fn new(session: &'a mut AgentSession, input: Input, cancel: Cancel) -> Self {
+    pub(super) fn new(session: &'a mut AgentSession, input: RunInput, cancel: Cancel) -> Self {
         let events = pulled(|items| async move {
             let _entered = session.control.enter(&cancel);
             let emitter = SessionEmitter::new(&items, session.control.clone());
-            let mut running = Running { session, emitter, cancel };
+            let mut running = PromptRun { session, emitter, cancel };
             if let Err(error) = running.drive(input).await {
                 items.emit(Err(error)).await;
             }
@@ -71,7 +71,7 @@ impl Stream for SessionRun<'_> {
 }
 
 /// A prompt under way.
-struct Running<'r> {
+struct PromptRun<'r> {
     session: &'r mut AgentSession,
     emitter: SessionEmitter<'r>,
     cancel: Cancel,
@@ -85,14 +85,14 @@ enum Next {
     Settled,
 }
 
-impl Running<'_> {
-    async fn drive(&mut self, input: Input) -> Result<(), SessionError> {
+impl PromptRun<'_> {
+    async fn drive(&mut self, input: RunInput) -> Result<(), SessionError> {
         match input {
-            Input::Prompt(prompt) => self.prompt(prompt).await?,
-            Input::Note(message) => self.keep(message).await?,
-            Input::Message(message) => self.answer(Some(message)).await?,
-            Input::Nothing => self.answer(None).await?,
-            Input::Rest => {}
+            RunInput::Prompt(prompt) => self.prompt(prompt).await?,
+            RunInput::Note(message) => self.keep(message).await?,
+            RunInput::Message(message) => self.answer(Some(message)).await?,
+            RunInput::Nothing => self.answer(None).await?,
+            RunInput::Rest => {}
         }
         self.rest().await
     }

@@ -2,7 +2,7 @@
 
 use pinch_stdx::cancel::Cancel;
 
-use super::emitter::Listener;
+use super::emitter::EventListener;
 use super::requests::PendingRequest;
 use super::{AgentSession, CompactRequest, ForkAt, ForkError, NavigateError, Navigation, SessionError};
 use crate::compaction::CompactError;
@@ -12,7 +12,7 @@ use crate::store::SessionRef;
 
 impl AgentSession {
     /// Does one pending request; false when there is none.
-    pub(super) async fn run_request(&mut self, emitter: &dyn Listener, cancel: &Cancel) -> bool {
+    pub(super) async fn run_request(&mut self, emitter: &dyn EventListener, cancel: &Cancel) -> bool {
         let Some(PendingRequest { act, reply }) = self.control.share(|state| state.requests.take_request()) else {
             return false;
         };
@@ -28,7 +28,7 @@ impl AgentSession {
     async fn do_request(
         &mut self,
         act: SessionAction,
-        emitter: &dyn Listener,
+        emitter: &dyn EventListener,
         cancel: &Cancel,
     ) -> Result<ActionOutcome, ExtensionError> {
         let left = |text| ActionOutcome::Replaced { cancelled: false, text };

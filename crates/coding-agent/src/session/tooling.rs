@@ -8,10 +8,10 @@ use pinch_agent_core::{Tool, ToolSet};
 use pinch_llm::message::Message;
 
 use crate::extension::Extensions;
-use crate::prompt::Prompt;
+use crate::prompt::PromptSections;
 
 /// Makes the system prompt for a set of active tools.
-pub type PromptFor = Arc<dyn Fn(&ToolSet) -> Prompt + Send + Sync>;
+pub type PromptFor = Arc<dyn Fn(&ToolSet) -> PromptSections + Send + Sync>;
 
 /// The tools of a session, without those of extensions.
 #[derive(Clone)]

@@ -9,11 +9,11 @@ use pinch_stdx::cancel::Cancel;
 
 use super::answering::answering;
 use super::compacting::Summariser;
-use super::emitter::{CallbackListener, Listener};
+use super::emitter::{CallbackListener, EventListener};
 use super::{AgentSession, SessionError};
 use crate::compaction::CompactError;
 use crate::compaction::branch::{self, BranchInstructions, LeftBranch};
-use crate::compaction::hooks::{BeforeMove, MoveAhead, MoveChanges, Moved};
+use crate::compaction::hooks::{BeforeMove, MoveAhead, MoveChanges, MovedLeaf};
 use crate::entry::{BranchSummary, EntryBody, EntryId};
 use crate::event::SessionEvent;
 use crate::extension::{ModelSource, Notification};
@@ -103,7 +103,7 @@ impl AgentSession {
     pub(super) async fn navigate_with(
         &mut self,
         to: Navigation,
-        emitter: &dyn Listener,
+        emitter: &dyn EventListener,
     ) -> Result<Navigated, NavigateError> {
         let old_leaf = self.log.leaf_id().cloned();
         if old_leaf.as_ref() == Some(&to.target) {
@@ -158,7 +158,7 @@ impl AgentSession {
         }
         self.take_over_branch().await;
         let new_leaf = self.log.leaf_id().cloned();
-        let moved = Moved { new_leaf, old_leaf, summary: summary.clone(), from_hook };
+        let moved = MovedLeaf { new_leaf, old_leaf, summary: summary.clone(), from_hook };
         self.summaries.moved(&moved);
         self.control.notify_extensions(Notification::Moved(&moved), &self.log).await;
         Ok(Navigated { editor_text, cancelled: false, aborted: false, summary })
@@ -170,7 +170,7 @@ impl AgentSession {
         left: &LeftBranch,
         to: &Navigation,
         changes: MoveChanges,
-        emitter: &dyn Listener,
+        emitter: &dyn EventListener,
         cancel: &Cancel,
     ) -> Result<Option<BranchSummary>, CompactError> {
         if !to.summarise || left.entries.is_empty() {

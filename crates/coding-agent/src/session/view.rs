@@ -57,22 +57,22 @@ impl<'a> SessionView<'a> {
 }
 
 /// A callback that is given the session while a run has it borrowed.
-pub(super) struct Observer(Box<dyn FnOnce(&SessionView<'_>) + Send>);
+pub(super) struct ViewCallback(Box<dyn FnOnce(&SessionView<'_>) + Send>);
 
-impl Observer {
+impl ViewCallback {
     pub(super) fn new(callback: impl FnOnce(&SessionView<'_>) + Send + 'static) -> Self {
         Self(Box::new(callback))
     }
 }
 
-impl Observer {
+impl ViewCallback {
     /// Calls it.
     pub(super) fn call(self, view: &SessionView<'_>) {
         (self.0)(view);
     }
 }
 
-impl fmt::Debug for Observer {
+impl fmt::Debug for ViewCallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Observer")
     }

@@ -11,14 +11,14 @@ use crate::document::{self, Problem};
 
 /// Whose settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum SettingsScope {
     /// The user's own, for all projects.
     Global,
     /// The project's.
     Project,
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for SettingsScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Global => "global",
@@ -32,7 +32,7 @@ impl fmt::Display for Scope {
 #[error("{problem}")]
 pub struct SettingsProblem {
     /// Whose settings.
-    pub scope: Scope,
+    pub scope: SettingsScope,
     /// What is wrong.
     pub problem: Problem,
     /// The document counts for nothing, or could not be written; otherwise a single value counts for nothing.
@@ -73,7 +73,7 @@ impl Layer {
     }
 
     /// What makes sense of it, and what does not.
-    pub(super) fn checked(&self, scope: Scope) -> (Map<String, Value>, Vec<SettingsProblem>) {
+    pub(super) fn checked(&self, scope: SettingsScope) -> (Map<String, Value>, Vec<SettingsProblem>) {
         let file = self.path.as_deref().unwrap_or_else(|| Path::new("settings.json"));
         let mut problems = Vec::new();
         let mut wrong = |at: &str, what: String, remedy: &str| {
@@ -94,7 +94,7 @@ impl Layer {
             match keys::get(&self.raw, key.path) {
                 None => {}
                 Some(Value::Null) => keys::put(&mut good, key.path, Value::Null),
-                Some(_) if key.user_only && scope == Scope::Project => {
+                Some(_) if key.user_only && scope == SettingsScope::Project => {
                     wrong(key.path, "cannot be set by a project".into(), "Put it into your own settings.json");
                     keys::put(&mut good, key.path, Value::Null);
                 }
@@ -158,7 +158,7 @@ mod tests {
 
     #[track_caller]
     fn check(raw: Value, good: Value, places: &[&str]) {
-        let (found, problems) = Layer::in_memory(object(raw)).checked(Scope::Project);
+        let (found, problems) = Layer::in_memory(object(raw)).checked(SettingsScope::Project);
         assert_eq!(Value::Object(found), good);
         assert_eq!(problems.iter().filter_map(|p| p.problem.at.as_deref()).collect::<Vec<_>>(), places);
     }

@@ -7,9 +7,9 @@ use pinch_stdx::host::{Env, Host};
 use serde_json::{Map, Value};
 
 use super::keys::{self, ValueType};
-use super::layer::{Layer, Scope, SettingsProblem, lay_over};
+use super::layer::{Layer, SettingsProblem, SettingsScope, lay_over};
 use super::values::Settings;
-use super::write::{self, Marks};
+use super::write::{self, PendingValues};
 use crate::document::{ChangeError, Problem};
 use crate::resources::ScopeSettings;
 
@@ -56,20 +56,20 @@ pub enum SetError {
 /// Changes apply at once; [`SettingsManager::flush`] writes them. Other programs may write the same files: only the changed keys are
 /// changed in them.
 #[derive(Clone, Debug)]
-pub struct SettingsManager(Arc<Shared>);
+pub struct SettingsManager(Arc<SettingsShared>);
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct SettingsShared {
+    state: Mutex<SettingsState>,
     /// One write at a time.
     writing: tokio::sync::Mutex<()>,
     host: Host,
 }
 
 #[derive(Debug)]
-struct State {
-    global: Part,
-    project: Option<Part>,
+struct SettingsState {
+    global: SettingsDocument,
+    project: Option<SettingsDocument>,
     overrides: Map<String, Value>,
     /// Everything laid over each other, with the defaults beneath.
     effective: Map<String, Value>,
@@ -79,9 +79,9 @@ struct State {
 
 /// A document, and what was set in it and is not written yet.
 #[derive(Debug)]
-struct Part {
+struct SettingsDocument {
     layer: Layer,
-    marks: Marks,
+    marks: PendingValues,
 }
 
 impl SettingsManager {
@@ -89,7 +89,7 @@ impl SettingsManager {
     pub fn load(files: &SettingsFiles, host: &Host) -> Self {
         let (global, broken) = Layer::read(&files.global);
         let manager = Self::of(global, None, host);
-        manager.state().note_broken(Scope::Global, broken);
+        manager.state().note_broken(SettingsScope::Global, broken);
         if let Some(project) = &files.project {
             manager.add_project(project);
         }
@@ -101,8 +101,8 @@ impl SettingsManager {
         let (layer, broken) = Layer::read(path);
         let mut state = self.state();
         let says_something = !layer.raw.is_empty();
-        state.project = Some(Part { layer, marks: Marks::new() });
-        state.note_broken(Scope::Project, broken);
+        state.project = Some(SettingsDocument { layer, marks: PendingValues::new() });
+        state.note_broken(SettingsScope::Project, broken);
         if says_something {
             let problems = state.merge(self.0.host.env());
             state.note(problems);
@@ -115,8 +115,8 @@ impl SettingsManager {
     }
 
     fn of(global: Layer, project: Option<Layer>, host: &Host) -> Self {
-        let part = |layer| Part { layer, marks: Marks::new() };
-        let mut state = State {
+        let part = |layer| SettingsDocument { layer, marks: PendingValues::new() };
+        let mut state = SettingsState {
             global: part(global),
             project: project.map(part),
             overrides: Map::new(),
@@ -126,7 +126,11 @@ impl SettingsManager {
         };
         let problems = state.merge(host.env());
         state.note(problems);
-        Self(Arc::new(Shared { state: Mutex::new(state), writing: tokio::sync::Mutex::default(), host: host.clone() }))
+        Self(Arc::new(SettingsShared {
+            state: Mutex::new(state),
+            writing: tokio::sync::Mutex::default(),
+            host: host.clone(),
+        }))
     }
 
     /// The merged settings as they are now.
@@ -135,7 +139,7 @@ impl SettingsManager {
     }
 
     /// What one document says of resources: paths in it are relative to where it lies.
-    pub fn resources(&self, scope: Scope) -> ScopeSettings {
+    pub fn resources(&self, scope: SettingsScope) -> ScopeSettings {
         Settings::of(&self.document(scope)).resources
     }
 
@@ -145,11 +149,11 @@ impl SettingsManager {
     }
 
     /// One document as it stands, in today's form.
-    pub fn document(&self, scope: Scope) -> Map<String, Value> {
+    pub fn document(&self, scope: SettingsScope) -> Map<String, Value> {
         let state = self.state();
         let part = match scope {
-            Scope::Global => Some(&state.global),
-            Scope::Project => state.project.as_ref(),
+            SettingsScope::Global => Some(&state.global),
+            SettingsScope::Project => state.project.as_ref(),
         };
         part.map(|part| part.layer.raw.clone()).unwrap_or_default()
     }
@@ -160,7 +164,7 @@ impl SettingsManager {
     /// # Errors
     /// [`SetError`]; nothing has changed then.
     pub fn set(&self, key: &str, value: Value) -> Result<(), SetError> {
-        self.set_in(Scope::Global, key, &value)
+        self.set_in(SettingsScope::Global, key, &value)
     }
 
     /// Sets a value for the project: packages, extensions, skills, prompts and themes only.
@@ -172,10 +176,10 @@ impl SettingsManager {
         if !is_known {
             return Err(SetError::NotOfProjects { key: key.to_owned() });
         }
-        self.set_in(Scope::Project, key, &value)
+        self.set_in(SettingsScope::Project, key, &value)
     }
 
-    fn set_in(&self, scope: Scope, key: &str, value: &Value) -> Result<(), SetError> {
+    fn set_in(&self, scope: SettingsScope, key: &str, value: &Value) -> Result<(), SetError> {
         let marks = marks_of(key, value)?;
         let mut state = self.state();
         let Some(part) = state.part(scope) else { return Ok(()) };
@@ -196,12 +200,12 @@ impl SettingsManager {
     /// the next time. Dropping the future leaves every document whole.
     pub async fn flush(&self) {
         let _alone = self.0.writing.lock().await;
-        for scope in [Scope::Global, Scope::Project] {
+        for scope in [SettingsScope::Global, SettingsScope::Project] {
             self.flush_one(scope).await;
         }
     }
 
-    async fn flush_one(&self, scope: Scope) {
+    async fn flush_one(&self, scope: SettingsScope) {
         let (path, marks) = {
             let mut state = self.state();
             let Some(part) = state.part(scope).filter(|part| !part.marks.is_empty()) else { return };
@@ -237,7 +241,7 @@ impl SettingsManager {
     pub async fn reload(&self) {
         self.flush().await;
         let mut state = self.state();
-        for scope in [Scope::Global, Scope::Project] {
+        for scope in [SettingsScope::Global, SettingsScope::Project] {
             let Some(part) = state.part(scope) else { continue };
             let Some(path) = part.layer.path.clone() else { continue };
             let (layer, broken) = Layer::read(&path);
@@ -245,7 +249,7 @@ impl SettingsManager {
                 part.layer.is_broken = true;
                 state.note_broken(scope, broken);
             } else {
-                *part = Part { layer, marks: Marks::new() };
+                *part = SettingsDocument { layer, marks: PendingValues::new() };
             }
         }
         let problems = state.merge(self.0.host.env());
@@ -264,16 +268,16 @@ impl SettingsManager {
         std::mem::take(&mut self.state().problems)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SettingsState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn part(&mut self, scope: Scope) -> Option<&mut Part> {
+impl SettingsState {
+    fn part(&mut self, scope: SettingsScope) -> Option<&mut SettingsDocument> {
         match scope {
-            Scope::Global => Some(&mut self.global),
-            Scope::Project => self.project.as_mut(),
+            SettingsScope::Global => Some(&mut self.global),
+            SettingsScope::Project => self.project.as_mut(),
         }
     }
 
@@ -281,14 +285,14 @@ impl State {
     fn merge(&mut self, env: &Env) -> Vec<SettingsProblem> {
         let mut all = keys::defaults();
         lay_over(&mut all, &of_env(env));
-        let (global, mut problems) = self.global.layer.checked(Scope::Global);
+        let (global, mut problems) = self.global.layer.checked(SettingsScope::Global);
         lay_over(&mut all, &global);
         if let Some(project) = &self.project {
-            let (project, more) = project.layer.checked(Scope::Project);
+            let (project, more) = project.layer.checked(SettingsScope::Project);
             problems.extend(more);
             lay_over(&mut all, &project);
         }
-        let (overrides, _) = Layer::in_memory(self.overrides.clone()).checked(Scope::Global);
+        let (overrides, _) = Layer::in_memory(self.overrides.clone()).checked(SettingsScope::Global);
         lay_over(&mut all, &overrides);
         if let Some(on) = flag_of(env, "TELEMETRY") {
             keys::put(&mut all, "enableInstallTelemetry", on.into());
@@ -307,24 +311,24 @@ impl State {
         }
     }
 
-    fn note_broken(&mut self, scope: Scope, broken: Option<Problem>) {
+    fn note_broken(&mut self, scope: SettingsScope, broken: Option<Problem>) {
         self.note(broken.into_iter().map(|problem| SettingsProblem { scope, problem, is_fatal: true }).collect());
     }
 }
 
 /// What a value sets: itself, or the members of a section.
-fn marks_of(key: &str, value: &Value) -> Result<Marks, SetError> {
+fn marks_of(key: &str, value: &Value) -> Result<PendingValues, SetError> {
     if let Some(known) = keys::find(key) {
         let value = match value {
             Value::Null => Value::Null,
             value => known.value_type.write(value).map_err(|wanted| SetError::Wrong { key: key.to_owned(), wanted })?,
         };
-        return Ok(Marks::from([(key.to_owned(), value)]));
+        return Ok(PendingValues::from([(key.to_owned(), value)]));
     }
     let prefix = format!("{key}.");
     let members = value.as_object().filter(|_| keys::all().any(|known| known.path.starts_with(&prefix)));
     let Some(members) = members else { return Err(SetError::Unknown { key: key.to_owned() }) };
-    let mut marks = Marks::new();
+    let mut marks = PendingValues::new();
     for (name, value) in members {
         marks.extend(marks_of(&format!("{prefix}{name}"), value)?);
     }

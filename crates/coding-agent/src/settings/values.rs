@@ -10,7 +10,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Map, Value};
 
 use super::keys::{self, count};
-use super::layer::{Layer, Scope, lay_over};
+use super::layer::{Layer, SettingsScope, lay_over};
 use crate::compaction::{CompactionMode, CompactionRules, CompactionSettings, ModelCompaction};
 use crate::document::Problem;
 use crate::packages::PackageEntry;
@@ -57,7 +57,7 @@ pub struct Settings {
     /// Time limits of requests.
     pub timeouts: Timeouts,
     /// How requests travel, and over what.
-    pub network: Network,
+    pub network: NetworkSettings,
     /// When a provider's cache is kept warm, in the words of the document.
     pub cache_warming: Option<Value>,
     /// The shell that runs commands.
@@ -96,16 +96,16 @@ pub struct Settings {
 
 /// How requests travel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Network {
+pub struct NetworkSettings {
     /// The transport of answers.
-    pub transport: Transport,
+    pub transport: TransportSetting,
     /// URL of a proxy for all requests.
     pub proxy: Option<String>,
 }
 
 /// The transport of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
+pub enum TransportSetting {
     /// Events in the answer of a request.
     Sse,
     /// Events over a socket, where the provider has one; the whole conversation is sent each time.
@@ -116,7 +116,7 @@ pub enum Transport {
     Auto,
 }
 
-impl Transport {
+impl TransportSetting {
     /// The word in settings and in options of requests.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -157,7 +157,7 @@ impl Settings {
     /// absent. Unknown keys are ignored.
     pub fn load(path: &Path) -> (Self, Vec<Problem>) {
         let (layer, broken) = Layer::read(path);
-        let (good, problems) = layer.checked(Scope::Global);
+        let (good, problems) = layer.checked(SettingsScope::Global);
         let mut all = keys::defaults();
         lay_over(&mut all, &good);
         (Self::of(&all), broken.into_iter().chain(problems.into_iter().map(|p| p.problem)).collect())
@@ -165,7 +165,7 @@ impl Settings {
 
     /// The values of a checked document with all defaults.
     pub(super) fn of(root: &Map<String, Value>) -> Self {
-        let read = Reader(root);
+        let read = SettingsReader(root);
         Self {
             default_provider: read.text("defaultProvider"),
             default_model: read.text("defaultModel"),
@@ -186,12 +186,12 @@ impl Settings {
             recovery: read.recovery(),
             retry_limit: read.retry_limit(),
             timeouts: read.timeouts(),
-            network: Network {
+            network: NetworkSettings {
                 transport: match read.str("transport") {
-                    Some("sse") => Transport::Sse,
-                    Some("websocket") => Transport::WebSocket,
-                    Some("websocket-cached") => Transport::WebSocketCached,
-                    _ => Transport::Auto,
+                    Some("sse") => TransportSetting::Sse,
+                    Some("websocket") => TransportSetting::WebSocket,
+                    Some("websocket-cached") => TransportSetting::WebSocketCached,
+                    _ => TransportSetting::Auto,
                 },
                 proxy: read.text("httpProxy"),
             },
@@ -228,9 +228,9 @@ impl Settings {
 }
 
 /// Reads a checked document with all defaults: every value is there that has one, and has its type.
-struct Reader<'a>(&'a Map<String, Value>);
+struct SettingsReader<'a>(&'a Map<String, Value>);
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     fn value(&self, path: &str) -> Option<&Value> {
         keys::get(self.0, path)
     }

@@ -8,23 +8,23 @@ use pinch_stdx::fs::dir_lock::DirLockOptions;
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value};
 
-use super::layer::Scope;
+use super::layer::SettingsScope;
 use super::{keys, moves};
 use crate::document::{self, ChangeError, Folder};
 
 /// Values by their places; `null` = none any more.
-pub(super) type Marks = BTreeMap<String, Value>;
+pub(super) type PendingValues = BTreeMap<String, Value>;
 
 /// Sets the marked places of a document and nothing else; answers with the whole document as it is then.
 pub(super) async fn write(
-    scope: Scope,
+    scope: SettingsScope,
     path: &Path,
-    marks: &Marks,
+    marks: &PendingValues,
     host: &Host,
 ) -> Result<Map<String, Value>, ChangeError> {
     let terms = match scope {
-        Scope::Global => (Folder::Private, Access::NewPrivate),
-        Scope::Project => (Folder::Usual, Access::Keep),
+        SettingsScope::Global => (Folder::Private, Access::NewPrivate),
+        SettingsScope::Project => (Folder::Usual, Access::Keep),
     };
     let change = |root: &mut Map<String, Value>| {
         moves::update(root);
@@ -34,7 +34,7 @@ pub(super) async fn write(
 }
 
 /// Sets the marked places.
-pub(super) fn apply(root: &mut Map<String, Value>, marks: &Marks) {
+pub(super) fn apply(root: &mut Map<String, Value>, marks: &PendingValues) {
     for (place, value) in marks {
         keys::put(root, place, value.clone());
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::facts::{SESSION_VARIABLES, SessionFacts};
-use super::path::Place;
+use super::path::WorkingDirectory;
 use super::truncate::{Limit, MAX_BYTES, MAX_LINES, format_size, truncate_tail};
 use super::{ToolParts, missing_folder, text};
 use crate::machine::{CommandSpec, Exit, Machine, Process, ProcessEnd};
@@ -73,7 +73,7 @@ const REPORT_EVERY: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub struct BashTool {
     machine: Arc<dyn Machine>,
-    place: Place,
+    place: WorkingDirectory,
     shell: Shell,
     facts: SessionFacts,
 }

@@ -10,7 +10,7 @@ use pinch_stdx::text::shortened;
 use serde_json::{Value, json};
 
 use super::file_queue::FileQueue;
-use super::path::Place;
+use super::path::WorkingDirectory;
 use super::{ToolParts, accept_file_path, text};
 use crate::machine::{MAX_PATH, Machine};
 
@@ -19,7 +19,7 @@ pub mod matching;
 pub mod diff;
 
 use diff::RenderedDiff;
-use matching::Edit;
+use matching::TextReplacement;
 
 /// Bytes of a file that can be edited; longer ones would have to be held in memory several times.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
@@ -27,7 +27,7 @@ const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// The tool.
 pub struct EditTool {
     machine: Arc<dyn Machine>,
-    place: Place,
+    place: WorkingDirectory,
     files: FileQueue,
 }
 
@@ -85,7 +85,7 @@ impl Tool for EditTool {
 }
 
 /// The new text of a file, and what is different.
-fn change(content: &[u8], edits: &[Edit], path: &str) -> Result<(String, RenderedDiff), ToolError> {
+fn change(content: &[u8], edits: &[TextReplacement], path: &str) -> Result<(String, RenderedDiff), ToolError> {
     let old = std::str::from_utf8(content)
         .map_err(|_| ToolError::new(format!("{path} is not UTF-8 text; change it with bash instead.")))?;
     let new = matching::apply(old, edits, path).map_err(ToolError::new)?;
@@ -157,11 +157,11 @@ fn tidy_edit(edit: &mut JsonObject) {
     edit.retain(|name, _| matches!(name.as_str(), "oldText" | "newText"));
 }
 
-fn edits(input: &JsonObject) -> Result<Vec<Edit>, ToolError> {
+fn edits(input: &JsonObject) -> Result<Vec<TextReplacement>, ToolError> {
     let list = input.get("edits").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let text = |edit: &Value, name: &str| edit[name].as_str().unwrap_or_default().to_owned();
-    let edits: Vec<Edit> =
-        list.iter().map(|edit| Edit { old: text(edit, "oldText"), new: text(edit, "newText") }).collect();
+    let edits: Vec<TextReplacement> =
+        list.iter().map(|edit| TextReplacement { old: text(edit, "oldText"), new: text(edit, "newText") }).collect();
     if edits.is_empty() {
         return Err(ToolError::new("Edit tool input is invalid. edits must contain at least one replacement."));
     }

@@ -12,11 +12,11 @@ pub const SESSION_VARIABLES: [&str; 5] =
 
 /// Facts of a session that are known once it has started. Clones share them, so that tools built before learn them too.
 #[derive(Clone, Debug, Default)]
-pub struct SessionFacts(Arc<RwLock<Option<Facts>>>);
+pub struct SessionFacts(Arc<RwLock<Option<SessionDetails>>>);
 
 /// The facts.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct SessionDetails {
     /// The session's id.
     pub session_id: String,
     /// Its file, when it has one.
@@ -29,12 +29,12 @@ pub struct Facts {
 
 impl SessionFacts {
     /// Puts facts in the place of older ones.
-    pub fn set(&self, facts: Facts) {
+    pub fn set(&self, facts: SessionDetails) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(facts);
     }
 
     /// The facts, when there are any yet.
-    pub fn get(&self) -> Option<Facts> {
+    pub fn get(&self) -> Option<SessionDetails> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

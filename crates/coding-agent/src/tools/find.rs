@@ -9,8 +9,8 @@ use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolEffect, ToolError, To
 use pinch_llm::schema::Schema;
 use serde_json::json;
 
-use super::listing::{Listing, limit};
-use super::path::Place;
+use super::listing::{DirectoryListing, limit};
+use super::path::WorkingDirectory;
 use super::{ToolParts, folder_or_cwd, not_found, reading, text};
 use crate::machine::search::{FindQuery, SearchItem};
 use crate::machine::{FileKind, Machine};
@@ -21,7 +21,7 @@ const DEFAULT_LIMIT: usize = 1000;
 /// The tool.
 pub struct FindTool {
     machine: Arc<dyn Machine>,
-    place: Place,
+    place: WorkingDirectory,
 }
 
 /// What a model is told of it: the same in every session.
@@ -72,7 +72,7 @@ impl FindTool {
         if stat.kind != FileKind::Directory {
             return Err(ToolError::new(format!("Not a directory: {}", root.display())));
         }
-        let mut listing = Listing::default();
+        let mut listing = DirectoryListing::default();
         let (mut n_found, mut n_unreadable) = (0, 0);
         let mut found = self.machine.find(FindQuery::new(root, pattern));
         while let Some(seen) = found.next().await {

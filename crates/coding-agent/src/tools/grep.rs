@@ -9,8 +9,8 @@ use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolEffect, ToolError, To
 use pinch_llm::schema::Schema;
 use serde_json::{Value, json};
 
-use super::listing::{Listing, limit};
-use super::path::Place;
+use super::listing::{DirectoryListing, limit};
+use super::path::WorkingDirectory;
 use super::truncate::MAX_LINES;
 use super::{ToolParts, folder_or_cwd, not_found, reading, text};
 use crate::machine::search::{GrepLine, GrepQuery, SearchItem};
@@ -24,7 +24,7 @@ const MAX_LINE_CHARS: usize = 500;
 /// The tool.
 pub struct GrepTool {
     machine: Arc<dyn Machine>,
-    place: Place,
+    place: WorkingDirectory,
 }
 
 /// What a model is told of it: the same in every session.
@@ -114,7 +114,7 @@ impl GrepTool {
 
 /// Lines under way, up to a number of matches.
 struct Matches {
-    listing: Listing,
+    listing: DirectoryListing,
     limit: usize,
     context: u64,
     n_matches: usize,
@@ -129,7 +129,7 @@ struct Matches {
 impl Matches {
     fn new(limit: usize, context: u64) -> Self {
         Self {
-            listing: Listing::default(),
+            listing: DirectoryListing::default(),
             limit,
             context,
             n_matches: 0,

@@ -3,7 +3,7 @@
 use pinch_agent_core::tool::{JsonObject, ToolOutput};
 use serde_json::{Map, Value};
 
-use super::truncate::{Head, MAX_BYTES, format_size};
+use super::truncate::{HeadLines, MAX_BYTES, format_size};
 
 /// A count that may be left out: a whole number, 1 at least.
 pub(super) fn limit(input: &JsonObject, default: usize) -> usize {
@@ -12,15 +12,15 @@ pub(super) fn limit(input: &JsonObject, default: usize) -> usize {
 
 /// A list under way.
 #[derive(Default)]
-pub(super) struct Listing {
+pub(super) struct DirectoryListing {
     /// Its lines.
-    pub(super) lines: Head,
+    pub(super) lines: HeadLines,
     notices: Vec<String>,
     late_notices: Vec<String>,
     details: Map<String, Value>,
 }
 
-impl Listing {
+impl DirectoryListing {
     /// Says that there is more than was asked for.
     pub(super) fn limit_reached(&mut self, detail: &str, limit: usize, notice: String) {
         self.details.insert(detail.to_owned(), limit.into());

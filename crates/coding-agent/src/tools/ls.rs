@@ -9,8 +9,8 @@ use pinch_llm::schema::Schema;
 use serde_json::json;
 
 use super::collate::collation_key;
-use super::listing::{Listing, limit};
-use super::path::Place;
+use super::listing::{DirectoryListing, limit};
+use super::path::WorkingDirectory;
 use super::{ToolParts, folder_or_cwd, not_found, reading};
 use crate::machine::{FileKind, Machine};
 
@@ -20,7 +20,7 @@ const DEFAULT_LIMIT: usize = 500;
 /// The tool.
 pub struct LsTool {
     machine: Arc<dyn Machine>,
-    place: Place,
+    place: WorkingDirectory,
 }
 
 /// What a model is told of it: the same in every session.
@@ -72,7 +72,7 @@ impl LsTool {
         let names = self.machine.list(folder).await;
         let mut names = names.map_err(|error| ToolError::new(format!("Cannot read directory: {error}")))?;
         names.sort_by_cached_key(|name| collation_key(name));
-        let mut listing = Listing::default();
+        let mut listing = DirectoryListing::default();
         let mut n_listed = 0;
         for name in names {
             let mark = match self.machine.stat(&folder.join(&name)).await {

@@ -8,14 +8,14 @@ use crate::machine::Machine;
 
 /// The directory tools work in, and the home directory that `~` stands for.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct WorkingDirectory {
     /// The working directory, absolute.
     pub cwd: PathBuf,
     /// The home directory, when there is one.
     pub home: Option<PathBuf>,
 }
 
-impl Place {
+impl WorkingDirectory {
     /// The path as it is written, made absolute. `~` is the home directory; `@` in front and odd spaces are kept.
     fn literal(&self, path: &str) -> PathBuf {
         match (path.strip_prefix('~'), &self.home) {
@@ -39,7 +39,7 @@ impl Place {
         if literal == cleaned || machine.stat(&literal).await.is_ok() { literal } else { cleaned }
     }
 
-    /// The path a file is read from: like [`Place::resolve`], and when nothing is there, the spellings that macOS gives file names.
+    /// The path a file is read from: like [`WorkingDirectory::resolve`], and when nothing is there, the spellings that macOS gives file names.
     pub async fn resolve_read(&self, path: &str, machine: &dyn Machine) -> PathBuf {
         let plain = self.resolve(path, machine).await;
         if machine.stat(&plain).await.is_ok() {
@@ -102,7 +102,7 @@ mod tests {
     #[tokio::test]
     async fn literal_paths_win_over_cleaned_ones() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place { cwd: dir.path().to_owned(), home: Some(PathBuf::from("/home/me")) };
+        let place = WorkingDirectory { cwd: dir.path().to_owned(), home: Some(PathBuf::from("/home/me")) };
         let at = |path: &'static str| {
             let place = place.clone();
             async move { place.resolve_read(path, &LocalMachine).await }

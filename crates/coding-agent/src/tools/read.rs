@@ -11,7 +11,7 @@ use pinch_llm::schema::Schema;
 use serde_json::{Value, json};
 
 use super::facts::SessionFacts;
-use super::path::Place;
+use super::path::WorkingDirectory;
 use super::truncate::{Limit, MAX_BYTES, MAX_LINES, format_size, truncate_head};
 use super::{ToolParts, accept_file_path, text};
 use crate::images::{self, Intake};
@@ -23,7 +23,7 @@ const BLIND: &str = "\n[Current model does not support images. The image will be
 /// The tool.
 pub struct ReadTool {
     machine: Arc<dyn Machine>,
-    place: Place,
+    place: WorkingDirectory,
     facts: SessionFacts,
     images: Intake,
 }
@@ -61,12 +61,12 @@ impl ReadTool {
 }
 
 /// The lines that are asked for.
-struct Window {
+struct ReadWindow {
     offset: usize,
     limit: Option<usize>,
 }
 
-impl Window {
+impl ReadWindow {
     fn of(input: &JsonObject) -> Result<Self, ToolError> {
         let number = |name: &str| input.get(name).and_then(Value::as_f64);
         let limit = match number("limit") {
@@ -89,7 +89,7 @@ impl Tool for ReadTool {
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         let work = async move {
             let given = text(&input, "path")?;
-            let window = Window::of(&input)?;
+            let window = ReadWindow::of(&input)?;
             let path = self.place.resolve_read(given, &*self.machine).await;
             let mut output = self.read(given, &path, &window).await?;
             // As pi 1.5.2: what was read is the result for programs, too. A picture is not repeated.
@@ -103,7 +103,7 @@ impl Tool for ReadTool {
 }
 
 impl ReadTool {
-    async fn read(&self, given: &str, path: &Path, window: &Window) -> Result<ToolOutput, ToolError> {
+    async fn read(&self, given: &str, path: &Path, window: &ReadWindow) -> Result<ToolOutput, ToolError> {
         let stat = match self.machine.stat(path).await {
             Ok(stat) => stat,
             Err(error) => return Err(self.with_neighbours(path, error).await),
@@ -128,7 +128,7 @@ impl ReadTool {
             drop(pieces);
             return self.image(path, mime_type).await;
         }
-        let mut lines = Lines::new(window);
+        let mut lines = WindowLines::new(window);
         lines.push(&first)?;
         drop(first);
         while let Some(piece) = pieces.next().await {
@@ -207,8 +207,8 @@ fn most_alike(a: &str, b: &str) -> f32 {
 }
 
 /// Collects the lines of a window out of pieces of a file of any length; memory is bounded by what a result may hold.
-struct Lines<'a> {
-    window: &'a Window,
+struct WindowLines<'a> {
+    window: &'a ReadWindow,
     /// Line feeds seen so far.
     n_feeds: usize,
     /// Bytes of the window, up to a little more than a result may hold.
@@ -224,8 +224,8 @@ struct Lines<'a> {
 /// Kept bytes: enough to see that the limit is exceeded and where.
 const KEPT: usize = MAX_BYTES + 4096;
 
-impl<'a> Lines<'a> {
-    fn new(window: &'a Window) -> Self {
+impl<'a> WindowLines<'a> {
+    fn new(window: &'a ReadWindow) -> Self {
         Self { window, n_feeds: 0, kept: Vec::new(), first_line_bytes: 0, window_bytes: 0, last_line: (0, false) }
     }
 
@@ -267,7 +267,7 @@ impl<'a> Lines<'a> {
     }
 
     fn finish(self, given: &str) -> Result<ToolOutput, ToolError> {
-        let Window { offset, limit } = *self.window;
+        let ReadWindow { offset, limit } = *self.window;
         let n_lines = self.n_feeds + 1;
         if offset > n_lines {
             return Err(ToolError::new(format!("Offset {offset} is beyond end of file ({n_lines} lines total)")));
@@ -329,9 +329,9 @@ mod tests {
 
     #[track_caller]
     fn check(file: &str, offset: usize, limit: Option<usize>, expected: &str) {
-        let window = Window { offset, limit };
+        let window = ReadWindow { offset, limit };
         for piece in [1, 7, file.len().max(1)] {
-            let mut lines = Lines::new(&window);
+            let mut lines = WindowLines::new(&window);
             file.as_bytes().chunks(piece).for_each(|piece| lines.push(piece).unwrap());
             let output = lines.finish("f").map_or_else(|e| e.text, |o| o.content[0].as_text().unwrap().to_owned());
             assert_eq!(output, expected, "in pieces of {piece}");

@@ -100,14 +100,14 @@ pub fn truncate_head(text: &str, max_lines: usize, max_bytes: usize) -> Truncati
 
 /// Collects lines one by one and keeps as many of the first as a result may hold; the others are only counted.
 #[derive(Debug, Default)]
-pub struct Head {
+pub struct HeadLines {
     kept: String,
     n_kept: usize,
     n_lines: usize,
     n_bytes: usize,
 }
 
-impl Head {
+impl HeadLines {
     /// Takes one more line.
     pub fn push(&mut self, line: &str) {
         let feed = usize::from(self.n_lines > 0);
@@ -265,7 +265,7 @@ mod tests {
     fn collected_lines_are_cut_like_text() {
         for n in [0, 1, 3, 500, 5_000] {
             let lines: Vec<String> = (0..n).map(|i| format!("line {i:>20}")).collect();
-            let mut head = Head::default();
+            let mut head = HeadLines::default();
             lines.iter().for_each(|line| head.push(line));
             assert_eq!(head.is_empty(), n == 0);
             assert_eq!(head.finish(), truncate_head(&lines.join("\n"), usize::MAX, MAX_BYTES));

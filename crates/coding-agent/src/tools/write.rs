@@ -9,14 +9,14 @@ use pinch_llm::schema::Schema;
 use serde_json::json;
 
 use super::file_queue::FileQueue;
-use super::path::Place;
+use super::path::WorkingDirectory;
 use super::{ToolParts, accept_file_path, text};
 use crate::machine::Machine;
 
 /// The tool.
 pub struct WriteTool {
     machine: Arc<dyn Machine>,
-    place: Place,
+    place: WorkingDirectory,
     files: FileQueue,
 }
 

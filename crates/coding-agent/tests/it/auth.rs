@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
-use pinch_coding_agent::auth::{Ask, AuthError, AuthStorage, Logins, RequestAuth};
+use pinch_coding_agent::auth::{AuthError, AuthStorage, KeyLookup, Logins, RequestAuth};
 use pinch_coding_agent::models::{ModelRegistry, RegistryAuth};
 use pinch_llm::http::Outgoing;
 use pinch_llm::ids::ProviderId;
-use pinch_llm::oauth::transport::Answer;
-use pinch_llm::oauth::{Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, SignInPage, Transport};
+use pinch_llm::oauth::transport::OAuthResponse;
+use pinch_llm::oauth::{
+    LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, OAuthTransport, SignInPage,
+};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::{Env, Host};
 use pinch_stdx::secret::Secret;
@@ -167,12 +169,12 @@ async fn no_program_loses_what_another_stores() {
 }
 
 /// A registry with one provider of its own, and what requests to it get.
-struct Scene {
+struct AuthScene {
     auth: RegistryAuth,
     registry: Arc<ModelRegistry>,
 }
 
-fn scene(entries: Value, env: &[(&str, &str)], given: Option<&str>) -> Scene {
+fn scene(entries: Value, env: &[(&str, &str)], given: Option<&str>) -> AuthScene {
     let document = json!({"providers": {
         "x": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "doc-$SUFFIX", "headers": {"x-h": "$SUFFIX", "x-o": "p"},
               "models": [{"id": "m", "headers": {"x-o": "m"}}]},
@@ -187,10 +189,10 @@ fn scene(entries: Value, env: &[(&str, &str)], given: Option<&str>) -> Scene {
     let given = given.map(|key| (ProviderId::from("x"), Secret::new(key)));
     let storage = AuthStorage::in_memory(object(entries));
     let auth = RegistryAuth::new(Arc::clone(&registry), storage, given, Host::builder().env(env).build());
-    Scene { auth, registry }
+    AuthScene { auth, registry }
 }
 
-impl Scene {
+impl AuthScene {
     /// Key and headers of a request, or the error.
     async fn ask(&self, provider: &str) -> String {
         let model = self.registry.find(&provider.into(), "m").unwrap();
@@ -264,10 +266,10 @@ async fn a_stored_command_runs_once() {
     let log = dir.path().join("log");
     let storage = AuthStorage::in_memory(object(json!({"x": key(&format!("!echo run >> {}; echo k", log.display()))})));
     let provider = "x".into();
-    assert_eq!(storage.api_key(&provider, &host(), Ask::Presence).await.unwrap().as_deref(), Some(""));
+    assert_eq!(storage.api_key(&provider, &host(), KeyLookup::Presence).await.unwrap().as_deref(), Some(""));
     assert!(!log.exists());
     for _ in 0..3 {
-        assert_eq!(storage.clone().api_key(&provider, &host(), Ask::Value).await.unwrap().as_deref(), Some("k"));
+        assert_eq!(storage.clone().api_key(&provider, &host(), KeyLookup::Value).await.unwrap().as_deref(), Some("k"));
     }
     assert_eq!(std::fs::read_to_string(&log).unwrap(), "run\n");
 }
@@ -284,33 +286,37 @@ impl OAuthFlow for Flow {
         "Slow"
     }
 
-    fn login<'a>(&'a self, ui: &'a dyn LoginUi, _: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+    fn login<'a>(&'a self, ui: &'a dyn LoginUi, _: OAuthCx<'a>) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
         ui.progress("signing in");
-        let mut login = Credential::beginning("R".into());
+        let mut login = OAuthCredential::beginning("R".into());
         login.access = "A".into();
         login.expires = i64::MAX;
         Box::pin(async { Ok(login) })
     }
 
-    fn refresh<'a>(&'a self, _: &'a Credential, _: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+    fn refresh<'a>(
+        &'a self,
+        _: &'a OAuthCredential,
+        _: OAuthCx<'a>,
+    ) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
         Box::pin(std::future::pending())
     }
 }
 
 struct NoNetwork;
 
-impl Transport for NoNetwork {
-    fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<Answer, String>> {
+impl OAuthTransport for NoNetwork {
+    fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<OAuthResponse, String>> {
         Box::pin(async { Err("there is no network".to_owned()) })
     }
 }
 
-struct Nobody;
+struct NoLogin;
 
-impl LoginUi for Nobody {
+impl LoginUi for NoLogin {
     fn show(&self, _: &SignInPage) {}
 
-    fn prompt<'a>(&'a self, _: &'a pinch_llm::oauth::Prompt) -> BoxFuture<'a, Option<String>> {
+    fn prompt<'a>(&'a self, _: &'a pinch_llm::oauth::LoginPrompt) -> BoxFuture<'a, Option<String>> {
         Box::pin(async { None })
     }
 }
@@ -325,12 +331,12 @@ fn logins() -> Logins {
 async fn a_login_is_stored_and_used() {
     let storage = AuthStorage::in_memory(Map::new());
     let cancel = Cancel::new();
-    logins().login(&"slow".into(), &Nobody, &storage, &host(), &cancel).await.unwrap();
+    logins().login(&"slow".into(), &NoLogin, &storage, &host(), &cancel).await.unwrap();
     let expected = json!({"type": "oauth", "refresh": "R", "access": "A", "expires": i64::MAX});
     assert_eq!(storage.get(&"slow".into()), Some(expected));
     let auth = logins().resolve(&"slow".into(), &storage, &host()).await.unwrap().unwrap();
     assert_eq!(auth.key.unwrap().reveal(), "A");
-    let unknown = logins().login(&"no-such".into(), &Nobody, &storage, &host(), &cancel).await.unwrap_err();
+    let unknown = logins().login(&"no-such".into(), &NoLogin, &storage, &host(), &cancel).await.unwrap_err();
     assert_eq!(unknown.to_string(), "Unknown OAuth provider: no-such");
 }
 

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use pinch_coding_agent::extension::{
-    Answer, Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Point, Points, Registrations,
-    Resources, ResourcesDiscover,
+    Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, HandlerFuture, Point, Points,
+    Registrations, ResourcePaths, ResourcesDiscover,
 };
 use pinch_coding_agent::runtime::SessionTarget;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::rpc::Client;
+use crate::rpc::RpcTestClient;
 use pinch_testing::logs::text_of;
 
 /// Knows of everything in a folder, and has all loaded anew when it is told so.
@@ -37,11 +37,11 @@ impl Extension for Finds {
         Ok(())
     }
 
-    fn resources_discover<'a>(&'a self, _: ResourcesDiscover, _: &'a ExtensionCx) -> Answer<'a, Resources> {
+    fn resources_discover<'a>(&'a self, _: ResourcesDiscover, _: &'a ExtensionCx) -> HandlerFuture<'a, ResourcePaths> {
         let path = |name: &str| vec![self.folder.join(name)];
-        Box::pin(
-            async move { Ok(Resources { skills: path("skills"), prompts: path("prompts"), themes: path("themes") }) },
-        )
+        Box::pin(async move {
+            Ok(ResourcePaths { skills: path("skills"), prompts: path("prompts"), themes: path("themes") })
+        })
     }
 }
 
@@ -74,7 +74,7 @@ fn folder() -> (TempDir, Arc<dyn Extension>) {
 }
 
 /// The names of what can be written after a slash, with where it comes from.
-async fn commands(client: &mut Client) -> Vec<(String, String)> {
+async fn commands(client: &mut RpcTestClient) -> Vec<(String, String)> {
     let answer = client.ask(json!({"id": "c", "type": "get_commands"})).await;
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let commands = answer["data"]["commands"].as_array().unwrap();
@@ -101,7 +101,7 @@ fn asked(model: &ScriptedProvider) -> (String, String) {
     (skills, text_of(messages.last().unwrap()))
 }
 
-async fn prompt(client: &mut Client, text: &str) -> (String, String) {
+async fn prompt(client: &mut RpcTestClient, text: &str) -> (String, String) {
     client.ask(json!({"id": text, "type": "prompt", "message": text})).await;
     client.event("agent_settled").await;
     asked(&client.model)
@@ -110,7 +110,9 @@ async fn prompt(client: &mut Client, text: &str) -> (String, String) {
 #[tokio::test]
 async fn what_extensions_find_is_loaded() {
     let (folder, finds) = folder();
-    let mut client = Client::at(folder, (0..3).map(|_| Reply::text("ok")), SessionTarget::InMemory, vec![finds]).await;
+    let mut client =
+        RpcTestClient::at(folder, (0..3).map(|_| ScriptedReply::text("ok")), SessionTarget::InMemory, vec![finds])
+            .await;
     let own = ("anew", "sdk");
     let found = [own, ("greet", "extension:finder"), ("skill:sing", "extension:finder")];
     assert_eq!(commands(&mut client).await, pairs(&found));
@@ -132,7 +134,8 @@ async fn a_session_goes_on_after_a_reload_wherever_it_is_kept() {
     for log in [SessionTarget::InMemory, SessionTarget::New] {
         let (folder, finds) = folder();
         let theirs = folder.path().join("theirs");
-        let mut client = Client::at(folder, (0..3).map(|_| Reply::text("ok")), log.clone(), vec![finds]).await;
+        let mut client =
+            RpcTestClient::at(folder, (0..3).map(|_| ScriptedReply::text("ok")), log.clone(), vec![finds]).await;
         let state = client.ask(json!({"id": 0, "type": "get_state"})).await;
         // Nothing has been said yet, so nothing is on disk.
         std::fs::write(theirs.join("prompts/one.md"), "One.").unwrap();
@@ -169,7 +172,8 @@ async fn a_session_goes_on_after_a_reload_wherever_it_is_kept() {
 async fn a_reload_finds_what_has_come_and_loses_what_has_gone() {
     let (folder, finds) = folder();
     let theirs = folder.path().join("theirs");
-    let mut client = Client::at(folder, (0..3).map(|_| Reply::text("ok")), SessionTarget::New, vec![finds]).await;
+    let mut client =
+        RpcTestClient::at(folder, (0..3).map(|_| ScriptedReply::text("ok")), SessionTarget::New, vec![finds]).await;
     prompt(&mut client, "hi").await;
     std::fs::remove_file(theirs.join("prompts/greet.md")).unwrap();
     std::fs::write(theirs.join("prompts/bye.md"), "Bye.").unwrap();

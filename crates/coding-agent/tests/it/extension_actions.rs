@@ -6,17 +6,17 @@ use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, ToolOutput, ToolSpec};
 use pinch_agent_core::{Tool, ToolCx, ToolError};
 use pinch_coding_agent::extension::{
-    Answer, Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Extensions, Notification,
-    Point, Points, Registrations,
+    Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Extensions, HandlerFuture,
+    Notification, Point, Points, Registrations,
 };
 use pinch_coding_agent::session::SessionParts;
 use pinch_coding_agent::session_log::SessionLog;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 use pinch_llm::schema::Schema;
 use serde_json::json;
 
-use crate::session::{Scene, model, scene_with};
+use crate::session::{SessionScene, model, scene_with};
 use pinch_testing::logs::{host, text_of};
 
 mod commands;
@@ -24,33 +24,33 @@ mod tools;
 mod registered;
 mod errands;
 
-type Runs = Box<dyn for<'a> Fn(&'a str, &'a CommandCx) -> Work<'a> + Send + Sync>;
+type Runs = Box<dyn for<'a> Fn(&'a str, &'a CommandCx) -> ActionFuture<'a> + Send + Sync>;
 
 type Bring = Box<dyn Fn(&mut Registrations, &ExtensionHandle) + Send + Sync>;
 
-type Work<'a> = BoxFuture<'a, Result<(), ExtensionError>>;
+type ActionFuture<'a> = BoxFuture<'a, Result<(), ExtensionError>>;
 
 /// A command that does what it is told.
-struct Does {
+struct ActionCommand {
     name: &'static str,
     work: Runs,
 }
 
-impl Command for Does {
+impl Command for ActionCommand {
     fn name(&self) -> &str {
         self.name
     }
 
-    fn run<'a>(&'a self, args: &'a str, cx: &'a CommandCx) -> Work<'a> {
+    fn run<'a>(&'a self, args: &'a str, cx: &'a CommandCx) -> ActionFuture<'a> {
         (self.work)(args, cx)
     }
 }
 
 fn does(
     name: &'static str,
-    work: impl for<'a> Fn(&'a str, &'a CommandCx) -> Work<'a> + Send + Sync + 'static,
+    work: impl for<'a> Fn(&'a str, &'a CommandCx) -> ActionFuture<'a> + Send + Sync + 'static,
 ) -> Arc<dyn Command> {
-    Arc::new(Does { name, work: Box::new(work) })
+    Arc::new(ActionCommand { name, work: Box::new(work) })
 }
 
 /// An extension that brings along what it is given.
@@ -58,7 +58,7 @@ struct Brings {
     name: &'static str,
     points: Points,
     bring: Bring,
-    told: Box<dyn for<'a> Fn(&'a ExtensionCx) -> Work<'a> + Send + Sync>,
+    told: Box<dyn for<'a> Fn(&'a ExtensionCx) -> ActionFuture<'a> + Send + Sync>,
 }
 
 impl Brings {
@@ -66,7 +66,11 @@ impl Brings {
         Self { name, points: Points::NONE, bring: Box::new(bring), told: Box::new(nothing) }
     }
 
-    fn at(self, point: Point, told: impl for<'a> Fn(&'a ExtensionCx) -> Work<'a> + Send + Sync + 'static) -> Self {
+    fn at(
+        self,
+        point: Point,
+        told: impl for<'a> Fn(&'a ExtensionCx) -> ActionFuture<'a> + Send + Sync + 'static,
+    ) -> Self {
         Self { points: self.points.with(point), told: Box::new(told), ..self }
     }
 }
@@ -85,18 +89,18 @@ impl Extension for Brings {
         Ok(())
     }
 
-    fn notified<'a>(&'a self, _: Notification<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+    fn notified<'a>(&'a self, _: Notification<'a>, cx: &'a ExtensionCx) -> HandlerFuture<'a, ()> {
         (self.told)(cx)
     }
 }
 
-fn nothing(_: &ExtensionCx) -> Work<'_> {
+fn nothing(_: &ExtensionCx) -> ActionFuture<'_> {
     Box::pin(async { Ok(()) })
 }
 
-struct Named(ToolSpec);
+struct NamedTool(ToolSpec);
 
-impl Tool for Named {
+impl Tool for NamedTool {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }
@@ -107,25 +111,25 @@ impl Tool for Named {
 }
 
 pub(crate) fn tool(name: &str, description: &str) -> Arc<dyn Tool> {
-    Arc::new(Named(ToolSpec::new(name, description, Schema::new(json!({"type": "object"})))))
+    Arc::new(NamedTool(ToolSpec::new(name, description, Schema::new(json!({"type": "object"})))))
 }
 
 fn load(extensions: Vec<Brings>) -> Extensions {
     Extensions::load(&host(), extensions.into_iter().map(|one| Arc::new(one) as Arc<dyn Extension>))
 }
 
-async fn with(log: SessionLog, replies: impl IntoIterator<Item = Says>, extensions: &Extensions) -> Scene {
+async fn with(log: SessionLog, replies: impl IntoIterator<Item = Says>, extensions: &Extensions) -> SessionScene {
     let extensions = extensions.clone();
     let find: pinch_coding_agent::session::FindModel =
         Arc::new(|_, id| (id.as_str() != "none").then(|| model(id.as_str(), true)));
     scene_with(log, replies, |parts| SessionParts { extensions, find_model: Some(find), ..parts }).await
 }
 
-fn texts(scene: &Scene) -> Vec<String> {
+fn texts(scene: &SessionScene) -> Vec<String> {
     scene.session.messages().iter().map(|message| text_of(message)).collect()
 }
 
-fn names(scene: &Scene) -> Vec<String> {
+fn names(scene: &SessionScene) -> Vec<String> {
     let requests = scene.provider.requests();
     let last = requests.last().unwrap();
     let mut names: Vec<String> = Vec::new();

@@ -5,35 +5,35 @@ use std::sync::{Arc, Mutex};
 use pinch_agent_core::tool::JsonObject;
 use pinch_coding_agent::entry::{EntryBody, EntryId};
 use pinch_coding_agent::event::SessionEvent;
-use pinch_coding_agent::extension::ui::{Dialog, Reply, Show, Ui};
+use pinch_coding_agent::extension::ui::{Dialog, DialogReply, Ui, UiUpdate};
 use pinch_coding_agent::extension::{
-    Answer, BeforeSettle, Boundary, BoundaryAction, Command, CommandCx, ContextAction, Draft, Extension, ExtensionCx,
-    ExtensionError, ExtensionHandle, Extensions, Notification, Point, Points, Registrations, TurnEnd,
+    BeforeSettle, Boundary, BoundaryAction, Command, CommandCx, ContextAction, Draft, Extension, ExtensionCx,
+    ExtensionError, ExtensionHandle, Extensions, HandlerFuture, Notification, Point, Points, Registrations, TurnEnd,
 };
 use pinch_coding_agent::session::{Prompt, SessionParts};
 use pinch_llm::message::{Content, Message};
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 use serde_json::json;
 
 use crate::extension_actions::tool;
 use crate::extension_hooks::{custom, failures, pull};
-use crate::session::{Scene, entries, in_memory, scene_with};
+use crate::session::{SessionScene, entries, in_memory, scene_with};
 use pinch_testing::logs::{host, text_of};
 
-type Turn = Box<dyn Fn(&TurnEnd<'_>, &Boundary) -> BoundaryAction + Send + Sync>;
+type BoundaryHandler = Box<dyn Fn(&TurnEnd<'_>, &Boundary) -> BoundaryAction + Send + Sync>;
 type Settle = Box<dyn Fn(u32, &Boundary) -> BoundaryAction + Send + Sync>;
 type Sends = Box<dyn Fn(&[Arc<Message>]) -> ContextAction + Send + Sync>;
 
 /// Does what it is told.
-struct Does {
+struct BoundaryCommand {
     points: Points,
-    turn: Turn,
+    turn: BoundaryHandler,
     settle: Settle,
     sends: Sends,
     n_settled: Mutex<u32>,
 }
 
-impl Does {
+impl BoundaryCommand {
     fn nothing() -> Self {
         Self {
             points: Points::NONE,
@@ -58,7 +58,7 @@ impl Does {
     }
 }
 
-impl Extension for Does {
+impl Extension for BoundaryCommand {
     fn name(&self) -> &str {
         "does"
     }
@@ -72,7 +72,7 @@ impl Extension for Does {
         turn: TurnEnd<'a>,
         so_far: &'a Boundary,
         _: &'a ExtensionCx,
-    ) -> Answer<'a, BoundaryAction> {
+    ) -> HandlerFuture<'a, BoundaryAction> {
         Box::pin(async move { Ok((self.turn)(&turn, so_far)) })
     }
 
@@ -81,7 +81,7 @@ impl Extension for Does {
         _: BeforeSettle,
         so_far: &'a Boundary,
         _: &'a ExtensionCx,
-    ) -> Answer<'a, BoundaryAction> {
+    ) -> HandlerFuture<'a, BoundaryAction> {
         Box::pin(async move {
             let mut n = self.n_settled.lock().unwrap();
             *n += 1;
@@ -93,19 +93,22 @@ impl Extension for Does {
         &'a self,
         messages: &'a [Arc<Message>],
         _: &'a ExtensionCx,
-    ) -> Answer<'a, ContextAction> {
+    ) -> HandlerFuture<'a, ContextAction> {
         Box::pin(async move { Ok((self.sends)(messages)) })
     }
 }
 
-async fn stage(replies: impl IntoIterator<Item = Says>, all: impl IntoIterator<Item = Does>) -> Scene {
+async fn stage(
+    replies: impl IntoIterator<Item = Says>,
+    all: impl IntoIterator<Item = BoundaryCommand>,
+) -> SessionScene {
     let all: Vec<Arc<dyn Extension>> = all.into_iter().map(|one| Arc::new(one) as Arc<dyn Extension>).collect();
     let extensions = Extensions::load(&host(), all);
     let tools = [tool("echo", "a long result")].into_iter().collect();
     scene_with(in_memory(), replies, |parts| SessionParts { extensions, tools, ..parts }).await
 }
 
-async fn ask(scene: &mut Scene, text: &str) -> Vec<SessionEvent> {
+async fn ask(scene: &mut SessionScene, text: &str) -> Vec<SessionEvent> {
     pull(scene.session.prompt(Prompt::text(text))).await
 }
 
@@ -139,11 +142,11 @@ fn state() -> Draft {
 
 #[tokio::test]
 async fn before_the_session_rests_the_model_can_be_asked_once_more() {
-    let again = Does::at_rest(|n, _| match n {
+    let again = BoundaryCommand::at_rest(|n, _| match n {
         0 => BoundaryAction { drafts: Some(vec![state(), Draft::Message(custom("go on"))]), goes_on: Some(true) },
         _ => BoundaryAction::default(),
     });
-    let sees = Does::at_rest(|n, so_far| {
+    let sees = BoundaryCommand::at_rest(|n, so_far| {
         assert_eq!((so_far.drafts.len(), so_far.goes_on), if n == 0 { (2, true) } else { (0, false) });
         BoundaryAction::default()
     });
@@ -165,7 +168,7 @@ async fn what_makes_no_sense_is_not_done() {
         (append(drafts("none")), "Invalid boundary entries: Entry none is not on the branch"),
         (BoundaryAction::go_on(), "agent_before_settle requested continuation without runnable model context"),
     ] {
-        let mut scene = stage([Says::text("1")], [Does::at_rest(move |_, _| action.clone())]).await;
+        let mut scene = stage([Says::text("1")], [BoundaryCommand::at_rest(move |_, _| action.clone())]).await;
         let events = ask(&mut scene, "hi").await;
         let failed = failures(&events);
         assert_eq!((failed.len(), failed[0].extension.as_str(), failed[0].error.as_str()), (1, "<boundary>", why));
@@ -176,7 +179,7 @@ async fn what_makes_no_sense_is_not_done() {
 
 #[tokio::test]
 async fn a_turn_can_change_what_the_next_one_sees() {
-    let shortens = Does::at_turns(|turn, _| match turn.result_entries {
+    let shortens = BoundaryCommand::at_turns(|turn, _| match turn.result_entries {
         [] => BoundaryAction::default(),
         [first, ..] => {
             assert!(turn.message_entry.is_some() && turn.result_entries.len() == 1);
@@ -198,7 +201,7 @@ async fn a_turn_can_change_what_the_next_one_sees() {
 
 #[tokio::test]
 async fn what_the_last_turn_leaves_behind_stays() {
-    let says = Does::at_turns(|_, _| append(vec![Draft::Message(custom("note"))]));
+    let says = BoundaryCommand::at_turns(|_, _| append(vec![Draft::Message(custom("note"))]));
     let mut scene = stage([Says::text("1"), Says::text("2")], [says]).await;
     ask(&mut scene, "hi").await;
     assert_eq!(texts(scene.session.messages()), ["system", "hi", "1", "custom"]);
@@ -208,7 +211,7 @@ async fn what_the_last_turn_leaves_behind_stays() {
 
 #[tokio::test]
 async fn a_turn_that_wants_nonsense_does_not_go_on() {
-    let wrong = Does::at_turns(|turn, _| BoundaryAction {
+    let wrong = BoundaryCommand::at_turns(|turn, _| BoundaryAction {
         drafts: Some(vec![Draft::Compaction {
             summary: "s".into(),
             first_kept: Some(EntryId::new("none")),
@@ -225,7 +228,7 @@ async fn a_turn_that_wants_nonsense_does_not_go_on() {
 
 #[tokio::test]
 async fn a_summary_can_stand_for_everything() {
-    let forgets = Does::at_rest(|n, _| match n {
+    let forgets = BoundaryCommand::at_rest(|n, _| match n {
         0 => append(vec![Draft::Compaction { summary: "S".into(), first_kept: None, details: None, usage: None }]),
         _ => BoundaryAction::default(),
     });
@@ -240,12 +243,12 @@ async fn a_summary_can_stand_for_everything() {
 
 #[tokio::test]
 async fn whole_requests_can_be_changed_as_long_as_the_system_comes_first() {
-    let adds = Does::in_requests(|messages| {
+    let adds = BoundaryCommand::in_requests(|messages| {
         assert_eq!(messages[0].role(), "system");
         let more = Arc::new(Message::user("more", 0));
         ContextAction::Replace(messages.iter().cloned().chain([more]).collect())
     });
-    let spoils = Does::in_requests(|messages| ContextAction::Replace(messages[1..].to_vec()));
+    let spoils = BoundaryCommand::in_requests(|messages| ContextAction::Replace(messages[1..].to_vec()));
     let mut scene = stage([Says::text("1")], [adds, spoils]).await;
     let failed = failures(&ask(&mut scene, "hi").await);
     assert_eq!(failed[0].error, "The first message must be one of the system");
@@ -266,11 +269,11 @@ impl Extension for Hears {
     }
 
     fn register(&self, to: &mut Registrations, _: &ExtensionHandle) -> Result<(), ExtensionError> {
-        to.command(Arc::new(Asks));
+        to.command(Arc::new(AskingCommand));
         Ok(())
     }
 
-    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> HandlerFuture<'a, ()> {
         Box::pin(async move {
             let (word, dialog) = match notification {
                 Notification::DialogStart(dialog) => ("start", dialog),
@@ -286,9 +289,9 @@ impl Extension for Hears {
     }
 }
 
-struct Asks;
+struct AskingCommand;
 
-impl Command for Asks {
+impl Command for AskingCommand {
     fn name(&self) -> &str {
         "ask"
     }
@@ -306,17 +309,17 @@ impl Command for Asks {
 }
 
 /// A person who says yes.
-struct Person;
+struct ConfirmingUi;
 
-impl Ui for Person {
-    fn ask<'a>(&'a self, _: &'a Dialog) -> futures::future::BoxFuture<'a, Option<Reply>> {
+impl Ui for ConfirmingUi {
+    fn ask<'a>(&'a self, _: &'a Dialog) -> futures::future::BoxFuture<'a, Option<DialogReply>> {
         Box::pin(async {
             tokio::task::yield_now().await;
-            Some(Reply::Yes(true))
+            Some(DialogReply::Yes(true))
         })
     }
 
-    fn show(&self, _: Show) {}
+    fn show(&self, _: UiUpdate) {}
 }
 
 #[tokio::test]
@@ -327,7 +330,7 @@ async fn dialogs_are_told_of_but_not_those_of_who_is_told() {
     let mut scene = scene_with(in_memory(), [], |parts| SessionParts { extensions: theirs, ..parts }).await;
     ask(&mut scene, "/ask nobody").await;
     assert_eq!(*heard.lock().unwrap(), [""; 0], "where nobody is, nobody is asked");
-    extensions.set_ui(Arc::new(Person));
+    extensions.set_ui(Arc::new(ConfirmingUi));
     assert_eq!(failures(&ask(&mut scene, "/ask one").await), []);
     assert_eq!(*heard.lock().unwrap(), ["start confirm one", "end confirm one"]);
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use pinch_coding_agent::extension::{
-    Answer, Extension, ExtensionCx, ExtensionError, ExtensionFailure, Extensions, Notification, Point, Points,
+    Extension, ExtensionCx, ExtensionError, ExtensionFailure, Extensions, HandlerFuture, Notification, Point, Points,
 };
 use pinch_coding_agent::modes::{json, print};
 use pinch_coding_agent::session::{Prompt, SessionParts};
-use pinch_llm::provider::scripted::Reply;
+use pinch_llm::provider::scripted::ScriptedReply;
 
-use crate::session::{Scene, in_memory, scene_with};
+use crate::session::{SessionScene, in_memory, scene_with};
 use pinch_testing::logs::host;
 
 struct Fails;
@@ -23,14 +23,14 @@ impl Extension for Fails {
         Points::of([Point::TurnStart])
     }
 
-    fn notified<'a>(&'a self, _: Notification<'a>, _: &'a ExtensionCx) -> Answer<'a, ()> {
+    fn notified<'a>(&'a self, _: Notification<'a>, _: &'a ExtensionCx) -> HandlerFuture<'a, ()> {
         Box::pin(async { Err(ExtensionError::new("broken")) })
     }
 }
 
-async fn failing() -> Scene {
+async fn failing() -> SessionScene {
     let extensions = Extensions::load(&host(), [Arc::new(Fails) as Arc<dyn Extension>]);
-    scene_with(in_memory(), [Reply::text("ok")], |parts| SessionParts { extensions, ..parts }).await
+    scene_with(in_memory(), [ScriptedReply::text("ok")], |parts| SessionParts { extensions, ..parts }).await
 }
 
 fn failure() -> ExtensionFailure {

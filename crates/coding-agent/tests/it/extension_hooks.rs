@@ -11,12 +11,12 @@ use pinch_coding_agent::extension::{Extension, Extensions, Point, Points};
 use pinch_coding_agent::session::{Prompt, SessionParts, SessionRun};
 use pinch_coding_agent::session_log::SessionLog;
 use pinch_llm::message::Content;
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 use pinch_llm::schema::Schema;
 use serde_json::{Value, json};
 
-use self::probe::{Mood, Notes, Probe};
-use crate::session::{Scene, scene_with};
+use self::probe::{Mood, Probe, ProbeLog};
+use crate::session::{SessionScene, scene_with};
 use pinch_testing::logs::{host, text_of};
 
 mod probe;
@@ -56,13 +56,13 @@ fn echo(text: &str) -> Says {
     Says::call("c1", "echo", JsonObject::from_iter([("text".to_owned(), Value::from(text))]))
 }
 
-struct Stage {
-    scene: Scene,
+struct HookFixture {
+    scene: SessionScene,
     extensions: Extensions,
-    notes: Notes,
+    notes: ProbeLog,
 }
 
-impl Stage {
+impl HookFixture {
     fn notes(&self) -> Vec<String> {
         std::mem::take(&mut self.notes.lock().unwrap())
     }
@@ -94,8 +94,8 @@ async fn stage(
     replies: impl IntoIterator<Item = Says>,
     points: &[Point],
     moods: &[(&'static str, Mood)],
-) -> Stage {
-    let notes = Notes::default();
+) -> HookFixture {
+    let notes = ProbeLog::default();
     let probes = moods.iter().map(|(name, mood)| {
         let (points, notes) = (Points::of(points.iter().copied()), Arc::clone(&notes));
         Arc::new(Probe { name, points, notes, mood: *mood }) as Arc<dyn Extension>
@@ -107,7 +107,7 @@ async fn stage(
         tools: [Echo::tool()].into_iter().collect(),
         ..parts
     });
-    Stage { scene: scene.await, extensions, notes }
+    HookFixture { scene: scene.await, extensions, notes }
 }
 
 const TWO: [(&str, Mood); 2] = [("a", Mood::Works), ("b", Mood::Works)];

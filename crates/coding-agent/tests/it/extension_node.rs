@@ -6,26 +6,26 @@ use std::time::{Duration, Instant};
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::extension::ProviderChange;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 use pinch_stdx::cancel::Cancel;
 
 use crate::extension_hooks::{failures, pull};
-use crate::extension_process::{Person, Stage, program};
+use crate::extension_process::{ProcessFixture, RecordingUi, program};
 
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/extension-host/pinch-extension-host.mjs");
 
 /// A session with an extension that has this text; `None` where there is no Node.
-async fn stage(text: &str, replies: impl IntoIterator<Item = Says>) -> Option<(Stage, tempfile::TempDir)> {
+async fn stage(text: &str, replies: impl IntoIterator<Item = Says>) -> Option<(ProcessFixture, tempfile::TempDir)> {
     let node = program("node")?;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("extension.mjs");
     std::fs::write(&file, text).unwrap();
     let command = [node.to_str().unwrap(), HOST, file.to_str().unwrap()].map(str::to_owned);
-    Some((Stage::running(command.to_vec(), replies).await, folder))
+    Some((ProcessFixture::running(command.to_vec(), replies).await, folder))
 }
 
 /// The states that extensions have kept in the log.
-fn states(stage: &Stage) -> Vec<String> {
+fn states(stage: &ProcessFixture) -> Vec<String> {
     let entries = stage.scene.session.log().entries();
     let state = |body: &EntryBody| match body {
         EntryBody::Custom { custom_type, data } => Some(format!("{custom_type} {}", data.clone().unwrap_or_default())),
@@ -143,7 +143,7 @@ async fn a_script_hears_of_dialogs() {
           });
         }"#;
     let Some((mut stage, _folder)) = stage(text, []).await else { return };
-    stage.extensions.set_ui(Arc::new(Person::default()));
+    stage.extensions.set_ui(Arc::new(RecordingUi::default()));
     assert_eq!(failures(&stage.ask("/ask").await), []);
     let until = Instant::now() + Duration::from_secs(20);
     let heard = loop {

@@ -9,11 +9,11 @@ use pinch_agent_core::tool::JsonObject;
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::process::{ProcessExtension, ProcessSpec};
-use pinch_coding_agent::extension::ui::{Dialog, Reply, Show, Ui};
+use pinch_coding_agent::extension::ui::{Dialog, DialogReply, Ui, UiUpdate};
 use pinch_coding_agent::extension::{Extension, ExtensionError, Extensions};
 use pinch_coding_agent::session::{Prompt, SessionParts};
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 use pinch_stdx::cancel::CancelReason;
 use pinch_stdx::host::Host;
 use pinch_stdx::process::is_alive;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::extension_actions::tool;
 use crate::extension_hooks::{failures, pull};
-use crate::session::{Scene, in_memory, scene_with};
+use crate::session::{SessionScene, in_memory, scene_with};
 use pinch_testing::logs::text_of;
 
 /// A program of the search path or of the folder of the interop tests; says so when it is not there.
@@ -58,14 +58,14 @@ fn words(command: &[&str]) -> Vec<String> {
 }
 
 /// A session with an extension that is a program.
-pub(crate) struct Stage {
-    pub(crate) scene: Scene,
+pub(crate) struct ProcessFixture {
+    pub(crate) scene: SessionScene,
     pub(crate) extensions: Extensions,
     notes: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-impl Stage {
+impl ProcessFixture {
     async fn of(mood: &str, points: &str, replies: impl IntoIterator<Item = Says>) -> Option<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/extension_process.py");
         let python = program("python3")?;
@@ -149,7 +149,7 @@ async fn it_sees_and_changes_what_a_value_can() {
     let points = "input,context,context_with_system,before_agent_start,tool_result,message_end,agent_start,turn_start,message_update,\
         agent_before_settle,agent_settled,frob";
     let replies = [bash("ls"), Says::text("done"), Says::text("again")];
-    let Some(mut stage) = Stage::of("good", points, replies).await else { return };
+    let Some(mut stage) = ProcessFixture::of("good", points, replies).await else { return };
     let problem = stage.extensions.take_failures();
     assert_eq!(problem[0].error, "Unknown event: frob");
     let events = stage.ask("hi").await;
@@ -176,7 +176,7 @@ async fn it_sees_and_changes_what_a_value_can() {
 #[tokio::test]
 async fn what_it_says_at_the_end_of_a_run_is_answered_before_the_session_rests() {
     let replies = [Says::text("one"), Says::text("two")];
-    let Some(mut stage) = Stage::of("good", "agent_end", replies).await else { return };
+    let Some(mut stage) = ProcessFixture::of("good", "agent_end", replies).await else { return };
     let events = stage.ask("hi").await;
     assert_eq!(failures(&events), []);
     assert_eq!(stage.texts()[1..], ["hi", "one", "go on", "two"]);
@@ -198,7 +198,7 @@ async fn what_it_says_at_the_end_of_a_run_is_answered_before_the_session_rests()
 
 #[tokio::test]
 async fn its_tools_run_and_tell_how_far_they_are() {
-    let Some(mut stage) = Stage::of("good", "", [bash("ls"), Says::text("done")]).await else { return };
+    let Some(mut stage) = ProcessFixture::of("good", "", [bash("ls"), Says::text("done")]).await else { return };
     let events = stage.ask("hi").await;
     assert_eq!(stage.result(), (r#"ran {"command": "ls"}"#.to_owned(), false));
     let halves = events.iter().filter(|event| match event {
@@ -210,7 +210,7 @@ async fn its_tools_run_and_tell_how_far_they_are() {
 
 #[tokio::test]
 async fn its_commands_do_what_a_value_can() {
-    let Some(mut stage) = Stage::of("good", "", [Says::text("1")]).await else { return };
+    let Some(mut stage) = ProcessFixture::of("good", "", [Says::text("1")]).await else { return };
     let events = stage.ask("/act").await;
     assert_eq!(failures(&events), []);
     let data = stage.scene.session.log().entries().find_map(|entry| match &entry.body {
@@ -234,7 +234,9 @@ async fn its_commands_do_what_a_value_can() {
 
 #[tokio::test]
 async fn handlers_may_not_replace_the_session_they_are_asked_by() {
-    let Some(mut stage) = Stage::of("command_only", "tool_call", [bash("ls"), Says::text("1")]).await else { return };
+    let Some(mut stage) = ProcessFixture::of("command_only", "tool_call", [bash("ls"), Says::text("1")]).await else {
+        return;
+    };
     stage.ask("hi").await;
     assert_eq!(stage.result(), ("new can be used by commands only".to_owned(), true));
 }
@@ -242,7 +244,7 @@ async fn handlers_may_not_replace_the_session_they_are_asked_by() {
 #[tokio::test]
 async fn a_program_that_dies_is_told_once_and_blocks_what_it_was_to_look_at() {
     let replies = [bash("ls"), bash("ls"), Says::text("done")];
-    let Some(mut stage) = Stage::of("dies", "tool_call,input,agent_settled", replies).await else { return };
+    let Some(mut stage) = ProcessFixture::of("dies", "tool_call,input,agent_settled", replies).await else { return };
     let mut events = stage.ask("hi").await;
     events.extend(stage.ask("again").await);
     let why = "The extension's process is not running: it ended (exit code 9): my last words";
@@ -255,12 +257,12 @@ async fn a_program_that_dies_is_told_once_and_blocks_what_it_was_to_look_at() {
 
 #[tokio::test]
 async fn what_is_no_message_is_passed_over_up_to_a_limit() {
-    let Some(mut stage) = Stage::of("chatty", "", [bash("ls"), Says::text("done")]).await else { return };
+    let Some(mut stage) = ProcessFixture::of("chatty", "", [bash("ls"), Says::text("done")]).await else { return };
     let failed = failures(&stage.ask("hi").await);
     assert_eq!(failed[0].error, "stdout is for messages only, but it wrote: one line too many");
     assert!(!stage.result().1);
     for (mood, why) in [("garbage", "it sent 100 invalid lines"), ("huge", "it sent a line longer than 16 MiB")] {
-        let mut stage = Stage::of(mood, "", [bash("ls"), Says::text("done")]).await.unwrap();
+        let mut stage = ProcessFixture::of(mood, "", [bash("ls"), Says::text("done")]).await.unwrap();
         stage.ask("hi").await;
         let (text, failed) = stage.result();
         assert!(failed && text.starts_with(&format!("The extension's process is not running: {why}")), "{text}");
@@ -270,7 +272,7 @@ async fn what_is_no_message_is_passed_over_up_to_a_limit() {
 #[tokio::test]
 async fn a_cancelled_call_is_cancelled_in_the_program_too() {
     for (mood, points) in [("slow", "tool_call"), ("waits", "")] {
-        let Some(mut stage) = Stage::of(mood, points, [bash("ls")]).await else { return };
+        let Some(mut stage) = ProcessFixture::of(mood, points, [bash("ls")]).await else { return };
         cancelled(&mut stage).await;
         if mood == "waits" {
             stage.noted("cancelled").await;
@@ -279,7 +281,7 @@ async fn a_cancelled_call_is_cancelled_in_the_program_too() {
 }
 
 /// Asks, cancels, and sees the end.
-async fn cancelled(stage: &mut Stage) {
+async fn cancelled(stage: &mut ProcessFixture) {
     let control = stage.scene.session.control();
     let stop = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -293,7 +295,7 @@ async fn cancelled(stage: &mut Stage) {
 
 #[tokio::test]
 async fn the_whole_tree_ends_with_the_session() {
-    let Some(mut stage) = Stage::of("tree", "", [bash("ls"), Says::text("done")]).await else { return };
+    let Some(mut stage) = ProcessFixture::of("tree", "", [bash("ls"), Says::text("done")]).await else { return };
     stage.ask("hi").await;
     let (text, _) = stage.result();
     let ids: Vec<u32> = text.split(' ').map(|id| id.parse().unwrap()).collect();
@@ -305,7 +307,7 @@ async fn the_whole_tree_ends_with_the_session() {
 #[tokio::test]
 async fn closing_is_orderly_and_bounded() {
     for mood in ["tree", "stubborn"] {
-        let Some(mut stage) = Stage::of(mood, "", [bash("ls"), Says::text("done")]).await else { return };
+        let Some(mut stage) = ProcessFixture::of(mood, "", [bash("ls"), Says::text("done")]).await else { return };
         stage.ask("hi").await;
         let begun = Instant::now();
         stage.extensions.close().await;
@@ -325,22 +327,24 @@ async fn gone(ids: &[u32]) {
 
 /// A person who says yes, and remembers what was shown.
 #[derive(Default)]
-pub(crate) struct Person(std::sync::Mutex<Vec<Show>>);
+pub(crate) struct RecordingUi(std::sync::Mutex<Vec<UiUpdate>>);
 
-impl Ui for Person {
-    fn ask<'a>(&'a self, _: &'a Dialog) -> futures::future::BoxFuture<'a, Option<Reply>> {
-        Box::pin(async { Some(Reply::Yes(true)) })
+impl Ui for RecordingUi {
+    fn ask<'a>(&'a self, _: &'a Dialog) -> futures::future::BoxFuture<'a, Option<DialogReply>> {
+        Box::pin(async { Some(DialogReply::Yes(true)) })
     }
 
-    fn show(&self, show: Show) {
+    fn show(&self, show: UiUpdate) {
         self.0.lock().unwrap().push(show);
     }
 }
 
 #[tokio::test]
 async fn a_handler_of_a_program_may_ask_people() {
-    let Some(mut stage) = Stage::of("dialog", "tool_call", [bash("ls"), Says::text("1")]).await else { return };
-    stage.extensions.set_ui(Arc::new(Person::default()));
+    let Some(mut stage) = ProcessFixture::of("dialog", "tool_call", [bash("ls"), Says::text("1")]).await else {
+        return;
+    };
+    stage.extensions.set_ui(Arc::new(RecordingUi::default()));
     stage.ask("hi").await;
     assert!(!stage.result().1);
 }
@@ -361,9 +365,9 @@ async fn the_examples_guard_a_session() {
         let text = JsonObject::from_iter([("text".to_owned(), Value::from("one two  three"))]);
         let replies =
             [bash("rm -rf /tmp/x"), bash("sudo rm -rf /"), Says::call("c2", counts, text), Says::text("done")];
-        let mut stage = Stage::running(command, replies).await;
+        let mut stage = ProcessFixture::running(command, replies).await;
         assert_eq!(stage.extensions.take_failures(), []);
-        let person = Arc::new(Person::default());
+        let person = Arc::new(RecordingUi::default());
         let events = stage.ask("hi").await;
         assert_eq!(failures(&events), []);
         let results: Vec<(String, bool)> = stage
@@ -381,7 +385,7 @@ async fn the_examples_guard_a_session() {
         assert_eq!(results, [result("ran", false), blocked, result("3 words", false)]);
         stage.extensions.set_ui(Arc::clone(&person) as Arc<dyn Ui>);
         assert_eq!(failures(&stage.ask(&format!("/{slash}")).await), []);
-        assert!(matches!(&person.0.lock().unwrap()[0], Show::Note { message, .. } if message.contains("guard")));
+        assert!(matches!(&person.0.lock().unwrap()[0], UiUpdate::Note { message, .. } if message.contains("guard")));
         stage.extensions.close().await;
     }
 }

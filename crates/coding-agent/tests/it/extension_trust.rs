@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
-use pinch_coding_agent::extension::ui::{Dialog, Dialogs, Reply as Answered, Show, Ui};
-use pinch_coding_agent::extension::{Answer, Extension, ExtensionError, Point, Points, ProjectTrust, TrustAction};
+use pinch_coding_agent::extension::ui::{Dialog, DialogReply as Answered, Dialogs, Ui, UiUpdate};
+use pinch_coding_agent::extension::{
+    Extension, ExtensionError, HandlerFuture, Point, Points, ProjectTrust, TrustAction,
+};
 use pinch_coding_agent::resources::trust::TrustDecision;
 use pinch_coding_agent::runtime::{AgentSessionOptions, SessionRuntime, SessionTarget, create_agent_session};
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 use pinch_stdx::host::Host;
 use tempfile::TempDir;
 
@@ -30,7 +32,7 @@ impl Extension for Says {
         Points::of([Point::ProjectTrust])
     }
 
-    fn project_trust<'a>(&'a self, ask: &'a ProjectTrust, ui: &'a Dialogs) -> Answer<'a, TrustAction> {
+    fn project_trust<'a>(&'a self, ask: &'a ProjectTrust, ui: &'a Dialogs) -> HandlerFuture<'a, TrustAction> {
         Box::pin(async move {
             assert!(ask.cwd.is_dir() && !ui.are_present());
             self.asked.lock().unwrap().push(self.name);
@@ -57,7 +59,7 @@ async fn runtime(
     let mut options = AgentSessionOptions::new(host, folder.join("w"), folder.join("agent"))
         .open(SessionTarget::InMemory)
         .model(ScriptedProvider::model("scripted"))
-        .provider(Arc::new(ScriptedProvider::new([Reply::text("x")])));
+        .provider(Arc::new(ScriptedProvider::new([ScriptedReply::text("x")])));
     options.session.extensions = extensions;
     change(&mut options);
     create_agent_session(options).await.unwrap()
@@ -115,14 +117,14 @@ async fn a_decision_can_be_kept_and_outranks_a_kept_one() {
 }
 
 /// A person who says yes to a question with this title.
-struct Person;
+struct TrustingUi;
 
-impl Ui for Person {
+impl Ui for TrustingUi {
     fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<Answered>> {
         Box::pin(async { Some(Answered::Yes(dialog.title == "Trust it?")) })
     }
 
-    fn show(&self, _: Show) {}
+    fn show(&self, _: UiUpdate) {}
 }
 
 #[tokio::test]
@@ -161,7 +163,7 @@ async fn a_script_of_the_user_asks_and_those_of_the_project_start_afterwards() {
     assert_eq!(names(&alone), ["of-user"]);
     assert!(alone.take_notes().iter().any(|note| note.ends_with("z.js does not trust this project")));
     alone.close().await;
-    let mut asked = runtime(folder.path(), Vec::new(), |options| options.session.ui = Some(Arc::new(Person))).await;
+    let mut asked = runtime(folder.path(), Vec::new(), |options| options.session.ui = Some(Arc::new(TrustingUi))).await;
     assert_eq!(asked.take_notes().len(), 1);
     assert_eq!(names(&asked), ["of-project", "of-user"], "the project's come before the user's");
     let kept = std::fs::read_to_string(folder.path().join("agent/trust.json")).unwrap();

@@ -8,7 +8,7 @@ use pinch_coding_agent::runtime::{AgentSessionOptions, create_agent_session};
 use pinch_coding_agent::session::create::ModelChoice;
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_coding_agent::store::{JsonlStore, ListProgress, ListScope, SessionStore};
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ async fn programs_keep_sessions_where_settings_say() {
         let mut options = AgentSessionOptions::new(host, &cwd, dir.path().join("agent"));
         options.services.trust = Some(trust);
         options.session.model = ModelChoice::Exact(Arc::new(ScriptedProvider::model("m")));
-        options.session.provider = Some(Arc::new(ScriptedProvider::new([Reply::text("x")])));
+        options.session.provider = Some(Arc::new(ScriptedProvider::new([ScriptedReply::text("x")])));
         let runtime = create_agent_session(options).await.unwrap();
         assert_eq!(runtime.session().path().as_deref().and_then(Path::parent), Some(&*kept));
     }

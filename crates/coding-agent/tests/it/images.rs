@@ -9,22 +9,22 @@ use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, ToolOutput, ToolSpec};
 use pinch_agent_core::{Tool, ToolCx, ToolError};
 use pinch_coding_agent::entry::CustomMessage;
-use pinch_coding_agent::extension::actions::Delivery;
+use pinch_coding_agent::extension::actions::DeliverAs;
 use pinch_coding_agent::extension::{
-    Answer, Boundary, BoundaryAction, Command, CommandCx, Draft, Extension, ExtensionCx, ExtensionError,
-    ExtensionHandle, Point, Points, Registrations, TurnEnd,
+    Boundary, BoundaryAction, Command, CommandCx, Draft, Extension, ExtensionCx, ExtensionError, ExtensionHandle,
+    HandlerFuture, Point, Points, Registrations, TurnEnd,
 };
 use pinch_coding_agent::runtime::{AgentSessionOptions, SessionRuntime, SessionTarget, create_agent_session};
 use pinch_coding_agent::session::Prompt;
 use pinch_llm::message::{Block, Content, Image};
 use pinch_llm::model::Model;
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 use pinch_llm::schema::Schema;
 use pinch_stdx::host::Host;
 use serde_json::{Value, json};
 
 use crate::extension_hooks::pull;
-use crate::rpc::{Client, gated};
+use crate::rpc::{RpcTestClient, gated};
 
 const RESIZED: &str = "[Image converted from image/bmp to image/png.]\n[Image: original 2500x100, displayed at 2000x80. \
                        Multiply coordinates by 1.25 to map to original image.]";
@@ -63,7 +63,12 @@ impl Extension for Draws {
     }
 
     /// Has images behind an answer to `draft`, and one in the place of that word.
-    fn turn_end<'a>(&'a self, _: TurnEnd<'a>, _: &'a Boundary, cx: &'a ExtensionCx) -> Answer<'a, BoundaryAction> {
+    fn turn_end<'a>(
+        &'a self,
+        _: TurnEnd<'a>,
+        _: &'a Boundary,
+        cx: &'a ExtensionCx,
+    ) -> HandlerFuture<'a, BoundaryAction> {
         Box::pin(async move {
             let content = Content::Blocks(vec![Block::Image(wide())]);
             let entries = cx.entries().await?;
@@ -105,22 +110,22 @@ impl Command for Draws {
             let content = Content::Blocks(vec![Block::Image(wide())]);
             let note =
                 CustomMessage { custom_type: "c".into(), content: content.clone(), display: true, details: None };
-            cx.send_message(note, Delivery::Steer, false).await?;
-            cx.send_user_message(content, Delivery::Steer).await
+            cx.send_message(note, DeliverAs::Steer, false).await?;
+            cx.send_user_message(content, DeliverAs::Steer).await
         })
     }
 }
 
 /// The content of the messages of a role, images as their types.
-async fn shown(client: &mut Client, role: &str) -> Vec<Vec<String>> {
+async fn shown(client: &mut RpcTestClient, role: &str) -> Vec<Vec<String>> {
     let answer = client.ask(json!({"id": "m", "type": "get_messages"})).await;
     let part = |part: &Value| part["text"].as_str().or(part["mimeType"].as_str()).unwrap().to_owned();
     let messages = answer["data"]["messages"].as_array().unwrap().iter().filter(|message| message["role"] == role);
     messages.map(|message| message["content"].as_array().unwrap().iter().map(part).collect()).collect()
 }
 
-async fn client(replies: impl IntoIterator<Item = Reply>) -> Client {
-    Client::with(replies, SessionTarget::InMemory, vec![Arc::new(Draws::new())]).await
+async fn client(replies: impl IntoIterator<Item = ScriptedReply>) -> RpcTestClient {
+    RpcTestClient::with(replies, SessionTarget::InMemory, vec![Arc::new(Draws::new())]).await
 }
 
 fn narrow() -> Model {
@@ -131,9 +136,9 @@ fn narrow() -> Model {
 }
 
 /// A client of a session with a model that takes small images only.
-async fn small(replies: impl IntoIterator<Item = Reply>) -> Client {
+async fn small(replies: impl IntoIterator<Item = ScriptedReply>) -> RpcTestClient {
     let folder = tempfile::tempdir().unwrap();
-    Client::of(narrow(), folder, replies, SessionTarget::InMemory, vec![Arc::new(Draws::new())]).await
+    RpcTestClient::of(narrow(), folder, replies, SessionTarget::InMemory, vec![Arc::new(Draws::new())]).await
 }
 
 const SMALL: &str = "[Image converted from image/bmp to image/png.]\n[Image: original 2500x100, displayed at 50x2. \
@@ -170,8 +175,8 @@ fn one(role: &str) -> (String, Vec<(u32, u32)>) {
 async fn what_a_client_says_is_made_to_fit() {
     let mut client = client([]).await;
     let open = gated(&client.model, "one");
-    client.model.push(Reply::text("two"));
-    client.model.push(Reply::text("three"));
+    client.model.push(ScriptedReply::text("two"));
+    client.model.push(ScriptedReply::text("three"));
     let images = json!([as_json(&wide())]);
     client.ask(json!({"id": 1, "type": "prompt", "message": "see", "images": images})).await;
     client.ask(json!({"id": 2, "type": "steer", "message": "", "images": images})).await;
@@ -188,7 +193,12 @@ async fn what_a_client_says_is_made_to_fit() {
 
 #[tokio::test]
 async fn what_extensions_bring_is_made_to_fit() {
-    let mut client = client([Reply::call("c1", "draw", JsonObject::new()), Reply::text("1"), Reply::text("2")]).await;
+    let mut client = client([
+        ScriptedReply::call("c1", "draw", JsonObject::new()),
+        ScriptedReply::text("1"),
+        ScriptedReply::text("2"),
+    ])
+    .await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "draw"})).await;
     let ended = client.event("tool_execution_end").await;
     assert!(!ended.to_string().contains("image/jpeg"), "{ended}");
@@ -206,7 +216,7 @@ async fn what_extensions_bring_is_made_to_fit() {
 
 #[tokio::test]
 async fn a_prompt_keeps_to_the_limits_of_its_model() {
-    let mut client = small([Reply::text("1")]).await;
+    let mut client = small([ScriptedReply::text("1")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "see", "images": [as_json(&wide())]})).await;
     client.event("agent_settled").await;
     assert_eq!(shown(&mut client, "user").await, [["see", SMALL, "image/png"]]);
@@ -221,8 +231,8 @@ async fn a_prompt_keeps_to_the_limits_of_its_model() {
 async fn what_waits_in_queues_keeps_to_the_limits_of_the_model() {
     let mut client = small([]).await;
     let open = gated(&client.model, "one");
-    client.model.push(Reply::text("two"));
-    client.model.push(Reply::text("three"));
+    client.model.push(ScriptedReply::text("two"));
+    client.model.push(ScriptedReply::text("three"));
     client.ask(json!({"id": 1, "type": "prompt", "message": "go"})).await;
     let images = json!([as_json(&wide())]);
     client.ask(json!({"id": 2, "type": "steer", "message": "", "images": images})).await;
@@ -237,7 +247,7 @@ async fn what_waits_in_queues_keeps_to_the_limits_of_the_model() {
 
 #[tokio::test]
 async fn messages_of_extensions_keep_to_the_limits_of_the_model() {
-    let mut client = small([Reply::text("1")]).await;
+    let mut client = small([ScriptedReply::text("1")]).await;
     client.say(json!({"id": 1, "type": "prompt", "message": "/show"})).await;
     client.event("agent_settled").await;
     assert_eq!(shown(&mut client, "custom").await, [[SMALL, "image/png"]]);
@@ -248,7 +258,7 @@ async fn messages_of_extensions_keep_to_the_limits_of_the_model() {
 
 #[tokio::test]
 async fn results_of_tools_keep_to_the_limits_of_the_model() {
-    let mut client = small([Reply::call("c1", "draw", JsonObject::new()), Reply::text("1")]).await;
+    let mut client = small([ScriptedReply::call("c1", "draw", JsonObject::new()), ScriptedReply::text("1")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "draw"})).await;
     client.event("agent_settled").await;
     let omitted = "[Image omitted: could not be converted to a supported inline image format.]";
@@ -259,7 +269,7 @@ async fn results_of_tools_keep_to_the_limits_of_the_model() {
 
 #[tokio::test]
 async fn what_extensions_put_behind_a_turn_keeps_to_the_limits_of_the_model() {
-    let mut client = small([Reply::text("1"), Reply::text("2")]).await;
+    let mut client = small([ScriptedReply::text("1"), ScriptedReply::text("2")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "draft"})).await;
     client.event("agent_settled").await;
     assert_eq!(shown(&mut client, "custom").await, [[SMALL, "image/png"]]);
@@ -273,7 +283,11 @@ async fn what_was_made_fit_is_not_decoded_again_when_it_comes_in() {
     let file = STANDARD.decode(wide().data).unwrap();
     std::io::Write::write_all(&mut std::fs::File::create(folder.path().join("wide")).unwrap(), &file).unwrap();
     let input = json!({"path": "wide"}).as_object().unwrap().clone();
-    let provider = ScriptedProvider::new([Reply::call("c1", "read", input), Reply::text("1"), Reply::text("2")]);
+    let provider = ScriptedProvider::new([
+        ScriptedReply::call("c1", "read", input),
+        ScriptedReply::text("1"),
+        ScriptedReply::text("2"),
+    ]);
     let host = Host::builder().seed(1).home(folder.path()).temp(folder.path()).build();
     let options = AgentSessionOptions::new(host, folder.path(), folder.path().join("agent"))
         .open(SessionTarget::InMemory)

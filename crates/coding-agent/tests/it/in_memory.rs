@@ -15,14 +15,14 @@ use pinch_coding_agent::runtime::{AskError, RuntimeError};
 use pinch_coding_agent::settings::SettingsManager;
 use pinch_coding_agent::store::{ListScope, MemoryStore, SessionRef, SessionStore, StoreError};
 use pinch_coding_agent::{AgentSessionOptions, create_agent_session};
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 use pinch_llm::schema::Schema;
 use pinch_stdx::host::Host;
 use serde_json::json;
 
-struct Count(ToolSpec, Arc<AtomicUsize>);
+struct CountTool(ToolSpec, Arc<AtomicUsize>);
 
-impl Tool for Count {
+impl Tool for CountTool {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }
@@ -82,13 +82,14 @@ async fn a_session_in_memory_neither_reads_nor_writes_files() {
     };
     let model = Arc::new(ScriptedProvider::model("scripted"));
     let provider = Arc::new(ScriptedProvider::new([
-        Reply::call("c1", "count", JsonObject::new()),
-        Reply::text("nineteen"),
-        Reply::text("hello"),
-        Reply::text("back again"),
+        ScriptedReply::call("c1", "count", JsonObject::new()),
+        ScriptedReply::text("nineteen"),
+        ScriptedReply::text("hello"),
+        ScriptedReply::text("back again"),
     ]));
     let counted = Arc::new(AtomicUsize::new(0));
-    let tool = Count(ToolSpec::new("count", "Counts", Schema::new(json!({"type": "object"}))), Arc::clone(&counted));
+    let tool =
+        CountTool(ToolSpec::new("count", "Counts", Schema::new(json!({"type": "object"}))), Arc::clone(&counted));
     let store = Arc::new(MemoryStore::new());
     let options = AgentSessionOptions::in_memory(host, &cwd)
         .auth(AuthStorage::in_memory(object(json!({"faux": {"type": "api_key", "key": "k"}}))))
@@ -134,7 +135,8 @@ async fn a_session_in_memory_neither_reads_nor_writes_files() {
 
 #[tokio::test]
 async fn switching_to_a_session_that_is_not_in_the_store_keeps_the_current_one() {
-    let provider = Arc::new(ScriptedProvider::new([Reply::text("still here"), Reply::error("no such model")]));
+    let provider =
+        Arc::new(ScriptedProvider::new([ScriptedReply::text("still here"), ScriptedReply::error("no such model")]));
     let options = AgentSessionOptions::in_memory(Host::builder().build(), "/nowhere")
         .model(ScriptedProvider::model("scripted"))
         .provider(provider);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pinch_coding_agent::models::{ModelRegistry, ProviderConfig};
+use pinch_coding_agent::models::{ModelRegistry, ProviderDefinition};
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::ImageLimits;
 use serde_json::{Map, Value, json};
@@ -17,8 +17,8 @@ fn load(document: Value) -> (ModelRegistry, Vec<String>) {
     (registry, problems.into_iter().map(|problem| problem.to_string()).collect())
 }
 
-fn config(document: Value) -> ProviderConfig {
-    ProviderConfig { document: object(document), ..ProviderConfig::default() }
+fn config(document: Value) -> ProviderDefinition {
+    ProviderDefinition { document: object(document), ..ProviderDefinition::default() }
 }
 
 fn ids(registry: &ModelRegistry, provider: &str) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pinch_coding_agent::packages::{PackageError, PackageScope, Packages, RunError};
+use pinch_coding_agent::packages::{PackageError, PackageScope, PackageToolError, Packages};
 use pinch_coding_agent::resources::CommandLinePaths;
 use pinch_coding_agent::services::{Announce, ResourceOptions, ResourceSource, ServiceOptions, Services};
 use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -13,12 +13,12 @@ use pinch_stdx::host::{Env, Host};
 use serde_json::{Value, json};
 
 /// A user, a project, and servers of packages.
-struct Place {
+struct PackageFixture {
     dir: tempfile::TempDir,
     packages: Packages,
 }
 
-impl Place {
+impl PackageFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
@@ -105,7 +105,7 @@ const CLONE: &str = "home/agent/git/git.example.org/a/r";
 
 #[tokio::test]
 async fn folders_are_kept_relative_to_the_settings() {
-    let place = Place::new();
+    let place = PackageFixture::new();
     place.write("w/pkg/skills/s/SKILL.md", "");
     place.write("home/agent/settings.json", r#"{"theme": "x"}"#);
     place.install("./pkg", PackageScope::User).await.unwrap();
@@ -125,7 +125,7 @@ async fn folders_are_kept_relative_to_the_settings() {
 
 #[tokio::test]
 async fn repositories_come_go_and_follow_their_server() {
-    let place = Place::new();
+    let place = PackageFixture::new();
     place.repository();
     place.install(REPOSITORY, PackageScope::User).await.unwrap();
     let version = || std::fs::read_to_string(place.path(CLONE).join("version")).unwrap();
@@ -152,11 +152,11 @@ async fn repositories_come_go_and_follow_their_server() {
 
 #[tokio::test]
 async fn a_failed_clone_leaves_nothing_behind() {
-    let place = Place::new();
+    let place = PackageFixture::new();
     place.repository();
     for source in ["https://git.example.org/a/none", "https://git.example.org/a/r@no-such-tag"] {
         let error = place.install(source, PackageScope::User).await.unwrap_err();
-        assert!(matches!(error, PackageError::Run(RunError::Failed { .. })), "{error}");
+        assert!(matches!(error, PackageError::Run(PackageToolError::Failed { .. })), "{error}");
     }
     let folder = place.path("home/agent/git/git.example.org/a");
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
@@ -166,7 +166,7 @@ async fn a_failed_clone_leaves_nothing_behind() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_link_does_not_lead_out_of_the_folder_of_clones() {
-    let place = Place::new();
+    let place = PackageFixture::new();
     place.repository();
     place.write("precious/r/file", "");
     std::fs::create_dir_all(place.path("home/agent/git/git.example.org")).unwrap();
@@ -194,7 +194,7 @@ esac
 
 #[tokio::test]
 async fn packages_of_npm_are_installed_without_their_scripts() {
-    let mut place = Place::new();
+    let mut place = PackageFixture::new();
     place.npm(NPM);
     place.install("npm:@s/p", PackageScope::Project).await.unwrap();
     place.install("npm:q@1.0.0", PackageScope::Project).await.unwrap();
@@ -219,7 +219,7 @@ async fn packages_of_npm_are_installed_without_their_scripts() {
 
 #[tokio::test]
 async fn what_a_repository_needs_is_installed_and_only_then() {
-    let mut place = Place::new();
+    let mut place = PackageFixture::new();
     place.npm(NPM);
     place.repository();
     place.install(REPOSITORY, PackageScope::User).await.unwrap();
@@ -238,7 +238,7 @@ async fn package_managers_are_told_to_run_nothing_of_a_repository() {
         ("pnpm", " --ignore-pnpmfile", &["npm_config_ignore_pnpmfile=true", "npm_config_git=git"]),
         ("yarn", "", &["YARN_IGNORE_PATH=1", "YARN_RC_FILENAME=.pinch-yarnrc.yml", "YARN_ENABLE_SCRIPTS=false"]),
     ] {
-        let mut place = Place::new();
+        let mut place = PackageFixture::new();
         place.repository();
         place.write("server/a/r/package.json", r#"{"dependencies": {"x": "1"}}"#);
         place.commit("two");
@@ -261,7 +261,7 @@ async fn a_repository_names_no_program_for_npm_to_run() {
     if Command::new("npm").arg("--version").output().is_err() {
         return;
     }
-    let place = Place::new();
+    let place = PackageFixture::new();
     place.repository();
     // A dependency from git, and a program in the place of git.
     place.write("server/a/dep/package.json", r#"{"name": "dep", "version": "1.0.0"}"#);
@@ -287,7 +287,7 @@ async fn a_repository_names_no_program_for_npm_to_run() {
 
 #[tokio::test]
 async fn unknown_packages_are_told_before_anything_runs() {
-    let mut place = Place::new();
+    let mut place = PackageFixture::new();
     place.npm(NPM);
     let cancel = Cancel::new();
     let gone = place.packages.remove("npm:nope", PackageScope::User, &cancel).await.unwrap_err();
@@ -303,7 +303,7 @@ async fn unknown_packages_are_told_before_anything_runs() {
 
 #[tokio::test]
 async fn nothing_is_installed_for_a_project_that_is_not_trusted() {
-    let mut place = Place::new();
+    let mut place = PackageFixture::new();
     place.npm(NPM);
     place.packages.trusted = false;
     place.write("w/.pi/settings.json", r#"{"packages": ["npm:p"]}"#);
@@ -317,7 +317,7 @@ async fn nothing_is_installed_for_a_project_that_is_not_trusted() {
 
 #[tokio::test]
 async fn what_is_missing_is_installed_before_a_session_begins() {
-    let mut place = Place::new();
+    let mut place = PackageFixture::new();
     place.npm(&format!(
         "{NPM}\n{}",
         r#"
@@ -366,16 +366,16 @@ async fn what_is_missing_is_installed_before_a_session_begins() {
 
 #[tokio::test]
 async fn programs_are_stopped_when_time_is_up_or_nobody_wants_them() {
-    let mut place = Place::new();
+    let mut place = PackageFixture::new();
     place.npm("sleep 60");
     place.packages.time_limit = Duration::from_millis(50);
     let slow = place.install("npm:p", PackageScope::User).await.unwrap_err();
-    assert!(matches!(slow, PackageError::Run(RunError::TimedOut { .. })), "{slow}");
+    assert!(matches!(slow, PackageError::Run(PackageToolError::TimedOut { .. })), "{slow}");
     place.packages.time_limit = Duration::from_secs(60);
     let cancel = Cancel::new();
     cancel.cancel(CancelReason::User);
     let stopped = place.packages.install("npm:p", PackageScope::User, &cancel).await.unwrap_err();
-    assert!(matches!(stopped, PackageError::Run(RunError::Cancelled { .. })), "{stopped}");
+    assert!(matches!(stopped, PackageError::Run(PackageToolError::Cancelled { .. })), "{stopped}");
     place.npm("echo went wrong >&2; exit 7");
     let failed = place.install("npm:p", PackageScope::User).await.unwrap_err();
     assert!(failed.to_string().ends_with("failed with exit code 7: went wrong"), "{failed}");
@@ -389,18 +389,18 @@ proptest::proptest! {
     #[test]
     fn no_source_leads_out_of_its_folder(text in SOURCES) {
         use pinch_coding_agent::packages::place;
-        use pinch_coding_agent::packages::source::Source;
+        use pinch_coding_agent::packages::source::PackageSource;
         let root = Path::new("/agent");
-        match Source::parse(&text) {
-            Ok(source @ (Source::Git(_) | Source::Npm(_))) => {
+        match PackageSource::parse(&text) {
+            Ok(source @ (PackageSource::Git(_) | PackageSource::Npm(_))) => {
                 let place = place(&source, root, None);
                 let plain = place.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::RootDir));
                 proptest::prop_assert!(plain && place.components().count() >= 4 && place.starts_with(root), "{place:?}");
-                if let Source::Git(git) = &source {
+                if let PackageSource::Git(git) = &source {
                     proptest::prop_assert!(!git.repo.starts_with('-') && !git.reference.iter().any(|name| name.starts_with('-')));
                 }
             }
-            Ok(Source::Local(_)) | Err(_) => {}
+            Ok(PackageSource::Local(_)) | Err(_) => {}
         }
     }
 }

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use pinch_agent_core::tool::ToolSet;
 use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::machine::LocalMachine;
-use pinch_coding_agent::prompt::{Prompt, PromptParts, ToolNote};
+use pinch_coding_agent::prompt::{PromptParts, PromptSections, ToolPrompt};
 use pinch_coding_agent::resources::context_files::ContextFile;
 use pinch_coding_agent::resources::skills::Skill;
 use pinch_coding_agent::tools::bash::Shell;
 use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_coding_agent::tools::file_queue::FileQueue;
-use pinch_coding_agent::tools::path::Place;
+use pinch_coding_agent::tools::path::WorkingDirectory;
 use pinch_coding_agent::tools::{ToolParts, all_tools};
 
 fn tools(names: &[&str]) -> ToolSet {
     let shell = Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: "/tmp".into() };
     let all = all_tools(&ToolParts {
         machine: Arc::new(LocalMachine),
-        place: Place { cwd: "/w".into(), home: None },
+        place: WorkingDirectory { cwd: "/w".into(), home: None },
         files: FileQueue::default(),
         shell,
         facts: SessionFacts::default(),
@@ -51,14 +51,14 @@ fn the_whole_prompt() {
         skills: &skills,
         ..PromptParts::new(&tools, Path::new("/w"))
     };
-    let prompt = Prompt::coding(&parts);
+    let prompt = PromptSections::coding(&parts);
     insta::assert_snapshot!(prompt.whole());
     let (stable, volatile) = prompt.split();
     assert_eq!((format!("{stable}\n\n{volatile}"), volatile.as_str()), (prompt.whole(), "<cwd>\n/w\n</cwd>"));
-    assert_eq!(Prompt::coding(&parts), prompt, "equal parts give an equal prompt");
+    assert_eq!(PromptSections::coding(&parts), prompt, "equal parts give an equal prompt");
 }
 
-fn names(prompt: &Prompt) -> Vec<&str> {
+fn names(prompt: &PromptSections) -> Vec<&str> {
     prompt.sections().map(|(name, _)| name).collect()
 }
 
@@ -67,7 +67,7 @@ fn a_prompt_of_ones_own_takes_the_place_of_four_sections() {
     let skills = skills();
     let tools = tools(&["read"]);
     let parts = PromptParts { custom: Some("Mine."), skills: &skills, ..PromptParts::new(&tools, Path::new("/w")) };
-    let prompt = Prompt::coding(&parts);
+    let prompt = PromptSections::coding(&parts);
     assert_eq!(names(&prompt), ["preamble", "skills", "cwd"]);
     assert!(prompt.whole().starts_with("Mine.\n\n<skills>\n"));
 }
@@ -77,22 +77,24 @@ fn skills_are_told_to_who_can_read_them() {
     let skills = skills();
     for (active, told) in [(&["read"][..], true), (&["bash"], true), (&["write", "ls"], false), (&[], false)] {
         let tools = tools(active);
-        let prompt = Prompt::coding(&PromptParts { skills: &skills, ..PromptParts::new(&tools, Path::new("/w")) });
+        let prompt =
+            PromptSections::coding(&PromptParts { skills: &skills, ..PromptParts::new(&tools, Path::new("/w")) });
         assert_eq!(names(&prompt).contains(&"skills"), told, "{active:?}");
     }
     let tools = tools(&["read"]);
-    let hidden = Prompt::coding(&PromptParts { skills: &skills[1..], ..PromptParts::new(&tools, Path::new("/w")) });
+    let hidden =
+        PromptSections::coding(&PromptParts { skills: &skills[1..], ..PromptParts::new(&tools, Path::new("/w")) });
     assert!(!names(&hidden).contains(&"skills"));
 }
 
 #[test]
 fn tools_say_what_they_are_and_how_they_are_used() {
-    let section = |tools: &ToolSet, notes: &[ToolNote], name: &str| {
-        let prompt = Prompt::coding(&PromptParts { notes, ..PromptParts::new(tools, Path::new("/w")) });
+    let section = |tools: &ToolSet, notes: &[ToolPrompt], name: &str| {
+        let prompt = PromptSections::coding(&PromptParts { notes, ..PromptParts::new(tools, Path::new("/w")) });
         prompt.sections().find(|(section, _)| *section == name).unwrap().1.to_owned()
     };
     let read = tools(&["read"]);
-    let note = ToolNote {
+    let note = ToolPrompt {
         name: "read".into(),
         snippet: Some(" look\n into  it ".into()),
         guidelines: vec![" Twice. ".into(), "Twice.".into(), String::new()],

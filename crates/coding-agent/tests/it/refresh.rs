@@ -5,45 +5,45 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use pinch_coding_agent::auth::storage::Ask;
+use pinch_coding_agent::auth::storage::KeyLookup;
 use pinch_coding_agent::auth::{AuthError, AuthStorage, Logins, RequestAuth};
 use pinch_coding_agent::models::{ModelRegistry, RegistryAuth};
 use pinch_llm::http::{HttpClient, Outgoing};
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_llm::oauth::google::GoogleLogin;
-use pinch_llm::oauth::transport::{Answer, Network};
-use pinch_llm::oauth::{OAuthRegistry, Transport};
+use pinch_llm::oauth::transport::{HttpTransport, OAuthResponse};
+use pinch_llm::oauth::{OAuthRegistry, OAuthTransport};
 use pinch_llm::request::Auth;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::fs::dir_lock::{DirLock, DirLockOptions};
 use pinch_stdx::host::{Env, Host};
-use pinch_testing::server::{Gate, Reply, Server};
+use pinch_testing::server::{Gate, Server, ServerReply};
 use serde_json::{Value, json};
 
 /// Sends everything to one server.
-struct Rewired {
+struct RewiredTransport {
     server: String,
-    network: Network,
+    network: HttpTransport,
 }
 
-impl Transport for Rewired {
-    fn send(&self, mut request: Outgoing) -> BoxFuture<'_, Result<Answer, String>> {
+impl OAuthTransport for RewiredTransport {
+    fn send(&self, mut request: Outgoing) -> BoxFuture<'_, Result<OAuthResponse, String>> {
         request.url = request.url.replacen("https:/", &self.server, 1);
         self.network.send(request)
     }
 }
 
 fn logins(server: &str) -> Logins {
-    let network = Network::new(Arc::new(HttpClient::new()), Env::default());
-    Logins::new(OAuthRegistry::built_in(), Arc::new(Rewired { server: server.to_owned(), network }))
+    let network = HttpTransport::new(Arc::new(HttpClient::new()), Env::default());
+    Logins::new(OAuthRegistry::built_in(), Arc::new(RewiredTransport { server: server.to_owned(), network }))
 }
 
 fn google_logins(server: &str) -> Logins {
-    let network = Network::new(Arc::new(HttpClient::new()), Env::default());
+    let network = HttpTransport::new(Arc::new(HttpClient::new()), Env::default());
     let mut flows = OAuthRegistry::default();
     flows.register(Arc::new(GoogleLogin::GEMINI_CLI));
-    Logins::new(flows, Arc::new(Rewired { server: server.to_owned(), network }))
+    Logins::new(flows, Arc::new(RewiredTransport { server: server.to_owned(), network }))
 }
 
 fn host() -> Host {
@@ -82,8 +82,8 @@ fn key(found: Result<Option<Auth>, AuthError>) -> String {
     }
 }
 
-fn tokens() -> Reply {
-    Reply::json(200, &json!({"access_token": "A1", "refresh_token": "R1", "expires_in": 3_600}))
+fn tokens() -> ServerReply {
+    ServerReply::json(200, &json!({"access_token": "A1", "refresh_token": "R1", "expires_in": 3_600}))
 }
 
 #[tokio::test]
@@ -128,20 +128,20 @@ async fn a_server_that_is_silent_holds_up_its_own_logins_only() {
     let (silent, quick) = (Server::start().await.unwrap(), Server::start().await.unwrap());
     let gate = Gate::default();
     let tokens = json!({"access_token": "A1", "refresh_token": "R1", "expires_in": 3_600}).to_string();
-    silent.reply(Reply::status(200).header("content-type", "application/json").head().gate(&gate).send(tokens));
+    silent.reply(ServerReply::status(200).header("content-type", "application/json").head().gate(&gate).send(tokens));
     // Such a token names the account.
     let access = "e30.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOiB7ImNoYXRncHRfYWNjb3VudF9pZCI6ICJhY2MifX0.x";
-    quick.reply(Reply::json(200, &json!({"access_token": access, "refresh_token": "C2", "expires_in": 3_600})));
+    quick.reply(ServerReply::json(200, &json!({"access_token": access, "refresh_token": "C2", "expires_in": 3_600})));
     // One program: the same logins and the same storage.
-    struct Both(Rewired, Rewired);
-    impl Transport for Both {
-        fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Answer, String>> {
+    struct Both(RewiredTransport, RewiredTransport);
+    impl OAuthTransport for Both {
+        fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<OAuthResponse, String>> {
             if request.url.contains("claude") { self.0.send(request) } else { self.1.send(request) }
         }
     }
     let rewired = |server: &Server| {
-        let network = Network::new(Arc::new(HttpClient::new()), Env::default());
-        Rewired { server: server.url(), network }
+        let network = HttpTransport::new(Arc::new(HttpClient::new()), Env::default());
+        RewiredTransport { server: server.url(), network }
     };
     let logins = Logins::new(OAuthRegistry::built_in(), Arc::new(Both(rewired(&silent), rewired(&quick))));
     let storage = opened(&path);
@@ -182,7 +182,7 @@ async fn one_request_for_two_programs() {
     let server = Server::start().await.unwrap();
     let gate = Gate::new();
     let body = json!({"access_token": "A1", "refresh_token": "R1", "expires_in": 3_600}).to_string();
-    server.reply(Reply::status(200).gate(&gate).send(body));
+    server.reply(ServerReply::status(200).gate(&gate).send(body));
     let start = || {
         let mut program = Command::new(std::env::current_exe().unwrap());
         program.args(["--exact", "refresh::one_request_for_two_programs"]).current_dir(dir.path());
@@ -224,7 +224,7 @@ async fn a_wait_that_is_given_up_does_not_break_the_refresh_off() {
     let server = Server::start().await.unwrap();
     let gate = Gate::new();
     let body = json!({"access_token": "A1", "refresh_token": "R1", "expires_in": 3_600}).to_string();
-    server.reply(Reply::status(200).gate(&gate).send(body));
+    server.reply(ServerReply::status(200).gate(&gate).send(body));
     let (logins, storage) = (logins(&server.url()), opened(&path));
     tokio::select! {
         _ = resolve(&logins, &storage) => panic!("the server has not answered"),
@@ -241,8 +241,8 @@ async fn tokens_of_github_are_exchanged_once() {
     let server = Server::start().await.unwrap();
     let ends = host().now_ms() / 1_000 + 1_800;
     let token = "tid=1;proxy-ep=proxy.business.githubcopilot.com";
-    server.reply(Reply::json(200, &json!({"token": token, "expires_at": ends})));
-    server.reply(Reply::json(401, &json!({"message": "Bad credentials"})));
+    server.reply(ServerReply::json(200, &json!({"token": token, "expires_at": ends})));
+    server.reply(ServerReply::json(401, &json!({"message": "Bad credentials"})));
     let record = json!({"id": "m", "api": "openai-completions", "provider": "github-copilot", "baseUrl": "https://b"});
     let model = Model::from_record(&record).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -272,8 +272,8 @@ async fn failures() {
     let path = auth_json(dir.path(), 0);
     let server = Server::start().await.unwrap();
     let (logins, storage) = (logins(&server.url()), opened(&path));
-    server.reply(Reply::json(400, &json!({"error": "invalid_grant", "error_description": "revoked"})));
-    server.reply(Reply::status(503).send("later"));
+    server.reply(ServerReply::json(400, &json!({"error": "invalid_grant", "error_description": "revoked"})));
+    server.reply(ServerReply::status(503).send("later"));
     assert_eq!(
         key(resolve(&logins, &storage).await),
         "Authentication failed for \"anthropic\": Anthropic token refresh failed (400): invalid_grant: revoked. Sign in again."
@@ -285,7 +285,7 @@ async fn failures() {
     assert_eq!(stored(&path)["anthropic"]["refresh"], "R0", "the login stays");
     // Nearly over is not over.
     let path = auth_json(dir.path(), 3);
-    server.reply(Reply::status(503));
+    server.reply(ServerReply::status(503));
     assert_eq!(key(resolve(&logins, &opened(&path)).await), "A0");
 }
 
@@ -331,7 +331,7 @@ async fn a_login_of_the_gemini_cli_is_the_key_of_cloud_code_assist() {
     let found = async || {
         let auth =
             RegistryAuth::new(Arc::new(ModelRegistry::load(&dir.path().join("none")).0), opened(&path), None, host());
-        auth.with_logins(google_logins(&server.url())).key(&google, Ask::Value).await
+        auth.with_logins(google_logins(&server.url())).key(&google, KeyLookup::Value).await
     };
     store(60, json!({}));
     assert_eq!(key(found().await), r#"{"token":"A0","projectId":"p"}"#);
@@ -343,7 +343,7 @@ async fn a_login_of_the_gemini_cli_is_the_key_of_cloud_code_assist() {
     assert!(server.requests().is_empty());
 
     store(-1, json!({"clientId": "c", "clientSecret": "s"}));
-    server.reply(Reply::json(200, &json!({"access_token": "A1", "expires_in": 3600})));
+    server.reply(ServerReply::json(200, &json!({"access_token": "A1", "expires_in": 3600})));
     assert_eq!(key(found().await), r#"{"token":"A1","projectId":"p"}"#);
     let asked = &server.requests()[0];
     let body = "client_id=c&client_secret=s&refresh_token=R0&grant_type=refresh_token";

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use pinch_coding_agent::packages::{PackageEntry, PackageFilter};
 use pinch_coding_agent::resources::trust::{self, DefaultTrust, Project, TrustDecision, TrustQuestion, TrustStore};
 use pinch_coding_agent::resources::{
-    Commands, ExtraPaths, Origin, ResourceInputs, ResourceLoader, Resources, Scope, Without,
+    Commands, ExtraPaths, ResourceInputs, ResourceLoader, ResourceOrigin, ResourceScope, Resources, Without,
 };
 use pinch_stdx::host::Host;
 use serde_json::json;
 
 /// A user with a project.
-struct Place {
+struct ProjectFixture {
     dir: tempfile::TempDir,
 }
 
-impl Place {
+impl ProjectFixture {
     fn new(files: &[(&str, &str)]) -> Self {
         let place = Self { dir: tempfile::tempdir().unwrap() };
         std::fs::create_dir_all(place.path("w")).unwrap();
@@ -83,7 +83,7 @@ fn the_nearest_wins_and_everything_says_where_it_is_from() {
     ];
     let files: Vec<(String, &str)> = files.iter().map(|name| (format!("{name}/SKILL.md"), d.as_str())).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), *text)).collect();
-    let place = Place::new(&files);
+    let place = ProjectFixture::new(&files);
     place.write("w/.agents/skills/loose.md", &d);
     place.write("w/.pi/skills/loose.md", &d);
     place.write("w/.pi/skills/README.md", "no head");
@@ -115,17 +115,17 @@ fn the_nearest_wins_and_everything_says_where_it_is_from() {
         let base = place.short(info.base_dir.as_deref().unwrap());
         (info.source.clone(), info.scope, info.origin, base)
     };
-    assert_eq!(info(0), ("cli".into(), Scope::Temporary, Origin::TopLevel, "cli".into()));
-    assert_eq!(info(1), ("auto".into(), Scope::Project, Origin::TopLevel, "w/.pi".into()));
-    assert_eq!(info(5), ("local".into(), Scope::User, Origin::TopLevel, "home/agent".into()));
-    assert_eq!(info(8), ("../../pkg".into(), Scope::User, Origin::Package, "pkg".into()));
+    assert_eq!(info(0), ("cli".into(), ResourceScope::Temporary, ResourceOrigin::TopLevel, "cli".into()));
+    assert_eq!(info(1), ("auto".into(), ResourceScope::Project, ResourceOrigin::TopLevel, "w/.pi".into()));
+    assert_eq!(info(5), ("local".into(), ResourceScope::User, ResourceOrigin::TopLevel, "home/agent".into()));
+    assert_eq!(info(8), ("../../pkg".into(), ResourceScope::User, ResourceOrigin::Package, "pkg".into()));
     let value = found.skills()[1].info.to_value();
     assert_eq!((&value["scope"], &value["origin"]), (&json!("project"), &json!("top-level")));
 }
 
 #[test]
 fn templates_are_the_markdown_files_of_a_folder() {
-    let place = Place::new(&[
+    let place = ProjectFixture::new(&[
         ("home/agent/prompts/b.md", "\n\nB"),
         ("home/agent/prompts/a.md", "---\nx: [\n---\nA"),
         ("home/agent/prompts/c.txt", "C"),
@@ -144,7 +144,7 @@ fn templates_are_the_markdown_files_of_a_folder() {
 #[test]
 fn settings_switch_single_files_off_and_on() {
     let d = skill("d");
-    let place = Place::new(&[
+    let place = ProjectFixture::new(&[
         ("home/agent/skills/a/SKILL.md", &d),
         ("home/agent/skills/b/SKILL.md", &d),
         ("home/agent/prompts/x.md", "X"),
@@ -171,7 +171,7 @@ fn packages_bring_what_their_manifest_says_and_settings_let_through() {
     let manifest = json!({"name": "m", "pi": {
         "skills": ["./work/*", "!work/no", "../home"], "prompts": ["./p"], "extensions": ["./ext/main.ts"],
     }});
-    let place = Place::new(&[
+    let place = ProjectFixture::new(&[
         ("m/package.json", &manifest.to_string()),
         ("m/work/yes/SKILL.md", &d),
         ("m/work/no/SKILL.md", &d),
@@ -198,7 +198,11 @@ fn packages_bring_what_their_manifest_says_and_settings_let_through() {
     assert_eq!(names, ["three", "two"]);
     let extensions: Vec<String> = found.extensions.iter().map(|one| place.short(&one.path)).collect();
     assert_eq!(extensions, ["plain/index.ts", "m/ext/main.ts"]);
-    assert_eq!(found.extensions[0].info.scope, Scope::Project, "of one package in both settings the project's counts");
+    assert_eq!(
+        found.extensions[0].info.scope,
+        ResourceScope::Project,
+        "of one package in both settings the project's counts"
+    );
     assert_eq!(found.themes.len(), 2, "a manifest that names no themes brings none");
     assert_eq!(place.told(&found), ["home/agent/npm/node_modules/gone: package npm:gone is not installed"]);
     let nothing = PackageFilter { skills: Some(vec![]), prompts: Some(vec![]), ..PackageFilter::default() };
@@ -211,7 +215,7 @@ fn packages_bring_what_their_manifest_says_and_settings_let_through() {
 #[test]
 fn a_project_that_is_not_trusted_brings_context_only() {
     let d = skill("d");
-    let place = Place::new(&[
+    let place = ProjectFixture::new(&[
         ("w/AGENTS.md", "rules"),
         ("w/.pi/SYSTEM.md", "custom"),
         ("w/.pi/skills/s/SKILL.md", &d),
@@ -237,7 +241,7 @@ fn a_project_that_is_not_trusted_brings_context_only() {
 #[cfg(unix)]
 #[test]
 fn the_same_file_counts_once() {
-    let place = Place::new(&[("home/agent/skills/a/SKILL.md", &skill("d")), ("w/AGENTS.md", "rules")]);
+    let place = ProjectFixture::new(&[("home/agent/skills/a/SKILL.md", &skill("d")), ("w/AGENTS.md", "rules")]);
     std::fs::create_dir_all(place.path("w/.pi")).unwrap();
     std::os::unix::fs::symlink(place.path("home/agent/skills"), place.path("w/.pi/skills")).unwrap();
     std::os::unix::fs::symlink(place.path("w/AGENTS.md"), place.path("AGENTS.md")).unwrap();
@@ -248,8 +252,11 @@ fn the_same_file_counts_once() {
 
 #[test]
 fn given_prompts_replace_files_and_may_name_files() {
-    let place =
-        Place::new(&[("w/.pi/SYSTEM.md", "no"), ("w/s.md", "\u{feff}from a file"), ("home/agent/SYSTEM.md", "user")]);
+    let place = ProjectFixture::new(&[
+        ("w/.pi/SYSTEM.md", "no"),
+        ("w/s.md", "\u{feff}from a file"),
+        ("home/agent/SYSTEM.md", "user"),
+    ]);
     let found = place.load(|inputs| {
         inputs.system_prompt = Some("s.md".into());
         inputs.append_system_prompt = vec!["literal".into(), "s.md".into()];
@@ -261,7 +268,7 @@ fn given_prompts_replace_files_and_may_name_files() {
 
 #[test]
 fn loading_again_sees_changes_and_extensions_add_theirs() {
-    let place = Place::new(&[("brought/e/SKILL.md", &skill("d"))]);
+    let place = ProjectFixture::new(&[("brought/e/SKILL.md", &skill("d"))]);
     let adjust = Arc::new(|resources: &mut Resources| resources.append_system_prompt.push("last word".into()));
     let mut loader = ResourceLoader::load_with(place.inputs(), Some(adjust));
     assert!(loader.resources().skills().is_empty());
@@ -283,7 +290,8 @@ fn loading_again_sees_changes_and_extensions_add_theirs() {
 
 #[test]
 fn themes_are_read_and_mistakes_told() {
-    let place = Place::new(&[("home/agent/themes/bad.json", "{\"name\": \"bad\", \"colors\": {}}"), ("w/t.txt", "")]);
+    let place =
+        ProjectFixture::new(&[("home/agent/themes/bad.json", "{\"name\": \"bad\", \"colors\": {}}"), ("w/t.txt", "")]);
     let colors = pinch_coding_agent::resources::themes::COLORS.map(|name| (name.to_owned(), json!("")));
     let colors: serde_json::Map<String, serde_json::Value> = colors.into_iter().collect();
     let theme = |name: &str| json!({"name": name, "colors": colors}).to_string();
@@ -301,7 +309,8 @@ fn themes_are_read_and_mistakes_told() {
 
 #[test]
 fn a_slash_names_skills_and_templates() {
-    let place = Place::new(&[("home/agent/skills/a/SKILL.md", &skill("d")), ("home/agent/prompts/a.md", "T $1")]);
+    let place =
+        ProjectFixture::new(&[("home/agent/skills/a/SKILL.md", &skill("d")), ("home/agent/prompts/a.md", "T $1")]);
     let commands: Commands = place.load(|_| {}).commands;
     let folder = place.path("home/agent/skills/a").display().to_string();
     let block = format!(
@@ -317,7 +326,7 @@ fn a_slash_names_skills_and_templates() {
 }
 
 /// The store's file, and what it says of the project.
-fn decision(place: &Place, text: &str) -> Option<bool> {
+fn decision(place: &ProjectFixture, text: &str) -> Option<bool> {
     place.write("home/agent/trust.json", &text.replace("$", &place.path("").display().to_string()));
     let (store, problems) = TrustStore::load(&place.path("home/agent/trust.json"));
     assert_eq!(problems, []);
@@ -326,7 +335,7 @@ fn decision(place: &Place, text: &str) -> Option<bool> {
 
 #[test]
 fn the_nearest_decision_counts_in_both_spellings() {
-    let place = Place::new(&[("w/sub/x", "")]);
+    let place = ProjectFixture::new(&[("w/sub/x", "")]);
     assert_eq!(decision(&place, "{}"), None);
     assert_eq!(decision(&place, "{\"$w\": true}"), Some(true));
     assert_eq!(decision(&place, "{\"$w\": true, \"$w/sub\": {\"trusted\": false, \"at\": \"x\"}}"), Some(false));
@@ -335,7 +344,7 @@ fn the_nearest_decision_counts_in_both_spellings() {
 
 #[test]
 fn decisions_are_kept_beside_what_is_there() {
-    let place = Place::new(&[("home/agent/trust.json", "{\"note\": {\"x\": 1}}")]);
+    let place = ProjectFixture::new(&[("home/agent/trust.json", "{\"note\": {\"x\": 1}}")]);
     let path = place.path("home/agent/trust.json");
     let host = Host::builder().build();
     let (mut store, _) = TrustStore::load(&path);
@@ -364,7 +373,7 @@ fn decisions_are_kept_beside_what_is_there() {
 
 #[test]
 fn who_decides_about_trust() {
-    let place = Place::new(&[
+    let place = ProjectFixture::new(&[
         ("bare/.pi/other", ""),
         ("skills/.agents/skills/x", ""),
         ("home/.pi/settings.json", "{}"),
@@ -396,7 +405,7 @@ fn who_decides_about_trust() {
 
 #[test]
 fn many_resources_are_not_felt() {
-    let place = Place::new(&[]);
+    let place = ProjectFixture::new(&[]);
     let long = "text ".repeat(20_000);
     for at in 0..200 {
         place.write(&format!("home/agent/skills/s{at}/SKILL.md"), &format!("{}{long}", skill("d")));
@@ -416,7 +425,11 @@ fn many_resources_are_not_felt() {
 #[cfg(unix)]
 #[test]
 fn a_pipe_in_the_place_of_a_file_is_passed_over() {
-    let place = Place::new(&[("home/agent/skills/a/x", ""), ("home/agent/prompts/x", ""), ("home/agent/themes/x", "")]);
+    let place = ProjectFixture::new(&[
+        ("home/agent/skills/a/x", ""),
+        ("home/agent/prompts/x", ""),
+        ("home/agent/themes/x", ""),
+    ]);
     for name in [
         "home/agent/skills/a/SKILL.md",
         "home/agent/prompts/p.md",
@@ -441,10 +454,10 @@ fn a_pipe_in_the_place_of_a_file_is_passed_over() {
 #[tokio::test]
 async fn a_session_puts_skills_into_prompts_and_queues() {
     use pinch_coding_agent::session::{Prompt, SessionParts};
-    use pinch_llm::provider::scripted::Reply;
-    let place = Place::new(&[("home/agent/skills/a/SKILL.md", &skill("d"))]);
+    use pinch_llm::provider::scripted::ScriptedReply;
+    let place = ProjectFixture::new(&[("home/agent/skills/a/SKILL.md", &skill("d"))]);
     let skills = place.load(|_| {}).commands.skills;
-    let mut scene = crate::session::scene_with(crate::session::in_memory(), [Reply::text("ok")], |parts| {
+    let mut scene = crate::session::scene_with(crate::session::in_memory(), [ScriptedReply::text("ok")], |parts| {
         SessionParts { skills, ..parts }
     })
     .await;

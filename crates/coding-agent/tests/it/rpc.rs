@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use pinch_coding_agent::extension::{
-    Answer, BeforeSwitch, Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Notification,
-    Point, Points, Registrations, SwitchDecision,
+    BeforeSwitch, Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, HandlerFuture,
+    Notification, Point, Points, Registrations, SwitchDecision,
 };
-use pinch_coding_agent::modes::rpc::{self, ClientUi, Incoming, Lines, RpcError};
+use pinch_coding_agent::modes::rpc::{self, ClientUi, IncomingLine, LineChannel, RpcError};
 use pinch_coding_agent::runtime::{AgentSessionOptions, SessionTarget, create_agent_session};
 use pinch_coding_agent::session::create::ModelChoice;
 use pinch_llm::model::Model;
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use serde_json::{Value, json};
@@ -22,10 +22,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 /// A client and the session it drives.
-pub(crate) struct Client {
+pub(crate) struct RpcTestClient {
     pub(crate) folder: TempDir,
     pub(crate) model: Arc<ScriptedProvider>,
-    to: Option<mpsc::Sender<Incoming>>,
+    to: Option<mpsc::Sender<IncomingLine>>,
     from: mpsc::Receiver<Bytes>,
     pub(crate) heard: Vec<Value>,
     /// Is cancelled when the client writes nothing more, though not everything may have come in.
@@ -33,13 +33,13 @@ pub(crate) struct Client {
     pub(crate) served: JoinSet<Result<(), RpcError>>,
 }
 
-impl Client {
-    pub(crate) async fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+impl RpcTestClient {
+    pub(crate) async fn new(replies: impl IntoIterator<Item = ScriptedReply>) -> Self {
         Self::with(replies, SessionTarget::InMemory, Vec::new()).await
     }
 
     pub(crate) async fn with(
-        replies: impl IntoIterator<Item = Reply>,
+        replies: impl IntoIterator<Item = ScriptedReply>,
         target: SessionTarget,
         extensions: Vec<Arc<dyn Extension>>,
     ) -> Self {
@@ -49,7 +49,7 @@ impl Client {
     /// A client of a session that works in a folder.
     pub(crate) async fn at(
         folder: TempDir,
-        replies: impl IntoIterator<Item = Reply>,
+        replies: impl IntoIterator<Item = ScriptedReply>,
         target: SessionTarget,
         extensions: Vec<Arc<dyn Extension>>,
     ) -> Self {
@@ -60,7 +60,7 @@ impl Client {
     pub(crate) async fn of(
         asked: Model,
         folder: TempDir,
-        replies: impl IntoIterator<Item = Reply>,
+        replies: impl IntoIterator<Item = ScriptedReply>,
         target: SessionTarget,
         extensions: Vec<Arc<dyn Extension>>,
     ) -> Self {
@@ -74,7 +74,7 @@ impl Client {
     pub(crate) async fn choosing(
         model: ModelChoice,
         folder: TempDir,
-        replies: impl IntoIterator<Item = Reply>,
+        replies: impl IntoIterator<Item = ScriptedReply>,
         target: SessionTarget,
     ) -> Self {
         Self::adjusted(folder, replies, target, |options| options.session.model = model)
@@ -83,7 +83,7 @@ impl Client {
     /// A client of a session whose options are changed before it is created.
     pub(crate) fn adjusted(
         folder: TempDir,
-        replies: impl IntoIterator<Item = Reply>,
+        replies: impl IntoIterator<Item = ScriptedReply>,
         target: SessionTarget,
         adjust: impl FnOnce(&mut AgentSessionOptions),
     ) -> Self {
@@ -99,12 +99,12 @@ impl Client {
         let (outgoing, from) = mpsc::channel(16);
         let hung_up = Cancel::new();
         let mut served = JoinSet::new();
-        served.spawn(serve(options, ui, Lines { incoming, outgoing, hung_up: hung_up.clone() }));
+        served.spawn(serve(options, ui, LineChannel { incoming, outgoing, hung_up: hung_up.clone() }));
         Self { folder, model, to: Some(to), from, heard: Vec::new(), hung_up, served }
     }
 
     pub(crate) async fn say(&self, line: Value) {
-        self.to.as_ref().unwrap().send(Incoming::Line(line.to_string().into())).await.unwrap();
+        self.to.as_ref().unwrap().send(IncomingLine::Line(line.to_string().into())).await.unwrap();
     }
 
     /// The next line that is such.
@@ -141,8 +141,8 @@ impl Client {
     }
 }
 
-async fn serve(options: AgentSessionOptions, ui: ClientUi, lines: Lines) -> Result<(), RpcError> {
-    let mut client = rpc::Client::new(&ui, lines, &Cancel::new()).unwrap();
+async fn serve(options: AgentSessionOptions, ui: ClientUi, lines: LineChannel) -> Result<(), RpcError> {
+    let mut client = rpc::RpcClient::new(&ui, lines, &Cancel::new()).unwrap();
     let mut runtime = client.wait_for(create_agent_session(options)).await.unwrap();
     let done = client.serve(&mut runtime).await;
     runtime.close().await;
@@ -159,7 +159,7 @@ pub(crate) fn gated(model: &ScriptedProvider, text: &'static str) -> oneshot::Se
             if let Some(gate) = gate {
                 drop(gate.await);
             }
-            Ok(Reply::text(text))
+            Ok(ScriptedReply::text(text))
         }
     });
     open
@@ -171,7 +171,7 @@ fn kinds(lines: &[Value]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_prompt_behind_the_end_of_a_run_is_no_prompt_of_a_busy_session() {
-    let mut client = Client::new((0..20).map(|n| Reply::text(format!("answer {n}")))).await;
+    let mut client = RpcTestClient::new((0..20).map(|n| ScriptedReply::text(format!("answer {n}")))).await;
     for n in 0..20 {
         let answer = client.ask(json!({"id": n, "type": "prompt", "message": "x"})).await;
         assert_eq!(answer["success"], true, "{answer}");
@@ -183,7 +183,7 @@ async fn a_prompt_behind_the_end_of_a_run_is_no_prompt_of_a_busy_session() {
 
 #[tokio::test]
 async fn a_session_at_work_answers_and_takes_changes() {
-    let mut client = Client::new([]).await;
+    let mut client = RpcTestClient::new([]).await;
     let open = gated(&client.model, "done");
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
     client.event("message_end").await;
@@ -206,7 +206,7 @@ async fn a_session_at_work_answers_and_takes_changes() {
         assert_eq!(answer["success"], true, "{answer}");
     }
     client.ask(json!({"id": 11, "type": "steer", "message": "more"})).await;
-    client.model.push(Reply::text("and more"));
+    client.model.push(ScriptedReply::text("and more"));
     open.send(()).unwrap();
     client.event("agent_settled").await;
     let text = client.ask(json!({"id": 12, "type": "get_last_assistant_text"})).await;
@@ -240,7 +240,7 @@ async fn every_command_has_one_answer_whatever_its_members() {
             "level": "odd", "mode": "all", "enabled": true, "command": "true", "name": "n", "outputPath": "/dev/null/x.html",
         }),
     ];
-    let mut client = Client::new((0..3).map(|_| Reply::text("a"))).await;
+    let mut client = RpcTestClient::new((0..3).map(|_| ScriptedReply::text("a"))).await;
     let mut id = 0;
     for members in members {
         for name in names.split_whitespace() {
@@ -265,7 +265,7 @@ async fn every_command_has_one_answer_whatever_its_members() {
 
 #[tokio::test]
 async fn what_needs_another_session_ends_the_run_first() {
-    let mut client = Client::with([], SessionTarget::New, Vec::new()).await;
+    let mut client = RpcTestClient::with([], SessionTarget::New, Vec::new()).await;
     let _never = gated(&client.model, "never");
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
     let old = client.ask(json!({"id": 2, "type": "get_state"})).await["data"]["sessionFile"].clone();
@@ -291,13 +291,13 @@ async fn what_needs_another_session_ends_the_run_first() {
 
 #[tokio::test]
 async fn lines_that_are_no_commands_are_answered_and_nothing_ends() {
-    let mut client = Client::new([]).await;
+    let mut client = RpcTestClient::new([]).await;
     for line in ["{oops", "null", "[]", "5", "\"x\"", "", "{}", "{\"type\": 3}", "\u{2028}"] {
-        client.to.as_ref().unwrap().send(Incoming::Line(line.to_owned().into())).await.unwrap();
+        client.to.as_ref().unwrap().send(IncomingLine::Line(line.to_owned().into())).await.unwrap();
         let answer = client.event("response").await;
         assert_eq!((&answer["command"], &answer["success"]), (&json!("parse"), &json!(false)), "{line}: {answer}");
     }
-    client.to.as_ref().unwrap().send(Incoming::TooLong).await.unwrap();
+    client.to.as_ref().unwrap().send(IncomingLine::TooLong).await.unwrap();
     assert!(client.event("response").await["error"].as_str().unwrap().contains("256 MiB"));
     assert_eq!(client.ask(json!({"id": "x", "type": "get_state"})).await["success"], true);
     let (done, _) = client.leave().await;
@@ -306,7 +306,7 @@ async fn lines_that_are_no_commands_are_answered_and_nothing_ends() {
 
 #[tokio::test]
 async fn a_client_that_reads_no_more_ends_everything() {
-    let mut client = Client::new([]).await;
+    let mut client = RpcTestClient::new([]).await;
     let open = gated(&client.model, "never");
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
     client.from.close();
@@ -318,7 +318,7 @@ async fn a_client_that_reads_no_more_ends_everything() {
 
 #[tokio::test]
 async fn what_runs_when_the_client_says_its_last_word_is_cancelled() {
-    let mut client = Client::new([]).await;
+    let mut client = RpcTestClient::new([]).await;
     let open = gated(&client.model, "never");
     client.say(json!({"id": 1, "type": "bash", "command": "sleep 60"})).await;
     client.ask(json!({"id": 2, "type": "prompt", "message": "x"})).await;
@@ -334,7 +334,7 @@ async fn what_runs_when_the_client_says_its_last_word_is_cancelled() {
 
 #[tokio::test]
 async fn a_last_word_is_heard_while_nobody_reads() {
-    let mut client = Client::new([]).await;
+    let mut client = RpcTestClient::new([]).await;
     let open = gated(&client.model, "never");
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
     // Far more than the client's side has room for.
@@ -350,7 +350,7 @@ async fn a_last_word_is_heard_while_nobody_reads() {
 
 #[tokio::test]
 async fn what_a_client_does_not_read_is_bounded() {
-    let mut client = Client::new([]).await;
+    let mut client = RpcTestClient::new([]).await;
     let spilled = || {
         let files = std::fs::read_dir(client.folder.path()).unwrap().map(|entry| entry.unwrap());
         files
@@ -380,9 +380,9 @@ async fn what_a_client_does_not_read_is_bounded() {
 }
 
 /// An extension with a command that asks.
-struct Asks;
+struct AskingExtension;
 
-impl Extension for Asks {
+impl Extension for AskingExtension {
     fn name(&self) -> &str {
         "asks"
     }
@@ -397,7 +397,7 @@ impl Extension for Asks {
     }
 }
 
-impl Command for Asks {
+impl Command for AskingExtension {
     fn name(&self) -> &str {
         "ask"
     }
@@ -413,7 +413,7 @@ impl Command for Asks {
 
 #[tokio::test]
 async fn dialogs_are_shown_one_after_another_also_while_a_run_goes_on() {
-    let mut client = Client::with([], SessionTarget::InMemory, vec![Arc::new(Asks)]).await;
+    let mut client = RpcTestClient::with([], SessionTarget::InMemory, vec![Arc::new(AskingExtension)]).await;
     let open = gated(&client.model, "done");
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
     client.say(json!({"id": 2, "type": "prompt", "message": "/ask one"})).await;
@@ -454,7 +454,7 @@ impl Extension for AsksAlways {
         ])
     }
 
-    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> HandlerFuture<'a, ()> {
         Box::pin(async move {
             let point = notification.point().map_or("none", Point::name);
             cx.ui().confirm(point, "", None).await;
@@ -462,7 +462,11 @@ impl Extension for AsksAlways {
         })
     }
 
-    fn session_before_switch<'a>(&'a self, _: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
+    fn session_before_switch<'a>(
+        &'a self,
+        _: &'a BeforeSwitch,
+        cx: &'a ExtensionCx,
+    ) -> HandlerFuture<'a, SwitchDecision> {
         Box::pin(async move {
             Ok(if cx.ui().confirm("leave", "", None).await { SwitchDecision::Proceed } else { SwitchDecision::Cancel })
         })
@@ -470,7 +474,7 @@ impl Extension for AsksAlways {
 }
 
 /// Answers dialogs with yes up to the answer with this id; the titles of the dialogs, and the answer.
-pub(crate) async fn yes_until(client: &mut Client, id: impl Into<Value>) -> (Vec<String>, Value) {
+pub(crate) async fn yes_until(client: &mut RpcTestClient, id: impl Into<Value>) -> (Vec<String>, Value) {
     let (mut titles, id) = (Vec::new(), id.into());
     loop {
         let line = client.until(|line| line["type"] == "extension_ui_request" || line["id"] == id).await;
@@ -484,7 +488,7 @@ pub(crate) async fn yes_until(client: &mut Client, id: impl Into<Value>) -> (Vec
 
 #[tokio::test]
 async fn extensions_may_ask_while_the_session_is_made_left_or_changed() {
-    let mut client = Client::with([], SessionTarget::InMemory, vec![Arc::new(AsksAlways)]).await;
+    let mut client = RpcTestClient::with([], SessionTarget::InMemory, vec![Arc::new(AsksAlways)]).await;
     let mut titles = Vec::new();
     for (id, command) in [
         (1, json!({"type": "get_state"})),
@@ -521,7 +525,7 @@ async fn extensions_may_ask_while_the_session_is_made_left_or_changed() {
 
 #[tokio::test]
 async fn a_dialog_nobody_can_answer_any_more_is_over() {
-    let mut client = Client::with([], SessionTarget::InMemory, vec![Arc::new(Asks)]).await;
+    let mut client = RpcTestClient::with([], SessionTarget::InMemory, vec![Arc::new(AskingExtension)]).await;
     client.say(json!({"id": 1, "type": "prompt", "message": "/ask one"})).await;
     client.event("extension_ui_request").await;
     let (done, heard) = client.leave().await;

@@ -6,22 +6,22 @@ use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::auth::AuthStorage;
 use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::protocol::command::{
-    ClientLine, Command, ControlCommand, ExclusiveCommand, Mutation, Query, RunCommand, parse,
+    ClientLine, ControlCommand, ExclusiveCommand, Mutation, QueryCommand, RpcCommand, RunCommand, parse,
 };
 use pinch_coding_agent::runtime::SessionTarget;
 use pinch_coding_agent::settings::SettingsManager;
 use pinch_llm::model::Model;
-use pinch_llm::provider::scripted::Reply;
+use pinch_llm::provider::scripted::ScriptedReply;
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
-use crate::rpc::{Client, gated};
+use crate::rpc::{RpcTestClient, gated};
 
 /// The commands with their members. The match is exhaustive, so a new command does not compile without a line here.
 macro_rules! commands {
     ($($pattern:pat => $name:literal $members:tt,)*) => {
-        fn name_of(command: &Command) -> &'static str {
+        fn name_of(command: &RpcCommand) -> &'static str {
             match command {
                 $($pattern => $name,)*
             }
@@ -38,40 +38,40 @@ macro_rules! commands {
 }
 
 commands! {
-    Command::Control(ControlCommand::Hello(_)) => "hello" {},
-    Command::Control(ControlCommand::GetCommands) => "get_commands" {},
-    Command::Control(ControlCommand::GetAvailableModels) => "get_available_models" {},
-    Command::Control(ControlCommand::SetQueueMode { kind: QueueKind::Steering, .. }) => "set_steering_mode" {"mode": "all"},
-    Command::Control(ControlCommand::SetQueueMode { kind: QueueKind::FollowUp, .. }) => "set_follow_up_mode" {"mode": "all"},
-    Command::Control(ControlCommand::SetAutoCompaction { .. }) => "set_auto_compaction" {"enabled": false},
-    Command::Control(ControlCommand::SetAutoRetry { .. }) => "set_auto_retry" {"enabled": false},
-    Command::Query(Query::GetState) => "get_state" {},
-    Command::Query(Query::GetMessages) => "get_messages" {},
-    Command::Query(Query::GetEntries { .. }) => "get_entries" {},
-    Command::Query(Query::GetTree) => "get_tree" {},
-    Command::Query(Query::GetForkMessages) => "get_fork_messages" {},
-    Command::Query(Query::GetLastAssistantText) => "get_last_assistant_text" {},
-    Command::Query(Query::GetSessionStats) => "get_session_stats" {},
-    Command::Query(Query::GetAvailableThinkingLevels) => "get_available_thinking_levels" {},
-    Command::ExportHtml { .. } => "export_html" {"outputPath": "page.html"},
-    Command::Run(RunCommand::Prompt { .. }) => "prompt" {"message": "more", "streamingBehavior": "followUp"},
-    Command::Run(RunCommand::Steer(_)) => "steer" {"message": "more"},
-    Command::Run(RunCommand::FollowUp(_)) => "follow_up" {"message": "more"},
-    Command::Run(RunCommand::ClearQueue) => "clear_queue" {},
-    Command::Run(RunCommand::Abort) => "abort" {},
-    Command::Run(RunCommand::AbortRetry) => "abort_retry" {},
-    Command::Run(RunCommand::Bash { .. }) => "bash" {"command": "echo out"},
-    Command::Run(RunCommand::AbortBash) => "abort_bash" {},
-    Command::Mutation(Mutation::SetModel { .. }) => "set_model" {"provider": "p", "modelId": "b"},
-    Command::Mutation(Mutation::CycleModel) => "cycle_model" {},
-    Command::Mutation(Mutation::SetThinkingLevel { .. }) => "set_thinking_level" {"level": "high"},
-    Command::Mutation(Mutation::CycleThinkingLevel) => "cycle_thinking_level" {},
-    Command::Mutation(Mutation::SetSessionName { .. }) => "set_session_name" {"name": "tidy"},
-    Command::Exclusive(ExclusiveCommand::Compact { .. }) => "compact" {},
-    Command::Exclusive(ExclusiveCommand::NewSession { .. }) => "new_session" {},
-    Command::Exclusive(ExclusiveCommand::SwitchSession { .. }) => "switch_session" {"sessionPath": "other.jsonl"},
-    Command::Exclusive(ExclusiveCommand::Fork { .. }) => "fork" {"entryId": "filled in below"},
-    Command::Exclusive(ExclusiveCommand::Clone) => "clone" {},
+    RpcCommand::Control(ControlCommand::Hello(_)) => "hello" {},
+    RpcCommand::Control(ControlCommand::GetCommands) => "get_commands" {},
+    RpcCommand::Control(ControlCommand::GetAvailableModels) => "get_available_models" {},
+    RpcCommand::Control(ControlCommand::SetQueueMode { kind: QueueKind::Steering, .. }) => "set_steering_mode" {"mode": "all"},
+    RpcCommand::Control(ControlCommand::SetQueueMode { kind: QueueKind::FollowUp, .. }) => "set_follow_up_mode" {"mode": "all"},
+    RpcCommand::Control(ControlCommand::SetAutoCompaction { .. }) => "set_auto_compaction" {"enabled": false},
+    RpcCommand::Control(ControlCommand::SetAutoRetry { .. }) => "set_auto_retry" {"enabled": false},
+    RpcCommand::Query(QueryCommand::GetState) => "get_state" {},
+    RpcCommand::Query(QueryCommand::GetMessages) => "get_messages" {},
+    RpcCommand::Query(QueryCommand::GetEntries { .. }) => "get_entries" {},
+    RpcCommand::Query(QueryCommand::GetTree) => "get_tree" {},
+    RpcCommand::Query(QueryCommand::GetForkMessages) => "get_fork_messages" {},
+    RpcCommand::Query(QueryCommand::GetLastAssistantText) => "get_last_assistant_text" {},
+    RpcCommand::Query(QueryCommand::GetSessionStats) => "get_session_stats" {},
+    RpcCommand::Query(QueryCommand::GetAvailableThinkingLevels) => "get_available_thinking_levels" {},
+    RpcCommand::ExportHtml { .. } => "export_html" {"outputPath": "page.html"},
+    RpcCommand::Run(RunCommand::Prompt { .. }) => "prompt" {"message": "more", "streamingBehavior": "followUp"},
+    RpcCommand::Run(RunCommand::Steer(_)) => "steer" {"message": "more"},
+    RpcCommand::Run(RunCommand::FollowUp(_)) => "follow_up" {"message": "more"},
+    RpcCommand::Run(RunCommand::ClearQueue) => "clear_queue" {},
+    RpcCommand::Run(RunCommand::Abort) => "abort" {},
+    RpcCommand::Run(RunCommand::AbortRetry) => "abort_retry" {},
+    RpcCommand::Run(RunCommand::Bash { .. }) => "bash" {"command": "echo out"},
+    RpcCommand::Run(RunCommand::AbortBash) => "abort_bash" {},
+    RpcCommand::Mutation(Mutation::SetModel { .. }) => "set_model" {"provider": "p", "modelId": "b"},
+    RpcCommand::Mutation(Mutation::CycleModel) => "cycle_model" {},
+    RpcCommand::Mutation(Mutation::SetThinkingLevel { .. }) => "set_thinking_level" {"level": "high"},
+    RpcCommand::Mutation(Mutation::CycleThinkingLevel) => "cycle_thinking_level" {},
+    RpcCommand::Mutation(Mutation::SetSessionName { .. }) => "set_session_name" {"name": "tidy"},
+    RpcCommand::Exclusive(ExclusiveCommand::Compact { .. }) => "compact" {},
+    RpcCommand::Exclusive(ExclusiveCommand::NewSession { .. }) => "new_session" {},
+    RpcCommand::Exclusive(ExclusiveCommand::SwitchSession { .. }) => "switch_session" {"sessionPath": "other.jsonl"},
+    RpcCommand::Exclusive(ExclusiveCommand::Fork { .. }) => "fork" {"entryId": "filled in below"},
+    RpcCommand::Exclusive(ExclusiveCommand::Clone) => "clone" {},
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -79,13 +79,13 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 /// A session with one answered prompt, and when it is to be busy a second one that is not answered until the sender fires.
-struct Scene {
-    client: Client,
+struct RpcScene {
+    client: RpcTestClient,
     settings: SettingsManager,
     busy: Option<oneshot::Sender<()>>,
 }
 
-impl Scene {
+impl RpcScene {
     async fn new(is_busy: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let header = json!({"type": "session", "version": 3, "id": "other", "timestamp": "2025-06-01T10:00:00.000Z", "cwd": folder.path()});
@@ -98,11 +98,13 @@ impl Scene {
             object(json!({"compaction": {"keepRecentTokens": 1}, "defaultProvider": "p", "defaultModel": "a"}));
         let settings = SettingsManager::in_memory(settings, Map::new(), &Host::builder().build());
         let given = settings.clone();
-        let mut client = Client::adjusted(folder, [Reply::text("one")], SessionTarget::New, move |options| {
-            options.services.models = Some(ModelRegistry::of_models([model("a"), model("b")]));
-            options.services.auth = Some(AuthStorage::in_memory(object(json!({"p": {"type": "api_key", "key": "k"}}))));
-            options.services.settings = Some(given);
-        });
+        let mut client =
+            RpcTestClient::adjusted(folder, [ScriptedReply::text("one")], SessionTarget::New, move |options| {
+                options.services.models = Some(ModelRegistry::of_models([model("a"), model("b")]));
+                options.services.auth =
+                    Some(AuthStorage::in_memory(object(json!({"p": {"type": "api_key", "key": "k"}}))));
+                options.services.settings = Some(given);
+            });
         client.ask(json!({"id": "first", "type": "prompt", "message": "first"})).await;
         client.event("agent_settled").await;
         let busy = is_busy.then(|| gated(&client.model, "two"));
@@ -134,7 +136,7 @@ impl Scene {
 
 /// Sends a command and checks its effect.
 async fn check(mut line: Value, is_busy: bool) {
-    let mut scene = Scene::new(is_busy).await;
+    let mut scene = RpcScene::new(is_busy).await;
     let name = line["type"].as_str().unwrap().to_owned();
     let Ok(ClientLine::Command(request)) = parse(line.to_string().as_bytes()) else { panic!("{name}") };
     assert_eq!(name_of(&request.command), name);
@@ -143,8 +145,8 @@ async fn check(mut line: Value, is_busy: bool) {
     match name.as_str() {
         "clear_queue" => drop(scene.ask(json!({"type": "steer", "message": "waiting"})).await),
         "abort_bash" => scene.client.say(json!({"id": "slow", "type": "bash", "command": "sleep 60"})).await,
-        "compact" => scene.client.model.push(Reply::text("summary")),
-        "prompt" if !is_busy => scene.client.model.push(Reply::text("two")),
+        "compact" => scene.client.model.push(ScriptedReply::text("summary")),
+        "prompt" if !is_busy => scene.client.model.push(ScriptedReply::text("two")),
         "fork" => {
             line["entryId"] = scene.ask(json!({"type": "get_fork_messages"})).await["messages"][0]["entryId"].clone()
         }
@@ -155,7 +157,7 @@ async fn check(mut line: Value, is_busy: bool) {
         assert!(scene.busy.is_some());
     }
     let data = scene.ask(line).await;
-    let is_exclusive = matches!(request.command, Command::Exclusive(_));
+    let is_exclusive = matches!(request.command, RpcCommand::Exclusive(_));
     let ends_run = is_exclusive || name == "abort";
     match name.as_str() {
         "hello" => assert_eq!(data["protocolVersion"], 1),

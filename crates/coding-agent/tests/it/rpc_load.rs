@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use pinch_coding_agent::modes::rpc::RpcError;
 use pinch_coding_agent::runtime::SessionTarget;
-use pinch_llm::provider::scripted::Reply;
+use pinch_llm::provider::scripted::ScriptedReply;
 use pinch_stdx::cancel::CancelReason;
 use serde_json::json;
 
-use crate::rpc::{AsksAlways, Client, gated, yes_until};
+use crate::rpc::{AsksAlways, RpcTestClient, gated, yes_until};
 
 /// More than a pipe holds.
 fn long_question() -> String {
@@ -45,7 +45,7 @@ fn pipe(folder: &Path) -> (PathBuf, mpsc::SyncSender<()>, JoinHandle<String>) {
 
 #[tokio::test]
 async fn a_slow_export_holds_nothing_up() {
-    let mut client = Client::new([Reply::text("an answer")]).await;
+    let mut client = RpcTestClient::new([ScriptedReply::text("an answer")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": long_question()})).await;
     client.event("agent_settled").await;
 
@@ -63,7 +63,7 @@ async fn a_slow_export_holds_nothing_up() {
 
 #[tokio::test]
 async fn a_slow_export_of_a_session_at_work_shows_the_moment_it_was_asked_for() {
-    let mut client = Client::new([]).await;
+    let mut client = RpcTestClient::new([]).await;
     let open = gated(&client.model, "an answer");
     client.ask(json!({"id": 1, "type": "prompt", "message": long_question()})).await;
     client.until(|line| line["type"] == "message_end").await;
@@ -83,7 +83,7 @@ async fn a_slow_export_of_a_session_at_work_shows_the_moment_it_was_asked_for() 
 
 #[tokio::test]
 async fn commands_that_wait_for_a_session_are_bounded() {
-    let mut client = Client::with([], SessionTarget::InMemory, vec![Arc::new(AsksAlways)]).await;
+    let mut client = RpcTestClient::with([], SessionTarget::InMemory, vec![Arc::new(AsksAlways)]).await;
     client.say(json!({"id": "ready", "type": "get_state"})).await;
     yes_until(&mut client, "ready").await;
     client.say(json!({"id": "new", "type": "new_session"})).await;
@@ -108,7 +108,7 @@ async fn commands_that_wait_for_a_session_are_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_hangs_up_before_its_commands_are_read_and_reads_nothing_is_given_up() {
-    let mut client = Client::new([]).await;
+    let mut client = RpcTestClient::new([]).await;
     // As many as there is room for in both directions.
     for id in 0..40 {
         client.say(json!({"id": id, "type": "get_state"})).await;

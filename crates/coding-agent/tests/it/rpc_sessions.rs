@@ -2,14 +2,14 @@
 
 use pinch_coding_agent::runtime::SessionTarget;
 use pinch_coding_agent::session::create::ModelChoice;
-use pinch_llm::provider::scripted::Reply;
+use pinch_llm::provider::scripted::ScriptedReply;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::rpc::Client;
+use crate::rpc::RpcTestClient;
 
 /// Where a client stands: model and switches.
-async fn standing(client: &mut Client) -> Value {
+async fn standing(client: &mut RpcTestClient) -> Value {
     let state = client.ask(json!({"id": "s", "type": "get_state"})).await["data"].clone();
     json!([state["model"]["id"], state["steeringMode"], state["followUpMode"], state["autoCompactionEnabled"]])
 }
@@ -30,8 +30,8 @@ fn two_models() -> TempDir {
 
 #[tokio::test]
 async fn what_was_set_stays_and_the_model_is_chosen_again_in_another_session() {
-    let replies = || (0..3).map(|_| Reply::text("ok"));
-    let mut client = Client::choosing(ModelChoice::Default, two_models(), replies(), SessionTarget::New).await;
+    let replies = || (0..3).map(|_| ScriptedReply::text("ok"));
+    let mut client = RpcTestClient::choosing(ModelChoice::Default, two_models(), replies(), SessionTarget::New).await;
     client.ask(json!({"id": 1, "type": "set_model", "provider": "local", "modelId": "m2"})).await;
     client.ask(json!({"id": 2, "type": "set_auto_compaction", "enabled": false})).await;
     client.ask(json!({"id": 3, "type": "set_steering_mode", "mode": "all"})).await;
@@ -53,7 +53,7 @@ async fn what_was_set_stays_and_the_model_is_chosen_again_in_another_session() {
     assert_eq!(forked["data"], json!({"text": "x", "cancelled": false}), "{forked}");
     assert_eq!(standing(&mut client).await, json!(["m2", "all", "all", false]));
     // Retries stay off.
-    client.model.push(Reply::error("overloaded"));
+    client.model.push(ScriptedReply::error("overloaded"));
     client.ask(json!({"id": 13, "type": "prompt", "message": "x"})).await;
     client.event("agent_settled").await;
     assert!(!client.heard.iter().any(|line| line["type"] == "auto_retry_start"));
@@ -63,7 +63,7 @@ async fn what_was_set_stays_and_the_model_is_chosen_again_in_another_session() {
 
 #[tokio::test]
 async fn settings_that_cannot_be_written_are_no_success() {
-    let mut client = Client::choosing(ModelChoice::Default, two_models(), [], SessionTarget::InMemory).await;
+    let mut client = RpcTestClient::choosing(ModelChoice::Default, two_models(), [], SessionTarget::InMemory).await;
     // Nobody can write a file below a file.
     let agent = client.folder.path().join("agent");
     std::fs::remove_dir_all(&agent).unwrap();
@@ -76,7 +76,8 @@ async fn settings_that_cannot_be_written_are_no_success() {
 #[tokio::test]
 async fn the_model_that_is_named_for_a_run_is_that_of_its_sessions() {
     let named = ModelChoice::Named { provider: None, pattern: "local/m3".into() };
-    let mut client = Client::choosing(named, two_models(), [Reply::text("ok")], SessionTarget::New).await;
+    let mut client =
+        RpcTestClient::choosing(named, two_models(), [ScriptedReply::text("ok")], SessionTarget::New).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
     client.event("agent_settled").await;
     let file = client.ask(json!({"id": 2, "type": "get_state"})).await["data"]["sessionFile"].clone();
@@ -95,7 +96,8 @@ async fn the_model_that_is_named_for_a_run_is_that_of_its_sessions() {
 #[tokio::test]
 async fn the_result_of_a_command_is_data_too() {
     let arguments = json!({"command": "echo hi; exit 3"}).as_object().cloned().unwrap();
-    let mut client = Client::new([Reply::call("c1", "bash", arguments), Reply::text("done")]).await;
+    let mut client =
+        RpcTestClient::new([ScriptedReply::call("c1", "bash", arguments), ScriptedReply::text("done")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
     let mut result = client.event("tool_execution_end").await["result"].take();
     assert!(result["structuredContent"]["wall_time_seconds"].take().is_number());
@@ -109,7 +111,8 @@ async fn the_result_of_a_command_is_data_too() {
 #[tokio::test]
 async fn an_error_of_a_tool_is_no_result_of_it() {
     let arguments = json!({"command": "sleep 60", "timeout": 0.1}).as_object().cloned().unwrap();
-    let mut client = Client::new([Reply::call("c1", "bash", arguments), Reply::text("done")]).await;
+    let mut client =
+        RpcTestClient::new([ScriptedReply::call("c1", "bash", arguments), ScriptedReply::text("done")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
     let end = client.event("tool_execution_end").await;
     assert_eq!(end["isError"], true);

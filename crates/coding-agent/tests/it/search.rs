@@ -5,11 +5,11 @@ use std::path::Path;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use serde_json::json;
 
-use crate::tool_calls::Tree;
+use crate::tool_calls::FileTree;
 
 #[tokio::test]
 async fn ignore_files_hold_inside_and_outside_of_repositories() {
-    let tree = Tree::new(&[
+    let tree = FileTree::new(&[
         (".gitignore", b"*.log\nout/\n"),
         (".fdignore", b"fd.txt\n"),
         (".rgignore", b"rg.txt\n"),
@@ -35,7 +35,7 @@ async fn ignore_files_hold_inside_and_outside_of_repositories() {
 #[tokio::test]
 async fn repositories_inside_are_ruled_by_their_own_files() {
     for outer_is_repository in [false, true] {
-        let tree = Tree::new(&[
+        let tree = FileTree::new(&[
             (".gitignore", b"*.txt\nhidden/\n"),
             ("a.md", b""),
             ("a.txt", b""),
@@ -63,7 +63,7 @@ async fn repositories_inside_are_ruled_by_their_own_files() {
 
 #[tokio::test]
 async fn find_says_when_there_is_more() {
-    let tree = Tree::new(&[("b/", b""), ("a.rs", b""), ("b/C.rs", b"")]);
+    let tree = FileTree::new(&[("b/", b""), ("a.rs", b""), ("b/C.rs", b"")]);
     let two = json!({"pattern": "*", "limit": 2.9});
     let notice = "\n\n[2 results limit reached. Use limit=4 for more, or refine pattern]";
     assert_eq!(tree.text("find", two.clone()).await, format!("a.rs\nb/{notice}"));
@@ -82,7 +82,7 @@ async fn find_says_when_there_is_more() {
 
 #[tokio::test]
 async fn long_lists_are_cut_at_fifty_kilobytes() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     for i in 0..900 {
         tree.write(&format!("{}-{i:03}", "n".repeat(80)), b"");
     }
@@ -100,7 +100,7 @@ async fn long_lists_are_cut_at_fifty_kilobytes() {
 async fn grep_shows_text_of_any_sort() {
     let long = format!("{}hit", "ä".repeat(600));
     let utf16: Vec<u8> = "\u{feff}hit in UTF-16\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let tree = Tree::new(&[
+    let tree = FileTree::new(&[
         ("binary", b"hit\0hit\n"),
         ("crlf.txt", b"one hit\r\nlone\rhit\n"),
         ("latin.txt", b"caf\xe9 hit\n"),
@@ -118,7 +118,7 @@ async fn grep_shows_text_of_any_sort() {
 
 #[tokio::test]
 async fn grep_takes_globs_from_the_searched_folder() {
-    let tree = Tree::new(&[("r/src/a.c", b"hit\n"), ("r/src/a.h", b"hit\n"), ("r/.gitignore", b"*.h\n")]);
+    let tree = FileTree::new(&[("r/src/a.c", b"hit\n"), ("r/src/a.h", b"hit\n"), ("r/.gitignore", b"*.h\n")]);
     for (glob, expected) in [
         ("src/*.c", "src/a.c:1: hit"),
         ("./src/*.c", "src/a.c:1: hit"),
@@ -135,7 +135,7 @@ async fn grep_takes_globs_from_the_searched_folder() {
 
 #[tokio::test]
 async fn grep_counts_matches_over_files() {
-    let tree = Tree::new(&[("a", b"m\nm\n"), ("b", b"-\nm\n-\n"), ("c", b"m\n")]);
+    let tree = FileTree::new(&[("a", b"m\nm\n"), ("b", b"-\nm\n-\n"), ("c", b"m\n")]);
     let ask = |limit: u64, context: u64| json!({"pattern": "m", "limit": limit, "context": context});
     let notice = |n: u64| format!("\n\n[{n} matches limit reached. Use limit={} for more, or refine pattern]", n * 2);
     assert_eq!(tree.text("grep", ask(3, 1)).await, format!("a:1: m\na:2: m\nb-1- -\nb:2: m\nb-3- -{}", notice(3)));
@@ -151,7 +151,7 @@ async fn grep_counts_matches_over_files() {
 #[tokio::test]
 async fn links_are_shown_and_not_followed() {
     use std::os::unix::fs::symlink;
-    let tree = Tree::new(&[("d/f.txt", b"hit\n")]);
+    let tree = FileTree::new(&[("d/f.txt", b"hit\n")]);
     let root = tree.root();
     symlink(&root, root.join("d/loop")).unwrap();
     symlink("self", root.join("self")).unwrap();
@@ -168,7 +168,7 @@ async fn links_are_shown_and_not_followed() {
 #[cfg(unix)]
 #[tokio::test]
 async fn pipes_do_not_hang_a_search() {
-    let tree = Tree::new(&[("a.txt", b"hit\n")]);
+    let tree = FileTree::new(&[("a.txt", b"hit\n")]);
     let pipe = tree.root().join("pipe");
     make_pipe(&pipe);
     assert_eq!(tree.text("grep", json!({"pattern": "hit"})).await, "a.txt:1: hit");
@@ -185,7 +185,7 @@ fn make_pipe(path: &Path) {
 
 #[tokio::test]
 async fn a_cancelled_search_ends() {
-    let tree = Tree::new(&[("a.txt", b"hit\n")]);
+    let tree = FileTree::new(&[("a.txt", b"hit\n")]);
     for tool in ["grep", "find", "ls"] {
         let cancel = Cancel::new();
         cancel.cancel(CancelReason::User);
@@ -196,7 +196,7 @@ async fn a_cancelled_search_ends() {
 
 #[tokio::test]
 async fn a_search_stops_in_the_middle_of_a_file() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     // More than can be searched before the call is cancelled, and on the disk only once.
     tree.write("f0", &b"a line\n".repeat(4 << 20));
     (1..2000).for_each(|n| std::fs::hard_link(tree.root().join("f0"), tree.root().join(format!("f{n}"))).unwrap());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::tool_calls::Tree;
+use crate::tool_calls::FileTree;
 use pinch_testing::child::Other;
 
 mod commands;
@@ -19,7 +19,7 @@ mod sizes;
 /// Longer than any of these calls takes on a busy machine, and much shorter than one that hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-impl Tree {
+impl FileTree {
     /// The text of a result or an error; fails when it takes too long.
     async fn soon(&self, tool: &str, input: Value) -> String {
         let began = Instant::now();

@@ -12,16 +12,16 @@ use pinch_agent_core::{Tool, ToolCx, ToolError};
 use pinch_coding_agent::compaction::{CompactError, CompactionReason};
 use pinch_coding_agent::entry::{CustomMessage, EntryBody};
 use pinch_coding_agent::event::SessionEvent;
-use pinch_coding_agent::prompt::Prompt as SystemPrompt;
+use pinch_coding_agent::prompt::PromptSections as SystemPrompt;
 use pinch_coding_agent::protocol::{EventNames, EventWriter};
 use pinch_coding_agent::session::{
-    AgentSession, Change, CompactRequest, Direction, Prompt, ScopedModel, SessionControl, SessionParts, SessionRun,
+    AgentSession, Change, CompactRequest, CycleDirection, Prompt, ScopedModel, SessionControl, SessionParts, SessionRun,
 };
 use pinch_coding_agent::session_log::roles::BashExecution;
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_llm::message::{Content, Message};
 use pinch_llm::model::Model;
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider, Step};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply, ScriptedStep};
 use pinch_llm::schema::Schema;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::CancelReason;
@@ -37,25 +37,25 @@ pub(crate) fn model(id: &str, reasoning: bool) -> Arc<Model> {
     Arc::new(Model::from_record(&record).unwrap())
 }
 
-pub(crate) struct Scene {
+pub(crate) struct SessionScene {
     pub(crate) session: AgentSession,
     pub(crate) provider: Arc<ScriptedProvider>,
 }
 
-pub(crate) async fn scene(log: SessionLog, replies: impl IntoIterator<Item = Reply>) -> Scene {
+pub(crate) async fn scene(log: SessionLog, replies: impl IntoIterator<Item = ScriptedReply>) -> SessionScene {
     scene_with(log, replies, |parts| parts).await
 }
 
 pub(crate) async fn scene_with(
     log: SessionLog,
-    replies: impl IntoIterator<Item = Reply>,
+    replies: impl IntoIterator<Item = ScriptedReply>,
     change: impl FnOnce(SessionParts) -> SessionParts,
-) -> Scene {
+) -> SessionScene {
     let provider = Arc::new(ScriptedProvider::new(replies));
     let parts = SessionParts::new(host(), log, model("m", true), provider.clone());
     let session =
         AgentSession::start(change(SessionParts { system: SystemPrompt::text("sys"), ..parts })).await.unwrap();
-    Scene { session, provider }
+    SessionScene { session, provider }
 }
 
 pub(crate) fn in_memory() -> SessionLog {
@@ -130,7 +130,7 @@ impl Tool for Acts {
 }
 
 /// A session whose tool acts on its control in the first turn.
-async fn acting(replies: Vec<Reply>, act: impl Fn(&SessionControl) + Send + Sync + 'static) -> Scene {
+async fn acting(replies: Vec<ScriptedReply>, act: impl Fn(&SessionControl) + Send + Sync + 'static) -> SessionScene {
     let slot: Arc<Mutex<Option<SessionControl>>> = Arc::default();
     let theirs = Arc::clone(&slot);
     let tool = Acts::tool(move || act(theirs.lock().unwrap().as_ref().unwrap()));
@@ -140,13 +140,13 @@ async fn acting(replies: Vec<Reply>, act: impl Fn(&SessionControl) + Send + Sync
     scene
 }
 
-fn call() -> Reply {
-    Reply::call("c1", "act", JsonObject::new())
+fn call() -> ScriptedReply {
+    ScriptedReply::call("c1", "act", JsonObject::new())
 }
 
 #[tokio::test]
 async fn changes_during_a_run_reach_its_next_request() {
-    let mut scene = acting(vec![call(), Reply::text("ok")], |control| {
+    let mut scene = acting(vec![call(), ScriptedReply::text("ok")], |control| {
         control.change(Change::Model(model("other", true)));
         control.change(Change::Thinking(ThinkingLevel::High));
         control.change(Change::Name("new\nname".into()));
@@ -177,7 +177,7 @@ fn a_session_is_shown_while_the_model_is_silent() {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let seen = runtime.block_on(async {
-            let silent = Reply { steps: vec![Step::Hang], ..Reply::default() };
+            let silent = ScriptedReply { steps: vec![ScriptedStep::Hang], ..ScriptedReply::default() };
             let mut scene = scene(in_memory(), [silent]).await;
             let control = scene.session.control();
             let seen: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -205,7 +205,7 @@ fn a_session_is_shown_while_the_model_is_silent() {
 
 #[tokio::test]
 async fn tools_and_prompt_of_the_next_request_are_told_in_one_message() {
-    let mut scene = acting(vec![call(), Reply::text("ok"), Reply::text("again")], |control| {
+    let mut scene = acting(vec![call(), ScriptedReply::text("ok"), ScriptedReply::text("again")], |control| {
         control.change(Change::Tools([].into_iter().collect(), SystemPrompt::text("other")));
     })
     .await;
@@ -223,7 +223,7 @@ async fn tools_and_prompt_of_the_next_request_are_told_in_one_message() {
 #[tokio::test]
 async fn a_command_of_the_user_waits_for_the_end_of_the_run() {
     let ran = || BashExecution { command: "ls".into(), output: "x".into(), exit_code: Some(0), ..Default::default() };
-    let mut scene = acting(vec![call(), Reply::text("ok"), Reply::text("again")], move |control| {
+    let mut scene = acting(vec![call(), ScriptedReply::text("ok"), ScriptedReply::text("again")], move |control| {
         control.change(Change::Bash(ran()));
     })
     .await;
@@ -242,7 +242,7 @@ async fn a_command_of_the_user_waits_for_the_end_of_the_run() {
 
 #[tokio::test]
 async fn only_what_the_user_says_stands_in_the_queues_that_are_shown() {
-    let mut scene = acting(vec![call(), Reply::text("a"), Reply::text("b")], |control| {
+    let mut scene = acting(vec![call(), ScriptedReply::text("a"), ScriptedReply::text("b")], |control| {
         control.queue_custom(QueueKind::Steering, &custom("aside"));
         control.prompt("later", Vec::new(), Some(QueueKind::FollowUp)).unwrap();
         control.prompt("never", Vec::new(), None).unwrap_err();
@@ -258,8 +258,9 @@ async fn only_what_the_user_says_stands_in_the_queues_that_are_shown() {
 async fn a_summary_that_fails_for_a_while_is_asked_for_again() {
     let mut log = in_memory();
     append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &[])]).await;
-    let busy = || Reply::refused(StatusCode::SERVICE_UNAVAILABLE, "503 busy");
-    let replies = [busy(), Reply::text("SUMMARY"), Reply::text("PREFIX"), busy(), busy(), busy(), busy()];
+    let busy = || ScriptedReply::refused(StatusCode::SERVICE_UNAVAILABLE, "503 busy");
+    let replies =
+        [busy(), ScriptedReply::text("SUMMARY"), ScriptedReply::text("PREFIX"), busy(), busy(), busy(), busy()];
     let mut scene = scene(log, replies).await;
     scene.session.compaction_mut().settings.keep_recent_tokens = 1;
     let told: Mutex<Vec<String>> = Mutex::default();
@@ -282,7 +283,7 @@ async fn a_summary_that_fails_for_a_while_is_asked_for_again() {
 async fn a_compaction_can_be_stopped_while_it_waits() {
     let mut log = in_memory();
     append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &[])]).await;
-    let mut scene = scene(log, [Reply::refused(StatusCode::SERVICE_UNAVAILABLE, "503 busy")]).await;
+    let mut scene = scene(log, [ScriptedReply::refused(StatusCode::SERVICE_UNAVAILABLE, "503 busy")]).await;
     scene.session.compaction_mut().settings.keep_recent_tokens = 1;
     let n_before = scene.session.log().entry_ids().len();
     let control = scene.session.control();
@@ -304,8 +305,9 @@ async fn a_compaction_can_be_stopped_while_it_waits() {
 async fn a_compaction_that_nobody_asked_for_is_not_told_of_when_there_is_nothing_to_sum_up() {
     let mut log = in_memory();
     append(&mut log, [user(&"x".repeat(400_000))]).await;
-    let too_long = || Reply::refused(StatusCode::BAD_REQUEST, "400 prompt is too long: 100001 tokens > 100000 maximum");
-    let mut scene = scene(log, [Reply::text("near the window"), too_long()]).await;
+    let too_long =
+        || ScriptedReply::refused(StatusCode::BAD_REQUEST, "400 prompt is too long: 100001 tokens > 100000 maximum");
+    let mut scene = scene(log, [ScriptedReply::text("near the window"), too_long()]).await;
     scene.session.compaction_mut().settings.keep_recent_tokens = 1_000_000;
     let of_threshold = follow(scene.session.prompt(Prompt::text("go")), |_| {}).await;
     assert_eq!(of_threshold, ["system", "user", "assistant", "agent_end", "agent_settled"]);
@@ -329,12 +331,14 @@ async fn models_and_levels_go_round() {
     let scoped = |id: &str, reasoning, thinking| ScopedModel { model: model(id, reasoning), thinking };
     let all = [scoped("dumb", false, None), scoped("m", true, None), scoped("n", true, Some(ThinkingLevel::Low))];
     let mut seen = Vec::new();
-    for direction in [Direction::Forward, Direction::Forward, Direction::Forward, Direction::Backward] {
+    for direction in
+        [CycleDirection::Forward, CycleDirection::Forward, CycleDirection::Forward, CycleDirection::Backward]
+    {
         let now = scene.session.cycle_model(&all, direction).await.unwrap().unwrap();
         seen.push(format!("{} {}", now.model.id, now.thinking.unwrap().as_str()));
     }
     assert_eq!(seen, ["m medium", "n low", "dumb off", "n low"]);
-    assert!(scene.session.cycle_model(&all[..1], Direction::Forward).await.unwrap().is_none());
+    assert!(scene.session.cycle_model(&all[..1], CycleDirection::Forward).await.unwrap().is_none());
     let mut levels = Vec::new();
     for _ in 0..4 {
         levels.push(scene.session.cycle_thinking().await.unwrap().unwrap().as_str());
@@ -346,7 +350,7 @@ async fn models_and_levels_go_round() {
 async fn what_another_program_writes_during_a_run_is_told_and_read() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_folder("/w")).await.unwrap();
-    let mut scene = scene(log, [Reply::text("one"), Reply::text("two")]).await;
+    let mut scene = scene(log, [ScriptedReply::text("one"), ScriptedReply::text("two")]).await;
     follow(scene.session.prompt(Prompt::text("go")), |_| {}).await;
     let mut other = logs::open(&file(scene.session.log())).await.unwrap();
     append(&mut other, [user("from elsewhere")]).await;

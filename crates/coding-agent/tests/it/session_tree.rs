@@ -9,12 +9,12 @@ use pinch_coding_agent::entry::{EntryBody, EntryId};
 use pinch_coding_agent::session::{AgentSession, CompactRequest, ForkAt, Navigation, Prompt, SessionParts};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_coding_agent::store::JsonlStore;
-use pinch_llm::provider::scripted::Reply;
+use pinch_llm::provider::scripted::ScriptedReply;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use serde_json::json;
 
-use crate::session::{Scene, entries, follow, in_memory, model, scene, scene_with};
+use crate::session::{SessionScene, entries, follow, in_memory, model, scene, scene_with};
 use pinch_testing::logs::{self, answer, append, file, host, store, user};
 
 /// Answers for compactions and moves as told.
@@ -57,12 +57,12 @@ impl SummaryHooks for Hooked {
         Box::pin(async { self.moving.clone() })
     }
 
-    fn moved(&self, moved: &pinch_coding_agent::compaction::hooks::Moved) {
+    fn moved(&self, moved: &pinch_coding_agent::compaction::hooks::MovedLeaf) {
         self.tell(format!("moved, hook's {}", moved.from_hook));
     }
 }
 
-async fn hooked(hooks: &Arc<Hooked>) -> Scene {
+async fn hooked(hooks: &Arc<Hooked>) -> SessionScene {
     let mut log = in_memory();
     append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &[])]).await;
     let hooks: Arc<dyn SummaryHooks> = hooks.clone();
@@ -120,7 +120,7 @@ async fn an_owner_can_summarise_the_branch_that_is_left() {
 #[tokio::test]
 async fn going_to_a_branch_takes_over_its_model_and_level() {
     let find: pinch_coding_agent::session::FindModel = Arc::new(|_, id| Some(model(id.as_str(), true)));
-    let replies = [Reply::text("a1"), Reply::text("a2")];
+    let replies = [ScriptedReply::text("a1"), ScriptedReply::text("a2")];
     let mut scene = scene_with(in_memory(), replies, |parts| SessionParts { find_model: Some(find), ..parts }).await;
     scene.session.set_thinking(ThinkingLevel::Low).await.unwrap();
     follow(scene.session.prompt(Prompt::text("q1")), |_| {}).await;
@@ -143,7 +143,7 @@ async fn going_to_a_branch_takes_over_its_model_and_level() {
 async fn a_fork_begins_before_what_is_said_anew() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_folder("/w")).await.unwrap();
-    let mut scene = scene(log, ["a1", "a2", "b2", "c1"].map(Reply::text)).await;
+    let mut scene = scene(log, ["a1", "a2", "b2", "c1"].map(ScriptedReply::text)).await;
     let early = scene.session.log().leaf_id().cloned().unwrap();
     let failed = scene.session.fork(&early, ForkAt::Entry).await.unwrap_err();
     assert!(failed.to_string().starts_with("This session has not been saved yet."), "{failed}");

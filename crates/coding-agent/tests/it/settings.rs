@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use pinch_coding_agent::packages::PackageEntry;
 use pinch_coding_agent::resources::trust::DefaultTrust;
-use pinch_coding_agent::settings::{Scope, SetError, SettingsFiles, SettingsManager};
+use pinch_coding_agent::settings::{SetError, SettingsFiles, SettingsManager, SettingsScope};
 use pinch_stdx::host::{Env, Host};
 use serde_json::{Map, Value, json};
 
@@ -171,7 +171,7 @@ async fn setters_look_at_what_they_get() {
     assert_eq!(stored(files.project.as_deref().unwrap()), json!({"packages": ["a"]}));
     let package = PackageEntry::whole("a");
     assert_eq!(manager.settings().resources.packages, [package]);
-    assert_eq!(manager.document(Scope::Project).len(), 1);
+    assert_eq!(manager.document(SettingsScope::Project).len(), 1);
 }
 
 #[test]

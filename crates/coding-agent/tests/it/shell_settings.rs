@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pinch_coding_agent::runtime::{AgentSessionOptions, SessionRuntime, SessionTarget, create_agent_session};
 use pinch_coding_agent::session::Prompt;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::{Env, Host};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ async fn runtime(settings: Value, dir: &tempfile::TempDir) -> (SessionRuntime, A
         "apiKey": "$OWN_SERVER_PASS", "models": [{"id": "m"}]}}});
     std::fs::write(agent.join("models.json"), models.to_string()).unwrap();
     let command = json!({"command": "env"}).as_object().unwrap().clone();
-    let replies = [Reply::call("c1", "bash", command), Reply::text("done")];
+    let replies = [ScriptedReply::call("c1", "bash", command), ScriptedReply::text("done")];
     let env: Env = [
         ("PATH", std::env::var("PATH").unwrap()),
         ("HOME", dir.path().display().to_string()),

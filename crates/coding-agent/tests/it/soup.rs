@@ -138,7 +138,7 @@ async fn rpc_answers_of_a_damaged_session_are_no_longer_than_its_file() {
     let text = text_of(&soup).replace("\"/w\"", &json!(folder.path()).to_string());
     std::fs::write(&path, text).unwrap();
     let log = SessionTarget::Open(SessionRef::Path(path));
-    let mut client = crate::rpc::Client::at(folder, [], log, Vec::new()).await;
+    let mut client = crate::rpc::RpcTestClient::at(folder, [], log, Vec::new()).await;
     let answer =
         tokio::time::timeout(Duration::from_secs(20), client.ask(json!({"id": "1", "type": "get_tree"}))).await;
     let answer = answer.unwrap();

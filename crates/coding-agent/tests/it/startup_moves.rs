@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use pinch_coding_agent::startup_moves::{self, Moved};
+use pinch_coding_agent::startup_moves::{self, StartupMoves};
 use pinch_stdx::host::Host;
 use serde_json::{Value, json};
 
-struct Place(tempfile::TempDir);
+struct AgentDirFixture(tempfile::TempDir);
 
-impl Place {
+impl AgentDirFixture {
     fn new(files: &[(&str, &str)]) -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         for (name, text) in files {
@@ -23,7 +23,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    fn run(&self) -> Moved {
+    fn run(&self) -> StartupMoves {
         startup_moves::run(&self.path("agent"), Some(&self.path("w/.pi")), &Host::builder().build())
     }
 
@@ -54,7 +54,7 @@ const SESSION: &str = "{\"type\":\"session\",\"version\":3,\"id\":\"x\",\"cwd\":
 
 #[test]
 fn everything_goes_where_it_belongs_and_a_second_start_has_nothing_to_do() {
-    let place = Place::new(&[
+    let place = AgentDirFixture::new(&[
         ("agent/oauth.json", r#"{"anthropic": {"access": "a", "refresh": "r", "expires": 1}, "odd": 1}"#),
         ("agent/settings.json", r#"{"theme": "x", "apiKeys": {"openai": "k", "anthropic": "other"}}"#),
         ("agent/s.jsonl", SESSION),
@@ -98,7 +98,7 @@ fn everything_goes_where_it_belongs_and_a_second_start_has_nothing_to_do() {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(std::fs::metadata(place.path("agent/auth.json")).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    assert_eq!(place.run(), Moved::default());
+    assert_eq!(place.run(), StartupMoves::default());
     assert_eq!(place.files(), files);
 }
 
@@ -116,8 +116,8 @@ fn what_is_there_already_stays() {
         ("agent/settings.json", "{\"apiKeys\": {\"p\": \"k\"}}"),
         ("agent/tools/fd", "old"),
     ];
-    let place = Place::new(&files);
-    assert_eq!(place.run(), Moved::default());
+    let place = AgentDirFixture::new(&files);
+    assert_eq!(place.run(), StartupMoves::default());
     assert_eq!(place.files(), files.map(|(name, _)| name));
     for (name, text) in files {
         assert_eq!(std::fs::read_to_string(place.path(name)).unwrap(), text, "{name}");
@@ -126,7 +126,7 @@ fn what_is_there_already_stays() {
 
 #[test]
 fn one_failure_stops_nothing_else() {
-    let place = Place::new(&[
+    let place = AgentDirFixture::new(&[
         ("agent/oauth.json", "{oops"),
         ("agent/settings.json", "{\"apiKeys\": {\"p\": \"k\"}}"),
         ("agent/keybindings.json", "[]"),
@@ -152,14 +152,15 @@ fn one_failure_stops_nothing_else() {
 /// Whoever reads the settings says so.
 #[test]
 fn settings_that_cannot_be_read_are_not_told_of_twice() {
-    let place = Place::new(&[("agent/settings.json", "{oops"), ("agent/oauth.json", r#"{"p": {"access": "a"}}"#)]);
+    let place =
+        AgentDirFixture::new(&[("agent/settings.json", "{oops"), ("agent/oauth.json", r#"{"p": {"access": "a"}}"#)]);
     let moved = place.run();
     assert_eq!((moved.providers, moved.problems), (vec!["p".to_owned()], vec![]));
 }
 
 #[test]
 fn without_folders_nothing_is_made() {
-    let place = Place::new(&[]);
-    assert_eq!((place.run(), place.files()), (Moved::default(), vec![]));
+    let place = AgentDirFixture::new(&[]);
+    assert_eq!((place.run(), place.files()), (StartupMoves::default(), vec![]));
     assert!(!place.path("agent").exists());
 }

@@ -9,7 +9,7 @@ use pinch_coding_agent::machine::LocalMachine;
 use pinch_coding_agent::tools::bash::Shell;
 use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_coding_agent::tools::file_queue::FileQueue;
-use pinch_coding_agent::tools::path::Place;
+use pinch_coding_agent::tools::path::WorkingDirectory;
 use pinch_coding_agent::tools::{ToolParts, all_tools};
 use pinch_llm::ids::ToolCallId;
 use pinch_stdx::cancel::Cancel;
@@ -18,10 +18,10 @@ use serde_json::Value;
 
 /// A folder with files.
 #[cfg(feature = "search")]
-pub(crate) struct Tree(tempfile::TempDir);
+pub(crate) struct FileTree(tempfile::TempDir);
 
 #[cfg(feature = "search")]
-impl Tree {
+impl FileTree {
     /// Files as `path: content`; a path with `/` at its end is an empty folder.
     pub(crate) fn new(files: &[(&str, &[u8])]) -> Self {
         let tree = Self(tempfile::tempdir().unwrap());
@@ -59,7 +59,7 @@ impl Tree {
 pub(crate) async fn call(root: &Path, tool: &str, input: Value, cancel: &Cancel) -> Result<ToolOutput, ToolError> {
     let parts = ToolParts {
         machine: Arc::new(LocalMachine),
-        place: Place { cwd: root.to_owned(), home: None },
+        place: WorkingDirectory { cwd: root.to_owned(), home: None },
         files: FileQueue::default(),
         shell: Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: root.to_owned() },
         facts: SessionFacts::default(),

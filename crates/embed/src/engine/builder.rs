@@ -154,7 +154,7 @@ impl EngineBuilder {
     /// Replaces the system prompt. `make` is called when a session is opened and again whenever extensions change its tools.
     pub fn prompt(
         mut self,
-        make: impl Fn(&PromptInputs<'_>) -> pinch_coding_agent::prompt::Prompt + Send + Sync + 'static,
+        make: impl Fn(&PromptInputs<'_>) -> pinch_coding_agent::prompt::PromptSections + Send + Sync + 'static,
     ) -> Self {
         let make: PromptMaker = Arc::new(make);
         self.parts.prompt = Some(make);

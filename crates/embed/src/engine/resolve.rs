@@ -9,13 +9,13 @@ use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
 use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::models::{ModelRegistry, pattern};
-use pinch_coding_agent::prompt::Prompt;
+use pinch_coding_agent::prompt::PromptSections;
 use pinch_coding_agent::session::PromptFor;
 use pinch_coding_agent::store::SessionRef;
 use pinch_coding_agent::tools::ToolParts;
 use pinch_coding_agent::tools::bash::Shell;
 use pinch_coding_agent::tools::facts::SessionFacts;
-use pinch_coding_agent::tools::path::Place;
+use pinch_coding_agent::tools::path::WorkingDirectory;
 use pinch_llm::catalog;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
@@ -172,7 +172,7 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
     let facts = SessionFacts::default();
     let tool_parts = ToolParts {
         machine: Arc::clone(&machine),
-        place: Place { cwd: workspace.clone(), home: parts.host.home().map(Into::into) },
+        place: WorkingDirectory { cwd: workspace.clone(), home: parts.host.home().map(Into::into) },
         files: registered.files.clone(),
         shell: shell(parts)?,
         facts: facts.clone(),
@@ -215,7 +215,8 @@ fn extensions(parts: &Parts, request: &RunRequest) -> Extensions {
 fn prompt(parts: &Parts, request: &RunRequest, workspace: &Path) -> PromptFor {
     let make = parts.registered.prompt.clone();
     let (request, workspace) = (request.clone(), workspace.to_owned());
-    let whole = request.system_prompt.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(Prompt::text);
+    let whole =
+        request.system_prompt.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(PromptSections::text);
     Arc::new(move |tools| {
         if let Some(whole) = &whole {
             return whole.clone();

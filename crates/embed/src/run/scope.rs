@@ -8,7 +8,7 @@ use pinch_agent_core::tool::ToolSet;
 use pinch_coding_agent::compaction::CompactionRules;
 use pinch_coding_agent::extension::Extensions;
 use pinch_coding_agent::machine::Machine;
-use pinch_coding_agent::prompt::{Prompt, PromptParts};
+use pinch_coding_agent::prompt::{PromptParts, PromptSections};
 use pinch_coding_agent::session::PromptFor;
 use pinch_coding_agent::tools::CODING;
 use pinch_coding_agent::tools::facts::SessionFacts;
@@ -117,14 +117,14 @@ impl<'a> PromptInputs<'a> {
 
     /// The default system prompt, with the request's own section: that of a coding agent if one of the coding tools is active, else that of
     /// an assistant.
-    pub fn default_prompt(&self) -> Prompt {
+    pub fn default_prompt(&self) -> PromptSections {
         let has_coding_tool = self.tools.iter().any(|tool| CODING.contains(&tool.spec().name.as_str()));
         let owners = self.request.owner_numbers.join(", ");
         let owners = (!owners.is_empty()).then(|| format!("Owners of this agent: {owners}"));
         let sections: Vec<&str> =
             owners.as_deref().into_iter().chain(self.request.extra_system_prompt.as_deref()).collect();
         let addendum = sections.join("\n\n");
-        Prompt::coding(&PromptParts {
+        PromptSections::coding(&PromptParts {
             custom: (!has_coding_tool).then_some(ASSISTANT),
             addendum: Some(addendum.as_str()).filter(|text| !text.is_empty()),
             ..PromptParts::new(self.tools, self.workspace)

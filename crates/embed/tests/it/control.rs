@@ -8,7 +8,7 @@ use pinch_embed::engine::{QueueError, RunTarget};
 use pinch_embed::run::RunErrorKind;
 use pinch_embed::run::request::Budget;
 use pinch_stdx::cancel::{Cancel, CancelReason, Deadline};
-use pinch_testing::server::{Gate, Reply};
+use pinch_testing::server::{Gate, ServerReply};
 use serde_json::{Value, json};
 
 use crate::world::{
@@ -25,7 +25,7 @@ fn with_fallback(config: &mut Value) {
 async fn a_message_queued_while_a_run_streams_is_read_in_the_next_turn() {
     let world = World::new().await;
     let gate = Gate::new();
-    world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
     world.server.reply(stream(answer("m2", "Blue it is.")));
     let mut run = world.engine.run(world.request("s1", "Paint it.").session_key("agent:main:chat"));
     gate.open_times(4);
@@ -58,7 +58,7 @@ async fn a_message_without_a_run_and_one_that_nobody_read_are_refused_with_the_r
     let steer = |target| world.engine.queue_message(target, "hello", vec![], QueueKind::FollowUp);
     assert_eq!(steer(RunTarget::Session("s1")).await, Err(QueueError::NoActiveRun));
     let gate = Gate::new();
-    world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
     let mut run = world.start("s1", "Go.");
     gate.open_times(4);
     pull_to_text(&mut run).await;
@@ -75,7 +75,7 @@ async fn a_queued_message_survives_a_change_of_the_model() {
     .await;
     let gate = Gate::new();
     world.server.reply(
-        Reply::json(401, &json!({"type": "error", "error": {"type": "authentication_error", "message": "no"}}))
+        ServerReply::json(401, &json!({"type": "error", "error": {"type": "authentication_error", "message": "no"}}))
             .gate(&gate),
     );
     world.server.answer_with(|request| {
@@ -106,7 +106,7 @@ async fn a_queued_message_survives_a_change_of_the_model() {
 async fn an_aborted_run_ends_and_whoever_waits_for_it_learns_that() {
     let world = World::new().await;
     let gate = Gate::new();
-    world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
     let mut run = world.start("s1", "Go.");
     gate.open_times(4);
     pull_to_text(&mut run).await;
@@ -125,7 +125,7 @@ async fn an_aborted_run_ends_and_whoever_waits_for_it_learns_that() {
 async fn a_deadline_of_the_caller_ends_the_run_without_rotation_or_failover() {
     let world = World::with(with_fallback).await;
     let gate = Gate::new();
-    world.server.reply(Reply::events().gated(&gate, answer("m1", "Never.")));
+    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "Never.")));
     let cancel = Cancel::new().child_until(Deadline::after(Duration::from_millis(200)));
     let result = within(world.engine.run(world.request("s1", "Go.").cancel(cancel)).finish()).await.unwrap();
     assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 timeout finish"]);
@@ -145,7 +145,7 @@ async fn a_time_limit_that_passes_inside_a_tool_ends_the_run_without_rotation() 
 async fn the_deadline_of_the_budget_holds_during_an_attempt() {
     let world = World::new().await;
     let gate = Gate::new();
-    world.server.reply(Reply::events().gated(&gate, answer("m1", "Never.")));
+    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "Never.")));
     let budget = Budget { deadline: Some(Duration::from_millis(200)), ..Budget::default() };
     let result = within(world.engine.run(world.request("s1", "Go.").budget(budget)).finish()).await.unwrap();
     assert_eq!(result.meta.error.map(|error| error.kind), Some(RunErrorKind::Budget));

@@ -11,8 +11,8 @@ use pinch_embed::run::request::BlockReplies;
 use pinch_embed::run::{FailureKind, RunRequest};
 use pinch_embed::runner::RunEvent;
 use pinch_stdx::cancel::{Cancel, CancelReason};
-use pinch_testing::server::Reply;
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::ServerReply;
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::json;
 
 use crate::world::{World, answer, call, pull_to_text, refusal, stream, within};
@@ -73,11 +73,11 @@ fn left(run: &DeliveredRun) -> Vec<String> {
 }
 
 /// An answer that breaks off.
-fn broken_off(text: &str, kind: &str) -> Reply {
+fn broken_off(text: &str, kind: &str) -> ServerReply {
     let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
     let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}});
     let error = json!({"type": "error", "error": {"type": kind, "message": "no more"}});
-    stream(Response::new("m1").event(start).event(delta).event(error).frames())
+    stream(AnthropicResponse::new("m1").event(start).event(delta).event(error).frames())
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@ use futures::StreamExt;
 use pinch_embed::run::RunResult;
 use pinch_embed::runner::RunEvent;
 use pinch_stdx::cancel::{Cancel, CancelReason};
-use pinch_testing::server::{Fault, Gate, Reply};
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::{Fault, Gate, ServerReply};
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -15,10 +15,10 @@ use crate::world::{
 };
 
 /// An answer that stops in the middle of a word and hangs.
-fn half_an_answer(text: &str) -> Reply {
+fn half_an_answer(text: &str) -> ServerReply {
     let delta = json!({"type": "text_delta", "text": text});
     let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
-    let frames = Response::new("half")
+    let frames = AnthropicResponse::new("half")
         .event(start)
         .event(json!({"type": "content_block_delta", "index": 0, "delta": delta}))
         .frames();
@@ -63,7 +63,7 @@ async fn a_cancelled_run_keeps_what_was_said() {
 async fn a_run_cancelled_while_it_waits_for_its_lane_leaves_nothing() {
     let world = World::new().await;
     let gate = Gate::new();
-    world.server.reply(Reply::events().gate(&gate).send(answer("m1", "One.").concat()));
+    world.server.reply(ServerReply::events().gate(&gate).send(answer("m1", "One.").concat()));
     let cancel = Cancel::new();
     let waiting = world.engine.run(world.request("s1", "second").cancel(cancel.clone()));
     let (first, second, ()) = within(async {
@@ -82,7 +82,7 @@ async fn a_run_cancelled_while_it_waits_for_its_lane_leaves_nothing() {
 #[tokio::test]
 async fn a_silent_model_ends_with_the_time_limit() {
     let world = World::with(with_limit).await;
-    world.server.reply(Reply::events().then(Fault::Hang));
+    world.server.reply(ServerReply::events().then(Fault::Hang));
     let result = world.ask("s1", "go").await.unwrap();
     assert!(result.meta.aborted);
     assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 timeout finish"]);
@@ -117,7 +117,7 @@ async fn all_attempts_share_the_time_limit() {
         config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK]);
     })
     .await;
-    world.server.reply(Reply::events().then(Fault::Hang)).reply(stream(fallback_answer("Too late.")));
+    world.server.reply(ServerReply::events().then(Fault::Hang)).reply(stream(fallback_answer("Too late.")));
     let result = world.ask("s1", "go").await.unwrap();
     assert!(result.meta.aborted);
     assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 timeout finish"]);
@@ -141,7 +141,7 @@ async fn a_silent_model_is_left_for_the_next_one_when_it_says_nothing_in_time() 
     let engine = world.restarted();
     world.server.answer_with(|request| {
         Some(match request.path.contains("/messages") {
-            true => Reply::events().then(Fault::Hang),
+            true => ServerReply::events().then(Fault::Hang),
             false => stream(fallback_answer("In time.")),
         })
     });
@@ -161,7 +161,7 @@ async fn runs_of_one_session_wait_for_one_another() {
             let body = request.json();
             let last = body["messages"].as_array()?.last()?.to_string();
             Some(match () {
-                () if last.contains("first") => Reply::events().gate(&gate).send(answer("m1", "One.").concat()),
+                () if last.contains("first") => ServerReply::events().gate(&gate).send(answer("m1", "One.").concat()),
                 () if last.contains("second") => stream(answer("m2", "Two.")),
                 () if last.contains("elsewhere") => stream(answer("m3", "Elsewhere.")),
                 () => return None,

@@ -11,10 +11,10 @@ use pinch_agent_core::hooks::{BeforeTool, PendingCall};
 use pinch_agent_core::queue::QueueKind;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use pinch_coding_agent::auth::RequestAuth;
-use pinch_coding_agent::extension::{Answer, Extension, ExtensionCx, Point, Points};
+use pinch_coding_agent::extension::{Extension, ExtensionCx, HandlerFuture, Point, Points};
 use pinch_coding_agent::machine::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
 use pinch_coding_agent::machine::{CommandSpec, LocalMachine, Machine, MachineError, Process, Stat};
-use pinch_coding_agent::prompt::Prompt;
+use pinch_coding_agent::prompt::PromptSections;
 use pinch_embed::ports::{Caller, Sender};
 use pinch_embed::replies::piece::Piece;
 use pinch_embed::replies::{Out, Stage};
@@ -179,7 +179,7 @@ impl Extension for Guard {
         to.tool(Arc::new(tool("from_extension", "yes")));
         Ok(())
     }
-    fn tool_call<'a>(&'a self, call: &'a PendingCall, _: &'a ExtensionCx) -> Answer<'a, BeforeTool> {
+    fn tool_call<'a>(&'a self, call: &'a PendingCall, _: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
         Box::pin(async move {
             Ok(match call.call.name.as_str() {
                 "time" => BeforeTool::Deny { reason: "not now".to_owned(), end_run: false },
@@ -195,7 +195,7 @@ async fn extensions_and_prompts_of_the_host_reach_the_session_and_survive_change
     let engine = world.built(|builder| {
         builder.tool(tool("time", "noon")).extension(Arc::new(Guard)).prompt(|inputs| {
             let names: Vec<&str> = inputs.tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-            Prompt::text(format!("I serve {} with {}.", inputs.request.trigger.as_str(), names.join(" and ")))
+            PromptSections::text(format!("I serve {} with {}.", inputs.request.trigger.as_str(), names.join(" and ")))
         })
     });
     world.server.reply(stream(call("c1", "time", &json!({})))).reply(stream(answer("m1", "No.")));

@@ -85,7 +85,8 @@ async fn a_long_answer_costs_listeners_its_length() {
     let world = World::new().await;
     let listener = world.engine.subscribe();
     let text = "word ".repeat(100);
-    let frames = pinch_testing::wires::anthropic::Response::new("m1").in_pieces(100).text(&text).stop("end_turn");
+    let frames =
+        pinch_testing::wires::anthropic::AnthropicResponse::new("m1").in_pieces(100).text(&text).stop("end_turn");
     world.server.reply(stream(frames));
     world.ask("s1", "go").await.unwrap();
     drop(world);

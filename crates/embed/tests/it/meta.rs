@@ -82,7 +82,7 @@ async fn tools_are_summed_up_and_forbid_a_blind_replay() {
 #[tokio::test]
 async fn a_timeout_says_so_and_pauses_the_conversation() {
     let world = World::with(|config| config["agents"]["defaults"]["timeoutSeconds"] = 1.into()).await;
-    world.server.reply(pinch_testing::server::Reply::events().then(pinch_testing::server::Fault::Hang));
+    world.server.reply(pinch_testing::server::ServerReply::events().then(pinch_testing::server::Fault::Hang));
     let meta = meta(&world).await;
     let named = |name: &str| meta[name].clone();
     assert_eq!(

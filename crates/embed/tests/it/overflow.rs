@@ -2,12 +2,12 @@
 
 use futures::StreamExt;
 use pinch_stdx::cancel::{Cancel, CancelReason};
-use pinch_testing::server::{Gate, Recorded, Reply};
+use pinch_testing::server::{Gate, Recorded, ServerReply};
 use serde_json::{Value, json};
 
 use crate::world::{World, answer, attempts, call, is_turn, refusal, said, stream, within};
 
-fn too_long() -> Reply {
+fn too_long() -> ServerReply {
     refusal(400, "invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum")
 }
 
@@ -100,7 +100,7 @@ async fn a_run_cancelled_while_it_compacts_is_cancelled() {
         let gate = gate.clone();
         move |request| match is_turn(request) {
             true => Some(too_long()),
-            false => Some(Reply::events().gate(&gate)),
+            false => Some(ServerReply::events().gate(&gate)),
         }
     });
     let cancel = Cancel::new();

@@ -6,14 +6,14 @@ use pinch_embed::replies::blocks::BlockBreak;
 use pinch_embed::run::request::BlockReplies;
 use pinch_embed::runner::RunEvent;
 use pinch_stdx::cancel::{Cancel, CancelReason};
-use pinch_testing::server::Reply;
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::server::ServerReply;
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::json;
 
 use crate::world::{World, answer, attempts, refusal, said, stream, within};
 
 /// A refusal because of the rate, for that long.
-fn too_many(retry_after: &str) -> Reply {
+fn too_many(retry_after: &str) -> ServerReply {
     refusal(429, "rate_limit_error", "Number of requests has exceeded your per-minute limit")
         .header("retry-after", retry_after)
 }
@@ -94,11 +94,11 @@ async fn without_any_model_and_credential_the_error_says_what_to_do() {
 }
 
 /// An answer that breaks off because of the rate.
-fn broken_off(text: &str) -> Reply {
+fn broken_off(text: &str) -> ServerReply {
     let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
     let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}});
     let error = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "Too many requests"}});
-    stream(Response::new("m1").event(start).event(delta).event(error).frames())
+    stream(AnthropicResponse::new("m1").event(start).event(delta).event(error).frames())
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use pinch_embed::runner::RunEvent;
 use pinch_llm::event::StreamEvent;
 use pinch_stdx::fs::{Access, write_atomic};
 use pinch_stdx::host::Host;
-use pinch_testing::server::{Recorded, Reply, Server};
+use pinch_testing::server::{Recorded, Server, ServerReply};
 use pinch_testing::wires::{anthropic, completions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -97,8 +97,8 @@ impl World {
     }
 
     /// Answers requests for a summary, of which there may be any number, beside the replies to turns.
-    pub(crate) fn reply_to_turns(&self, summary: &'static str, replies: impl IntoIterator<Item = Reply>) {
-        let turns: Mutex<VecDeque<Reply>> = Mutex::new(replies.into_iter().collect());
+    pub(crate) fn reply_to_turns(&self, summary: &'static str, replies: impl IntoIterator<Item = ServerReply>) {
+        let turns: Mutex<VecDeque<ServerReply>> = Mutex::new(replies.into_iter().collect());
         self.server.answer_with(move |request| match is_turn(request) {
             true => turns.lock().unwrap().pop_front(),
             false => Some(stream(answer("summary", summary))),
@@ -204,12 +204,12 @@ pub(crate) fn attempts(result: &RunResult) -> Vec<String> {
 
 /// An answer of the first model, as frames.
 pub(crate) fn answer(id: &str, text: &str) -> Vec<String> {
-    anthropic::Response::new(id).in_pieces(3).text(text).stop("end_turn")
+    anthropic::AnthropicResponse::new(id).in_pieces(3).text(text).stop("end_turn")
 }
 
 /// A tool call of the first model, as frames.
 pub(crate) fn call(id: &str, tool: &str, arguments: &Value) -> Vec<String> {
-    anthropic::Response::new(id)
+    anthropic::AnthropicResponse::new(id)
         .text("One moment.")
         .tool_call(&format!("toolu_{id}"), tool, &arguments.to_string())
         .stop("tool_use")
@@ -217,7 +217,7 @@ pub(crate) fn call(id: &str, tool: &str, arguments: &Value) -> Vec<String> {
 
 /// An answer of the second model, as frames.
 pub(crate) fn fallback_answer(text: &str) -> Vec<String> {
-    completions::Response::new("c1", "small")
+    completions::CompletionsResponse::new("c1", "small")
         .text(text)
         .finish("stop")
         .usage(&json!({"prompt_tokens": 20, "completion_tokens": 5}))
@@ -225,11 +225,11 @@ pub(crate) fn fallback_answer(text: &str) -> Vec<String> {
 }
 
 /// Frames in one piece.
-pub(crate) fn stream(frames: Vec<String>) -> Reply {
-    Reply::sse(frames.concat())
+pub(crate) fn stream(frames: Vec<String>) -> ServerReply {
+    ServerReply::sse(frames.concat())
 }
 
 /// A refusal in Anthropic's form.
-pub(crate) fn refusal(status: u16, kind: &str, message: &str) -> Reply {
-    Reply::json(status, &json!({"type": "error", "error": {"type": kind, "message": message}}))
+pub(crate) fn refusal(status: u16, kind: &str, message: &str) -> ServerReply {
+    ServerReply::json(status, &json!({"type": "error", "error": {"type": kind, "message": message}}))
 }

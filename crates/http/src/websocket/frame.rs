@@ -7,7 +7,7 @@ const MAX_CONTROL_BYTES: usize = 125;
 
 /// What came whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Message {
+pub(super) enum FrameMessage {
     /// A text. Binary messages count as texts; bytes that are no UTF-8 become U+FFFD.
     Text(String),
     /// The other side wants to see that we live; answer with [`pong`].
@@ -23,7 +23,7 @@ pub(super) enum Message {
 
 /// The other side does not keep to the protocol. The decoder yields nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
+pub enum ProtocolViolation {
     /// A message was longer than allowed.
     #[error("a message has more than {limit} bytes")]
     Oversized {
@@ -40,7 +40,7 @@ pub enum Broken {
 
 /// Cuts a stream of bytes into messages, however the bytes are split into chunks.
 #[derive(Debug)]
-pub(super) struct Decoder {
+pub(super) struct FrameDecoder {
     buffer: Vec<u8>,
     /// Up to where the buffer was read.
     read: usize,
@@ -49,13 +49,13 @@ pub(super) struct Decoder {
     limit: usize,
 }
 
-impl Default for Decoder {
+impl Default for FrameDecoder {
     fn default() -> Self {
         Self::new(MAX_MESSAGE_BYTES)
     }
 }
 
-struct Head {
+struct FrameHead {
     is_last: bool,
     opcode: u8,
     mask: Option<[u8; 4]>,
@@ -63,7 +63,7 @@ struct Head {
     payload: std::ops::Range<usize>,
 }
 
-impl Decoder {
+impl FrameDecoder {
     /// A decoder that accepts messages of up to `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self { buffer: Vec::new(), read: 0, message: None, limit }
@@ -79,8 +79,8 @@ impl Decoder {
     /// The next whole message; `None` when more bytes are needed.
     ///
     /// # Errors
-    /// [`Broken`].
-    pub(super) fn next_message(&mut self) -> Result<Option<Message>, Broken> {
+    /// [`ProtocolViolation`].
+    pub(super) fn next_message(&mut self) -> Result<Option<FrameMessage>, ProtocolViolation> {
         while let Some(head) = self.head()? {
             let Some(payload) = self.buffer.get(head.payload.clone()) else { return Ok(None) };
             let mut payload = payload.to_vec();
@@ -91,7 +91,7 @@ impl Decoder {
             match head.opcode {
                 0x0..=0x2 => {
                     if (head.opcode == 0) != self.message.is_some() {
-                        return Err(Broken::Invalid { what: "a piece of no message" });
+                        return Err(ProtocolViolation::Invalid { what: "a piece of no message" });
                     }
                     let message = self.message.get_or_insert_default();
                     message.append(&mut payload);
@@ -99,11 +99,11 @@ impl Decoder {
                         let whole = self.message.take().unwrap_or_default();
                         let text = String::from_utf8(whole)
                             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-                        return Ok(Some(Message::Text(text)));
+                        return Ok(Some(FrameMessage::Text(text)));
                     }
                 }
                 0x8 => return Ok(Some(close_of(&payload))),
-                0x9 => return Ok(Some(Message::Ping(payload))),
+                0x9 => return Ok(Some(FrameMessage::Ping(payload))),
                 // Pongs: nobody asked.
                 _ => {}
             }
@@ -112,17 +112,17 @@ impl Decoder {
     }
 
     /// The header of the next frame; `None` if it is not complete yet.
-    fn head(&self) -> Result<Option<Head>, Broken> {
+    fn head(&self) -> Result<Option<FrameHead>, ProtocolViolation> {
         let bytes = &self.buffer[self.read..];
         let &[first, second, ..] = bytes else { return Ok(None) };
         let opcode = first & 0x0F;
         let is_last = first & 0x80 != 0;
         let (is_control, short) = (opcode & 0x08 != 0, usize::from(second & 0x7F));
         if first & 0x70 != 0 || matches!(opcode, 0x3..=0x7 | 0xB..=0xF) {
-            return Err(Broken::Invalid { what: "an extension that was not agreed on" });
+            return Err(ProtocolViolation::Invalid { what: "an extension that was not agreed on" });
         }
         if is_control && (!is_last || short > MAX_CONTROL_BYTES) {
-            return Err(Broken::Invalid { what: "a control frame in pieces, or too long" });
+            return Err(ProtocolViolation::Invalid { what: "a control frame in pieces, or too long" });
         }
         let (len, mut at) = match short {
             126 => match bytes.get(2..4) {
@@ -138,7 +138,7 @@ impl Decoder {
         let so_far = self.message.as_ref().map_or(0, Vec::len);
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         if !is_control && so_far.saturating_add(len) > self.limit {
-            return Err(Broken::Oversized { limit: self.limit });
+            return Err(ProtocolViolation::Oversized { limit: self.limit });
         }
         let mut mask = None;
         if second & 0x80 != 0 {
@@ -147,17 +147,17 @@ impl Decoder {
             at += 4;
         }
         let begin = self.read + at;
-        Ok(Some(Head { is_last, opcode, mask, payload: begin..begin + len }))
+        Ok(Some(FrameHead { is_last, opcode, mask, payload: begin..begin + len }))
     }
 }
 
-fn close_of(payload: &[u8]) -> Message {
+fn close_of(payload: &[u8]) -> FrameMessage {
     match payload {
-        [high, low, reason @ ..] => Message::Close {
+        [high, low, reason @ ..] => FrameMessage::Close {
             code: u16::from_be_bytes([*high, *low]),
             reason: String::from_utf8_lossy(reason).into_owned(),
         },
-        _ => Message::Close { code: 1005, reason: String::new() },
+        _ => FrameMessage::Close { code: 1005, reason: String::new() },
     }
 }
 
@@ -212,8 +212,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn all(bytes: &[u8], chunk: usize) -> Result<Vec<Message>, Broken> {
-        let mut decoder = Decoder::new(100_000);
+    fn all(bytes: &[u8], chunk: usize) -> Result<Vec<FrameMessage>, ProtocolViolation> {
+        let mut decoder = FrameDecoder::new(100_000);
         let mut messages = Vec::new();
         for chunk in bytes.chunks(chunk.max(1)) {
             decoder.push(chunk);
@@ -229,24 +229,31 @@ mod tests {
         let bytes =
             [b"\x01\x02He\x89\x01p\x00\x01l".as_slice(), b"\x80\x02lo\x8a\x00\x88\x05\x03\xf1big\x88\x00"].concat();
         let messages = all(&bytes, 1).unwrap();
-        let close = |code: u16, reason: &str| Message::Close { code, reason: reason.into() };
+        let close = |code: u16, reason: &str| FrameMessage::Close { code, reason: reason.into() };
         assert_eq!(
             messages,
-            [Message::Ping(b"p".into()), Message::Text("Hello".into()), close(1009, "big"), close(1005, "")]
+            [FrameMessage::Ping(b"p".into()), FrameMessage::Text("Hello".into()), close(1009, "big"), close(1005, "")]
         );
     }
 
     #[test]
     fn what_breaks_the_protocol() {
-        let check = |bytes: &[u8]| assert!(matches!(all(bytes, 3), Err(Broken::Invalid { .. })), "{bytes:?}");
+        let check =
+            |bytes: &[u8]| assert!(matches!(all(bytes, 3), Err(ProtocolViolation::Invalid { .. })), "{bytes:?}");
         check(b"\x00\x01a");
         check(b"\x01\x01a\x01\x01b");
         check(b"\x09\x00");
         check(b"\x89\x7e\x00\x7e");
         check(b"\xc1\x01a");
         check(b"\x83\x01a");
-        assert_eq!(all(b"\x81\x7f\xff\xff\xff\xff\xff\xff\xff\xff", 1), Err(Broken::Oversized { limit: 100_000 }));
-        assert_eq!(all(b"\x01\x01a\x80\x7f\0\0\0\0\0\x01\x86\xa0", 1), Err(Broken::Oversized { limit: 100_000 }));
+        assert_eq!(
+            all(b"\x81\x7f\xff\xff\xff\xff\xff\xff\xff\xff", 1),
+            Err(ProtocolViolation::Oversized { limit: 100_000 })
+        );
+        assert_eq!(
+            all(b"\x01\x01a\x80\x7f\0\0\0\0\0\x01\x86\xa0", 1),
+            Err(ProtocolViolation::Oversized { limit: 100_000 })
+        );
     }
 
     proptest! {
@@ -256,7 +263,7 @@ mod tests {
         fn what_is_written_is_read(words in prop::collection::vec("[aé😀]{0,40000}", 0..4), mask in any::<[u8; 4]>(), chunk in 1usize..70_000) {
             let words: Vec<String> = words.into_iter().map(|word| word.chars().take(20_000).collect()).collect();
             let bytes: Vec<u8> = words.iter().flat_map(|word| text(word, mask)).collect();
-            let expected: Vec<Message> = words.into_iter().map(Message::Text).collect();
+            let expected: Vec<FrameMessage> = words.into_iter().map(FrameMessage::Text).collect();
             prop_assert_eq!(all(&bytes, chunk).unwrap(), expected);
         }
 

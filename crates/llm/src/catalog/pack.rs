@@ -16,7 +16,7 @@ const MAGIC: &[u8] = b"PINCHCAT";
 
 /// Where a provider's member is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct PackEntry {
     /// The provider.
     pub provider: String,
     /// How many models it has.
@@ -29,8 +29,8 @@ pub struct Entry {
 ///
 /// # Errors
 /// When the bytes are no such file.
-pub fn index(file: &[u8]) -> io::Result<Vec<Entry>> {
-    let read = || -> Option<Vec<Entry>> {
+pub fn index(file: &[u8]) -> io::Result<Vec<PackEntry>> {
+    let read = || -> Option<Vec<PackEntry>> {
         let rest = file.strip_prefix(MAGIC)?;
         let (length, rest) = rest.split_first_chunk::<4>()?;
         let n_index = usize::try_from(u32::from_le_bytes(*length)).ok()?;
@@ -42,7 +42,7 @@ pub fn index(file: &[u8]) -> io::Result<Vec<Entry>> {
                 (words.next()?, words.next()?.parse().ok()?, words.next()?.parse::<usize>().ok()?);
             let place = at..at.checked_add(n_bytes).filter(|end| *end <= file.len())?;
             at = place.end;
-            Some(Entry { provider: provider.to_owned(), n_models, place })
+            Some(PackEntry { provider: provider.to_owned(), n_models, place })
         };
         text.lines().map(entry).collect()
     };

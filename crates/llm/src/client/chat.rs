@@ -22,7 +22,7 @@ pub struct Chat {
     client: Client,
     model: String,
     system: SystemPrompt,
-    turns: Vec<Turn>,
+    turns: Vec<ChatTurn>,
     tools: Vec<ToolDecl>,
     options: CallOptions,
     auth: Option<Auth>,
@@ -31,7 +31,7 @@ pub struct Chat {
 
 /// A message; texts get time and model when the request is made.
 #[derive(Clone, Debug)]
-enum Turn {
+enum ChatTurn {
     User(String),
     Assistant(String),
     Message(Arc<Message>),
@@ -59,25 +59,25 @@ impl Chat {
 
     /// Adds a message of the user.
     pub fn user(mut self, text: impl Into<String>) -> Self {
-        self.turns.push(Turn::User(text.into()));
+        self.turns.push(ChatTurn::User(text.into()));
         self
     }
 
     /// Adds a message of the model, e.g. as an example of an answer. An answer of its own is added with [`Chat::message`].
     pub fn assistant(mut self, text: impl Into<String>) -> Self {
-        self.turns.push(Turn::Assistant(text.into()));
+        self.turns.push(ChatTurn::Assistant(text.into()));
         self
     }
 
     /// Adds a message of any kind: a reply, a tool result, an image.
     pub fn message(mut self, message: impl Into<Message>) -> Self {
-        self.turns.push(Turn::Message(Arc::new(message.into())));
+        self.turns.push(ChatTurn::Message(Arc::new(message.into())));
         self
     }
 
     /// Adds messages of any kind, oldest first.
     pub fn messages<M: Into<Arc<Message>>>(mut self, messages: impl IntoIterator<Item = M>) -> Self {
-        self.turns.extend(messages.into_iter().map(|message| Turn::Message(message.into())));
+        self.turns.extend(messages.into_iter().map(|message| ChatTurn::Message(message.into())));
         self
     }
 
@@ -189,7 +189,7 @@ impl Chat {
     }
 }
 
-impl Turn {
+impl ChatTurn {
     fn message(&self, model: &Model, now_ms: i64) -> Arc<Message> {
         match self {
             Self::User(text) => Arc::new(Message::user(text.as_str(), now_ms)),

@@ -23,7 +23,7 @@ use super::AmbientCredentials;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::request::{Auth, AwsCredentials, AwsKeys, Request};
 use crate::wire::bedrock::{endpoint, sign};
-use files::Files;
+use files::ProfileFiles;
 
 /// How long before their end credentials are fetched anew.
 const MARGIN_MS: i64 = 5 * 60 * 1_000;
@@ -37,13 +37,13 @@ const MAX_CHAINS: usize = 256;
 /// Finds AWS credentials in the environment, the user's files, the container or the machine.
 #[derive(Default)]
 pub struct AwsChain {
-    kept: Mutex<HashMap<[u8; 32], Slot>>,
+    kept: Mutex<HashMap<[u8; 32], CredentialsCell>>,
 }
 
-type Slot = Arc<AsyncMutex<Option<Kept>>>;
+type CredentialsCell = Arc<AsyncMutex<Option<CachedCredentials>>>;
 
 /// What a chain gave last.
-struct Kept {
+struct CachedCredentials {
     found: Result<Option<Fetched>, LlmError>,
     /// When to ask again, Unix milliseconds.
     until: i64,
@@ -70,7 +70,7 @@ enum Lasts {
 struct Cx<'a> {
     request: &'a Request,
     client: &'a HttpClient,
-    files: &'a Files,
+    files: &'a ProfileFiles,
 }
 
 impl AwsChain {
@@ -91,7 +91,7 @@ impl AwsChain {
         {
             return Ok(Some(auth(Some(keys), None)));
         }
-        let files = Files::read(env, request.host.home()).await.map_err(|text| failed(request, text))?;
+        let files = ProfileFiles::read(env, request.host.home()).await.map_err(|text| failed(request, text))?;
         let region = files.value(profile.unwrap_or("default"), "region").map(str::to_owned);
         if !signs {
             return Ok(Some(auth(None, region)));
@@ -122,11 +122,11 @@ impl AwsChain {
                 now + FAILURE_MS
             }
         };
-        *kept = Some(Kept { found: found.clone(), until });
+        *kept = Some(CachedCredentials { found: found.clone(), until });
         found
     }
 
-    fn slot(&self, name: [u8; 32]) -> Slot {
+    fn slot(&self, name: [u8; 32]) -> CredentialsCell {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= MAX_CHAINS && !kept.contains_key(&name) {
             kept.clear();

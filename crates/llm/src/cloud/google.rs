@@ -20,8 +20,8 @@ use super::AmbientCredentials;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::request::{Auth, Request};
 use crate::wire::vertex;
-use file::Source;
-use token::Token;
+use file::TokenSource;
+use token::AccessToken;
 
 /// How long before its expiry a token is no longer used.
 const MARGIN_MS: i64 = 225_000;
@@ -34,13 +34,13 @@ const MAX_KEPT: usize = 64;
 #[derive(Default)]
 pub struct GoogleCredentials {
     /// By what the credentials are: a new login has a token of its own, and so has each tenant of a server.
-    tokens: Mutex<HashMap<Fingerprint, Arc<Place>>>,
+    tokens: Mutex<HashMap<CredentialsDigest, Arc<TokenCell>>>,
 }
 
-type Fingerprint = [u8; 32];
+type CredentialsDigest = [u8; 32];
 
 /// Where one token is kept. Whoever holds the lock gets the next one; the others wait for it.
-type Place = tokio::sync::Mutex<Option<Token>>;
+type TokenCell = tokio::sync::Mutex<Option<AccessToken>>;
 
 impl std::fmt::Debug for GoogleCredentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -59,7 +59,7 @@ impl AmbientCredentials for GoogleCredentials {
             if vertex::key(request).is_some() || vertex::place(request).is_err() {
                 return Ok(None);
             }
-            let Some(source) = Source::find(request)? else { return Ok(None) };
+            let Some(source) = TokenSource::find(request)? else { return Ok(None) };
             let bearer = format!("Bearer {}", self.token(&source, request, client).await?.reveal());
             let mut headers = vec![("authorization".to_owned(), Some(bearer))];
             if let Some(project) = source.quota_project() {
@@ -71,11 +71,11 @@ impl AmbientCredentials for GoogleCredentials {
 }
 
 impl GoogleCredentials {
-    async fn token(&self, source: &Source, request: &Request, client: &HttpClient) -> Result<Secret, LlmError> {
+    async fn token(&self, source: &TokenSource, request: &Request, client: &HttpClient) -> Result<Secret, LlmError> {
         let place = self.place(source.fingerprint());
         let getting = async {
             let mut kept = place.lock().await;
-            let is_good = |token: &&Token| request.host.now_ms() < token.expires_ms.saturating_sub(MARGIN_MS);
+            let is_good = |token: &&AccessToken| request.host.now_ms() < token.expires_ms.saturating_sub(MARGIN_MS);
             if let Some(token) = kept.as_ref().filter(is_good) {
                 return Ok(token.secret.clone());
             }
@@ -88,7 +88,7 @@ impl GoogleCredentials {
         })
     }
 
-    fn place(&self, fingerprint: Fingerprint) -> Arc<Place> {
+    fn place(&self, fingerprint: CredentialsDigest) -> Arc<TokenCell> {
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         if tokens.len() >= MAX_KEPT && !tokens.contains_key(&fingerprint) {
             tokens.clear();
@@ -97,7 +97,7 @@ impl GoogleCredentials {
     }
 }
 
-fn fingerprint(kind: &str, text: &[u8]) -> Fingerprint {
+fn fingerprint(kind: &str, text: &[u8]) -> CredentialsDigest {
     Sha256::new().chain_update(kind).chain_update([0]).chain_update(text).finalize().into()
 }
 

@@ -5,8 +5,8 @@ use http::StatusCode;
 use super::LlmErrorKind;
 use super::overflow::text_is_overflow;
 use super::patterns::{
-    AUTH, BILLING, CONNECT, MODEL_NOT_FOUND, NOT_RETRYABLE, OVERLOADED, PASSING_LIMIT, RATE_LIMIT, SERVER, STREAM_CUT,
-    TIMEOUT, TOKEN_RATE, Table, beginning,
+    AUTH, BILLING, CONNECT, MODEL_NOT_FOUND, NOT_RETRYABLE, OVERLOADED, PASSING_LIMIT, PatternTable, RATE_LIMIT,
+    SERVER, STREAM_CUT, TIMEOUT, TOKEN_RATE, beginning,
 };
 
 /// What kind of failure a response or an error event of a stream is. The first that says something wins: a code that names one thing, words
@@ -103,7 +103,7 @@ fn by_status(status: Option<u16>, lower: &str) -> Option<LlmErrorKind> {
 
 fn by_text(lower: &str) -> Option<LlmErrorKind> {
     // Specific words before vague ones: a busy server may say that a connection timed out, too.
-    let table: [(&Table, LlmErrorKind); 8] = [
+    let table: [(&PatternTable, LlmErrorKind); 8] = [
         (&OVERLOADED, LlmErrorKind::Overloaded),
         (&RATE_LIMIT, LlmErrorKind::RateLimit),
         (&TIMEOUT, LlmErrorKind::Timeout),

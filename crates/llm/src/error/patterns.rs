@@ -14,12 +14,12 @@ const MAX_LOOKED_AT: usize = 8 * 1024;
 
 /// Texts that mean the same.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct PatternTable {
     patterns: &'static [&'static str],
     set: OnceLock<RegexSet>,
 }
 
-impl Table {
+impl PatternTable {
     const fn new(patterns: &'static [&'static str]) -> Self {
         Self { patterns, set: OnceLock::new() }
     }
@@ -36,7 +36,7 @@ pub(super) fn beginning(text: &str) -> String {
 }
 
 /// Failures that no retry fixes: no credit, no quota for a long time. They take precedence over [`RETRYABLE`].
-pub(super) static NOT_RETRYABLE: Table = Table::new(&[
+pub(super) static NOT_RETRYABLE: PatternTable = PatternTable::new(&[
     "gousagelimiterror",
     "freeusagelimiterror",
     "monthly usage limit reached",
@@ -55,11 +55,11 @@ pub(super) static NOT_RETRYABLE: Table = Table::new(&[
 ]);
 
 /// No money or no quota: [`NOT_RETRYABLE`] and words that come with a status of their own.
-pub(super) static BILLING: Table =
-    Table::new(&["credit balance", "insufficient balance", "insufficient credits", "payment required"]);
+pub(super) static BILLING: PatternTable =
+    PatternTable::new(&["credit balance", "insufficient balance", "insufficient credits", "payment required"]);
 
 /// The provider has no capacity.
-pub(super) static OVERLOADED: Table = Table::new(&[
+pub(super) static OVERLOADED: PatternTable = PatternTable::new(&[
     "overloaded",
     "server_busy",
     "servers are currently busy",
@@ -74,7 +74,7 @@ pub(super) static OVERLOADED: Table = Table::new(&[
 ]);
 
 /// A limit that passes, said with a status that is not about rates.
-pub(super) static PASSING_LIMIT: Table = Table::new(&[
+pub(super) static PASSING_LIMIT: PatternTable = PatternTable::new(&[
     "(try again|retry|temporary|cooldown).*(usage limit|rate limit)",
     "(usage limit|rate limit).*(try again|retry|temporary|cooldown)",
     "(daily|weekly|monthly).*(usage limit|spend limit|spending limit)",
@@ -82,10 +82,10 @@ pub(super) static PASSING_LIMIT: Table = Table::new(&[
 ]);
 
 /// A limit of tokens in a time, which some providers send with the status of an overflow.
-pub(super) static TOKEN_RATE: Table = Table::new(&[r"\btpm\b", "tokens per minute"]);
+pub(super) static TOKEN_RATE: PatternTable = PatternTable::new(&[r"\btpm\b", "tokens per minute"]);
 
 /// Too many requests.
-pub(super) static RATE_LIMIT: Table = Table::new(&[
+pub(super) static RATE_LIMIT: PatternTable = PatternTable::new(&[
     "rate.?limit",
     "too many requests",
     "throttl",
@@ -95,7 +95,7 @@ pub(super) static RATE_LIMIT: Table = Table::new(&[
 ]);
 
 /// The connection failed before the answer began.
-pub(super) static CONNECT: Table = Table::new(&[
+pub(super) static CONNECT: PatternTable = PatternTable::new(&[
     "connection.?error",
     "connection.?refused",
     "connection.?lost",
@@ -119,7 +119,7 @@ pub(super) static CONNECT: Table = Table::new(&[
 ]);
 
 /// The answer broke off.
-pub(super) static STREAM_CUT: Table = Table::new(&[
+pub(super) static STREAM_CUT: PatternTable = PatternTable::new(&[
     "terminated",
     "ended without",
     "stream was interrupted",
@@ -133,10 +133,10 @@ pub(super) static STREAM_CUT: Table = Table::new(&[
 ]);
 
 /// A deadline passed.
-pub(super) static TIMEOUT: Table = Table::new(&["timed out", "time out", "timeout"]);
+pub(super) static TIMEOUT: PatternTable = PatternTable::new(&["timed out", "time out", "timeout"]);
 
 /// The provider failed.
-pub(super) static SERVER: Table = Table::new(&[
+pub(super) static SERVER: PatternTable = PatternTable::new(&[
     "server.?error",
     "internal.?error",
     "provider.?returned.?error",
@@ -145,7 +145,7 @@ pub(super) static SERVER: Table = Table::new(&[
 ]);
 
 /// Words that only say that another try may help.
-pub(super) static TRY_AGAIN: Table = Table::new(&[
+pub(super) static TRY_AGAIN: PatternTable = PatternTable::new(&[
     "exceeded request buffer limit while retrying upstream",
     "you can retry",
     "try again",
@@ -155,15 +155,15 @@ pub(super) static TRY_AGAIN: Table = Table::new(&[
 
 /// Status codes after which a retry may help, when they are words of their own: inside an id, a number of bytes (`15003`) or a decimal (`500.12`)
 /// they are none.
-pub(super) static RETRYABLE_STATUS: Table =
-    Table::new(&["(?:^|[^0-9a-z_.,])(?:429|500|502|503|504|520|524)(?:[.,](?:[^0-9]|$)|[^0-9a-z_.,]|$)"]);
+pub(super) static RETRYABLE_STATUS: PatternTable =
+    PatternTable::new(&["(?:^|[^0-9a-z_.,])(?:429|500|502|503|504|520|524)(?:[.,](?:[^0-9]|$)|[^0-9a-z_.,]|$)"]);
 
 /// All texts after which another try may help.
-pub(super) static RETRYABLE: [&Table; 8] =
+pub(super) static RETRYABLE: [&PatternTable; 8] =
     [&OVERLOADED, &RATE_LIMIT, &CONNECT, &STREAM_CUT, &TIMEOUT, &SERVER, &TRY_AGAIN, &RETRYABLE_STATUS];
 
 /// Wrong or missing credentials.
-pub(super) static AUTH: Table = Table::new(&[
+pub(super) static AUTH: PatternTable = PatternTable::new(&[
     "invalid.?api.?key",
     "incorrect api key",
     "invalid x-api-key",
@@ -178,7 +178,7 @@ pub(super) static AUTH: Table = Table::new(&[
 ]);
 
 /// The model is not there.
-pub(super) static MODEL_NOT_FOUND: Table = Table::new(&[
+pub(super) static MODEL_NOT_FOUND: PatternTable = PatternTable::new(&[
     "model_not_found",
     "model not found",
     "no such model",
@@ -188,7 +188,7 @@ pub(super) static MODEL_NOT_FOUND: Table = Table::new(&[
 ]);
 
 /// The conversation is too long. [`NOT_OVERFLOW`] wins.
-pub(super) static OVERFLOW: Table = Table::new(&[
+pub(super) static OVERFLOW: PatternTable = PatternTable::new(&[
     "prompt is too long",
     "prompt too long",
     "prompt exceeds max length",
@@ -222,7 +222,7 @@ pub(super) static OVERFLOW: Table = Table::new(&[
 ]);
 
 /// What looks like an overflow and is a limit on requests or on tokens in a time.
-pub(super) static NOT_OVERFLOW: Table = Table::new(&[
+pub(super) static NOT_OVERFLOW: PatternTable = PatternTable::new(&[
     "^throttling error:",
     "^service unavailable:",
     "throttlingexception",
@@ -234,7 +234,7 @@ pub(super) static NOT_OVERFLOW: Table = Table::new(&[
 ]);
 
 /// Answers without a body by which Cerebras says that the conversation is too long.
-pub(super) static CEREBRAS_OVERFLOW: Table = Table::new(&[
+pub(super) static CEREBRAS_OVERFLOW: PatternTable = PatternTable::new(&[
     r"^400 \(no body\)",
     r"^400\(no body\)",
     r"^400 status code \(no body\)",

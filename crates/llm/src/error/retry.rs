@@ -11,14 +11,14 @@ use super::{LlmError, LlmErrorKind};
 
 /// How often a call may be repeated, and how long a provider may make us wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct RetryLimits {
     /// Repetitions in all.
     pub max_retries: u32,
     /// The longest wait a provider may ask for; zero = any.
     pub max_delay: Duration,
 }
 
-impl Default for Limits {
+impl Default for RetryLimits {
     fn default() -> Self {
         Self { max_retries: 0, max_delay: Duration::from_secs(60) }
     }
@@ -54,7 +54,7 @@ pub fn text_is_retryable(text: &str) -> bool {
 
 /// How long to wait before the repetition after `n_done` repetitions; `None` when there must be none. `jitter`, from 0 to 1, shortens our
 /// own waits by up to a quarter; what the provider asks for is kept exactly, unless it is longer than allowed.
-pub fn retry_delay(error: &LlmError, n_done: u32, limits: &Limits, jitter: f64) -> Option<Duration> {
+pub fn retry_delay(error: &LlmError, n_done: u32, limits: &RetryLimits, jitter: f64) -> Option<Duration> {
     if n_done >= limits.max_retries || !retryable(error) || asks_too_much(error, limits) {
         return None;
     }
@@ -66,13 +66,13 @@ pub fn retry_delay(error: &LlmError, n_done: u32, limits: &Limits, jitter: f64) 
 }
 
 /// What to say when the provider asks for a longer wait than is allowed; `None` when it does not.
-pub fn too_long_text(error: &LlmError, limits: &Limits) -> Option<String> {
+pub fn too_long_text(error: &LlmError, limits: &RetryLimits) -> Option<String> {
     let asked = error.retry_after.filter(|_| asks_too_much(error, limits))?;
     let (asked, max) = (asked.as_secs_f64().ceil(), limits.max_delay.as_secs_f64().ceil());
     Some(format!("Server requested {asked}s retry delay (max: {max}s). {}", error.text))
 }
 
-fn asks_too_much(error: &LlmError, limits: &Limits) -> bool {
+fn asks_too_much(error: &LlmError, limits: &RetryLimits) -> bool {
     !limits.max_delay.is_zero() && error.retry_after.is_some_and(|asked| asked > limits.max_delay)
 }
 
@@ -133,13 +133,13 @@ mod tests {
 
     #[test]
     fn delays_grow_up_to_the_limit() {
-        let limits = Limits { max_retries: 6, ..Limits::default() };
+        let limits = RetryLimits { max_retries: 6, ..RetryLimits::default() };
         let server = error(LlmErrorKind::Server, None);
         let nominal: Vec<u128> =
             (0..7).filter_map(|n| retry_delay(&server, n, &limits, 0.0)).map(|d| d.as_millis()).collect();
         assert_eq!(nominal, [500, 1000, 2000, 4000, 8000, 8000]);
         assert_eq!(retry_delay(&server, 0, &limits, 1.0), Some(Duration::from_millis(375)));
-        assert_eq!(retry_delay(&server, 0, &Limits::default(), 0.0), None);
+        assert_eq!(retry_delay(&server, 0, &RetryLimits::default(), 0.0), None);
         assert_eq!(retry_delay(&error(LlmErrorKind::Auth, None), 0, &limits, 0.0), None);
         assert_eq!(
             retry_delay(&error(LlmErrorKind::RateLimit, Some(60)), 0, &limits, 1.0),
@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn a_provider_cannot_make_us_wait_for_ever() {
-        let limits = Limits { max_retries: 1, ..Limits::default() };
+        let limits = RetryLimits { max_retries: 1, ..RetryLimits::default() };
         let slow = error(LlmErrorKind::RateLimit, Some(3600));
         assert_eq!(retry_delay(&slow, 0, &limits, 0.0), None);
         assert_eq!(too_long_text(&slow, &limits).unwrap(), "Server requested 3600s retry delay (max: 60s). boom");
-        assert_eq!(retry_delay(&slow, 0, &Limits { max_delay: Duration::ZERO, ..limits }, 0.0), slow.retry_after);
+        assert_eq!(retry_delay(&slow, 0, &RetryLimits { max_delay: Duration::ZERO, ..limits }, 0.0), slow.retry_after);
     }
 
     #[test]

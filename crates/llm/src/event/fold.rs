@@ -13,12 +13,12 @@ use crate::message::{AssistantMessage, StopReason};
 #[derive(Debug)]
 pub struct Fold {
     base: Arc<AssistantMessage>,
-    blocks: Vec<Slot>,
+    blocks: Vec<FoldedBlock>,
     ended: bool,
 }
 
 #[derive(Debug)]
-enum Slot {
+enum FoldedBlock {
     Text(String),
     Thinking { text: String, redacted: bool },
     Call { call: Box<ToolCall>, json: PartialJson },
@@ -43,27 +43,27 @@ impl Fold {
         match event {
             StreamEvent::Start(message) => self.base = Arc::clone(message),
             StreamEvent::BlockStart { kind, .. } => self.blocks.push(match kind {
-                BlockKind::Text => Slot::Text(String::new()),
-                BlockKind::Thinking { redacted } => Slot::Thinking { text: String::new(), redacted: *redacted },
-                BlockKind::ToolCall { id, name } => Slot::Call {
+                BlockKind::Text => FoldedBlock::Text(String::new()),
+                BlockKind::Thinking { redacted } => FoldedBlock::Thinking { text: String::new(), redacted: *redacted },
+                BlockKind::ToolCall { id, name } => FoldedBlock::Call {
                     call: Box::new(ToolCall::new(id.clone(), name.clone(), serde_json::Map::new())),
                     json: PartialJson::new(),
                 },
             }),
             StreamEvent::Delta { index, text } => match self.blocks.get_mut(*index) {
-                Some(Slot::Text(so_far) | Slot::Thinking { text: so_far, .. }) => so_far.push_str(text),
-                Some(Slot::Call { json, .. }) => json.push(text),
-                Some(Slot::Done(_)) | None => {}
+                Some(FoldedBlock::Text(so_far) | FoldedBlock::Thinking { text: so_far, .. }) => so_far.push_str(text),
+                Some(FoldedBlock::Call { json, .. }) => json.push(text),
+                Some(FoldedBlock::Done(_)) | None => {}
             },
             StreamEvent::BlockEnd { index, block } => {
                 if let Some(slot) = self.blocks.get_mut(*index) {
-                    *slot = Slot::Done(Arc::clone(block));
+                    *slot = FoldedBlock::Done(Arc::clone(block));
                 }
             }
             StreamEvent::Usage(usage) => Arc::make_mut(&mut self.base).usage = **usage,
             StreamEvent::End(finished) => {
                 self.base = Arc::clone(&finished.message);
-                self.blocks = finished.message.content.iter().cloned().map(Slot::Done).collect();
+                self.blocks = finished.message.content.iter().cloned().map(FoldedBlock::Done).collect();
                 self.ended = true;
             }
         }
@@ -83,12 +83,12 @@ impl Fold {
     /// One block so far, e.g. to show the arguments of a call that is still arriving.
     pub fn block(&self, index: usize) -> Option<Arc<Block>> {
         Some(match self.blocks.get(index)? {
-            Slot::Done(block) => Arc::clone(block),
-            Slot::Text(text) => Arc::new(Block::Text(Text { text: text.clone(), signature: None })),
-            Slot::Thinking { text, redacted } => {
+            FoldedBlock::Done(block) => Arc::clone(block),
+            FoldedBlock::Text(text) => Arc::new(Block::Text(Text { text: text.clone(), signature: None })),
+            FoldedBlock::Thinking { text, redacted } => {
                 Arc::new(Block::Thinking(Thinking { thinking: text.clone(), signature: None, redacted: *redacted }))
             }
-            Slot::Call { call, json } => {
+            FoldedBlock::Call { call, json } => {
                 let mut call = (**call).clone();
                 call.arguments = json.object();
                 Arc::new(Block::ToolCall(call))

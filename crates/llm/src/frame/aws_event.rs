@@ -83,7 +83,7 @@ impl<'a> HeaderValue<'a> {
 
 /// One message, borrowed from the bytes it was read from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message<'a> {
+pub struct EventMessage<'a> {
     /// Bytes of the whole message.
     pub total_len: usize,
     /// Bytes of the headers.
@@ -94,14 +94,15 @@ pub struct Message<'a> {
     pub payload: &'a [u8],
 }
 
-impl<'a> Message<'a> {
+impl<'a> EventMessage<'a> {
     /// Reads the message that the bytes begin with; `None` when they hold only a part of it.
     ///
     /// # Errors
     /// [`AwsEventError`].
     pub fn read(bytes: &'a [u8], limit: usize) -> Result<Option<Self>, AwsEventError> {
         let Some(whole) = Whole::cut(bytes, limit)? else { return Ok(None) };
-        let headers = Headers(whole.headers).map(|header| header.and_then(Header::read)).collect::<Result<_, _>>()?;
+        let headers =
+            Headers(whole.headers).map(|header| header.and_then(EventHeader::read)).collect::<Result<_, _>>()?;
         let (total_len, headers_len) = (whole.len, whole.headers.len());
         Ok(Some(Self { total_len, headers_len, headers, payload: whole.payload }))
     }
@@ -155,7 +156,7 @@ fn be_u32(bytes: &[u8]) -> u32 {
 
 /// A header as it is written.
 #[derive(Clone, Copy)]
-struct Header<'a> {
+struct EventHeader<'a> {
     name: &'a [u8],
     tag: u8,
     value: &'a [u8],
@@ -164,7 +165,7 @@ struct Header<'a> {
 /// The tag of a text.
 const TEXT: u8 = 7;
 
-impl<'a> Header<'a> {
+impl<'a> EventHeader<'a> {
     /// Its name and what its value means.
     fn read(self) -> Result<(&'a str, HeaderValue<'a>), AwsEventError> {
         let value = match self.tag {
@@ -209,7 +210,7 @@ impl<'a> Headers<'a> {
         Ok(*byte)
     }
 
-    fn header(&mut self) -> Result<Header<'a>, AwsEventError> {
+    fn header(&mut self) -> Result<EventHeader<'a>, AwsEventError> {
         let n_name = self.byte()?;
         let name = self.take(usize::from(n_name))?;
         let tag = self.byte()?;
@@ -223,12 +224,12 @@ impl<'a> Headers<'a> {
             9 => 16,
             _ => return Err(AwsEventError::Malformed { what: "a header of an unknown type" }),
         };
-        Ok(Header { name, tag, value: self.take(n_value)? })
+        Ok(EventHeader { name, tag, value: self.take(n_value)? })
     }
 }
 
 impl<'a> Iterator for Headers<'a> {
-    type Item = Result<Header<'a>, AwsEventError>;
+    type Item = Result<EventHeader<'a>, AwsEventError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
@@ -244,15 +245,15 @@ impl<'a> Iterator for Headers<'a> {
 
 /// The headers that say what a message is: of each name the first, which may be no text.
 #[derive(Default)]
-struct Named<'a> {
-    kind: Option<Header<'a>>,
-    event: Option<Header<'a>>,
-    exception: Option<Header<'a>>,
-    error_code: Option<Header<'a>>,
-    error_message: Option<Header<'a>>,
+struct NamedHeaders<'a> {
+    kind: Option<EventHeader<'a>>,
+    event: Option<EventHeader<'a>>,
+    exception: Option<EventHeader<'a>>,
+    error_code: Option<EventHeader<'a>>,
+    error_message: Option<EventHeader<'a>>,
 }
 
-impl<'a> Named<'a> {
+impl<'a> NamedHeaders<'a> {
     /// Finds them in one pass, and checks all headers on the way.
     fn find(headers: &'a [u8]) -> Result<Self, AwsEventError> {
         // What is ASCII is text wherever one cuts it: nearly always, no header has to be looked at by itself.
@@ -287,12 +288,12 @@ impl<'a> Named<'a> {
 }
 
 /// The bytes of a header that is a text.
-fn text_of(header: Option<Header<'_>>) -> Option<&[u8]> {
+fn text_of(header: Option<EventHeader<'_>>) -> Option<&[u8]> {
     header.filter(|header| header.tag == TEXT).map(|header| header.value)
 }
 
 /// The text of a header, empty when it is none.
-fn or_empty(header: Option<Header<'_>>) -> Result<&str, AwsEventError> {
+fn or_empty(header: Option<EventHeader<'_>>) -> Result<&str, AwsEventError> {
     text_of(header).map_or(Ok(""), text)
 }
 
@@ -306,7 +307,7 @@ pub struct AwsEventDecoder {
     /// Where the current message begins.
     start: usize,
     limit: usize,
-    known: Known,
+    known: KnownHeaders,
     /// Name and data of the failure that is handed out.
     failure: (String, String),
     /// The data of the frame that is handed out, when its bytes were no UTF-8.
@@ -315,7 +316,7 @@ pub struct AwsEventDecoder {
 
 /// The headers of the last event, and the event they name: nearly all messages of a stream have the headers of the one before.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownHeaders {
     headers: Vec<u8>,
     event: String,
 }
@@ -323,7 +324,7 @@ struct Known {
 /// Bytes of headers that are worth knowing. An event's have less than a hundred.
 const MAX_KNOWN: usize = 1024;
 
-impl Known {
+impl KnownHeaders {
     fn is_of(&self, headers: &[u8]) -> bool {
         self.headers == headers && !headers.is_empty()
     }
@@ -350,7 +351,7 @@ impl AwsEventDecoder {
             buffer: Vec::new(),
             start: 0,
             limit,
-            known: Known::default(),
+            known: KnownHeaders::default(),
             failure: Default::default(),
             mended: String::new(),
         }
@@ -371,7 +372,7 @@ impl AwsEventDecoder {
         let Some(message) = Whole::cut(&self.buffer[self.start..], self.limit)? else { return Ok(None) };
         let raw = &self.buffer[self.start..self.start + message.len];
         if !self.known.is_of(message.headers) {
-            let named = Named::find(message.headers)?;
+            let named = NamedHeaders::find(message.headers)?;
             if let Some(event) = named.failure()? {
                 // An error has no payload: its text is in a header.
                 let data = match text_of(named.error_message) {
@@ -480,7 +481,7 @@ mod tests {
             headers.extend(value);
         }
         let bytes = pinch_testing::wires::bedrock::raw_frame(&headers, b"{}");
-        let read = Message::read(&bytes, 1_000).unwrap().unwrap();
+        let read = EventMessage::read(&bytes, 1_000).unwrap().unwrap();
         let values: Vec<HeaderValue<'_>> = read.headers.iter().map(|(_, value)| *value).collect();
         assert_eq!(
             values,
@@ -499,9 +500,9 @@ mod tests {
         );
         assert_eq!((read.headers_len, read.total_len, read.payload), (headers.len(), bytes.len(), &b"{}"[..]));
         let unknown = pinch_testing::wires::bedrock::raw_frame(&[1, b'a', 10], b"");
-        assert!(matches!(Message::read(&unknown, 1_000), Err(AwsEventError::Malformed { .. })));
+        assert!(matches!(EventMessage::read(&unknown, 1_000), Err(AwsEventError::Malformed { .. })));
         let cut = pinch_testing::wires::bedrock::raw_frame(&[1, b'a', 7, 0, 9, b'x'], b"");
-        assert!(matches!(Message::read(&cut, 1_000), Err(AwsEventError::Malformed { .. })));
+        assert!(matches!(EventMessage::read(&cut, 1_000), Err(AwsEventError::Malformed { .. })));
     }
 
     #[test]

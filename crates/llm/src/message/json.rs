@@ -107,7 +107,7 @@ impl Serialize for AssistantMessage {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("role", "assistant")?;
-        map.serialize_entry("content", &Blocks(&self.content))?;
+        map.serialize_entry("content", &BlockList(&self.content))?;
         map.serialize_entry("api", &self.api)?;
         map.serialize_entry("provider", &self.provider)?;
         map.serialize_entry("model", &self.model)?;
@@ -151,9 +151,9 @@ fn entry<M: SerializeMap, T: Serialize>(map: &mut M, name: &str, value: Option<T
     }
 }
 
-struct Blocks<'a>(&'a [Arc<Block>]);
+struct BlockList<'a>(&'a [Arc<Block>]);
 
-impl Serialize for Blocks<'_> {
+impl Serialize for BlockList<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(self.0.iter().map(|block| &**block))
     }

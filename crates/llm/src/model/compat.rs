@@ -8,7 +8,7 @@ use super::Rates;
 use super::dialect::{
     Affinity, AffinityFormat, Dialect, FallbackModel, MaxTokensField, PromptCacheKey, ThinkingFormat,
 };
-use crate::schema::clean::Family;
+use crate::schema::clean::SchemaDialect;
 
 /// Applies the members of a `compat` object on top of detected peculiarities. Members that are unknown or have a wrong type are ignored.
 pub fn apply(dialect: &mut Dialect, compat: &Map<String, Value>) {
@@ -80,7 +80,7 @@ fn apply_value(dialect: &mut Dialect, name: &str, value: &Value) {
             wire.thinking_format = ThinkingFormat::parse(format).unwrap_or(wire.thinking_format);
         }
         ("thinkingTokenBudgetField", Some(field)) => wire.thinking_budget_field = Some(field.to_owned()),
-        ("toolSchemaKeywords", Some(family)) => schema.family = Family::parse(family).unwrap_or(schema.family),
+        ("toolSchemaKeywords", Some(family)) => schema.family = SchemaDialect::parse(family).unwrap_or(schema.family),
         ("cacheControlFormat", format) => wire.cache_markers = format == Some("anthropic"),
         ("promptCacheKeyMode", Some(mode)) => {
             wire.prompt_cache_key = match mode {

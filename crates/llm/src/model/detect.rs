@@ -4,11 +4,11 @@ use pinch_http::url_parts::{host, is_under};
 
 use super::dialect::{Affinity, AffinityFormat, Dialect, GoogleThinking, KeyHeader, MaxTokensField, ThinkingFormat};
 use crate::ids::ApiId;
-use crate::schema::clean::Family;
+use crate::schema::clean::SchemaDialect;
 
 /// What is known before a model is asked: enough to look its peculiarities up.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct ModelFacts<'a> {
     /// The wire format.
     pub api: &'a str,
     /// The provider.
@@ -19,16 +19,16 @@ pub struct Facts<'a> {
     pub id: &'a str,
 }
 
-/// [`Facts`] with the host taken from the base URL once for all questions.
+/// [`ModelFacts`] with the host taken from the base URL once for all questions.
 #[derive(Clone, Copy)]
-struct Known<'a> {
+struct KnownHost<'a> {
     api: &'a str,
     provider: &'a str,
     host: &'a str,
     id: &'a str,
 }
 
-impl Known<'_> {
+impl KnownHost<'_> {
     /// Whether the provider has this name or the host lies under this domain.
     fn is(&self, provider: &str, domain: &str) -> bool {
         self.provider == provider || self.on(domain)
@@ -40,9 +40,9 @@ impl Known<'_> {
 }
 
 /// The peculiarities that follow from provider, host and id.
-pub fn detect(facts: Facts<'_>) -> Dialect {
-    let Facts { api, provider, base_url, id } = facts;
-    let facts = Known { api, provider, host: &host(base_url), id };
+pub fn detect(facts: ModelFacts<'_>) -> Dialect {
+    let ModelFacts { api, provider, base_url, id } = facts;
+    let facts = KnownHost { api, provider, host: &host(base_url), id };
     let mut dialect = match facts.api {
         ApiId::OPENAI_COMPLETIONS => completions(facts),
         ApiId::ANTHROPIC_MESSAGES => anthropic(facts),
@@ -53,17 +53,17 @@ pub fn detect(facts: Facts<'_>) -> Dialect {
         _ => Dialect::default(),
     };
     by_provider(facts, &mut dialect);
-    dialect.schema.family = match Family::of(facts.provider, facts.id) {
-        Family::Plain if facts.on("api.x.ai") => Family::Xai,
-        Family::Plain if facts.on("api.moonshot.") => Family::Kimi,
-        Family::Plain if facts.on("generativelanguage.googleapis.com") => Family::Gemini,
+    dialect.schema.family = match SchemaDialect::of(facts.provider, facts.id) {
+        SchemaDialect::Plain if facts.on("api.x.ai") => SchemaDialect::Xai,
+        SchemaDialect::Plain if facts.on("api.moonshot.") => SchemaDialect::Kimi,
+        SchemaDialect::Plain if facts.on("generativelanguage.googleapis.com") => SchemaDialect::Gemini,
         family => family,
     };
     dialect
 }
 
 /// What a provider wants in every format it speaks.
-fn by_provider(facts: Known<'_>, dialect: &mut Dialect) {
+fn by_provider(facts: KnownHost<'_>, dialect: &mut Dialect) {
     let Dialect { wire, history, .. } = dialect;
     match facts.provider {
         "cloudflare-ai-gateway" => wire.key_header = KeyHeader::CloudflareGateway,
@@ -80,7 +80,7 @@ fn by_provider(facts: Known<'_>, dialect: &mut Dialect) {
     history.two_call_ids = azure || matches!(facts.provider, "openai" | "openai-codex" | "opencode");
 }
 
-fn anthropic(facts: Known<'_>) -> Dialect {
+fn anthropic(facts: KnownHost<'_>) -> Dialect {
     let mut dialect = Dialect::default();
     if facts.is("openrouter", "openrouter.ai") {
         dialect.wire.affinity = Affinity { send: true, format: AffinityFormat::OpenRouter };
@@ -88,7 +88,7 @@ fn anthropic(facts: Known<'_>) -> Dialect {
     dialect
 }
 
-fn google(facts: Known<'_>) -> Dialect {
+fn google(facts: KnownHost<'_>) -> Dialect {
     let id = facts.id.to_lowercase();
     let major = gemini_major(&id);
     let mut dialect = Dialect::default();
@@ -132,7 +132,7 @@ fn gemini_major(id: &str) -> Option<u32> {
     version[..n_digits].parse().ok()
 }
 
-fn mistral(facts: Known<'_>) -> Dialect {
+fn mistral(facts: KnownHost<'_>) -> Dialect {
     let mut dialect = Dialect::default();
     // Records of these may be older than their words for levels.
     dialect.wire.reasoning_effort =
@@ -141,7 +141,7 @@ fn mistral(facts: Known<'_>) -> Dialect {
     dialect
 }
 
-fn completions(facts: Known<'_>) -> Dialect {
+fn completions(facts: KnownHost<'_>) -> Dialect {
     let zai = matches!(facts.provider, "zai" | "zai-coding-cn") || facts.on("api.z.ai");
     let moonshot = matches!(facts.provider, "moonshotai" | "moonshotai-cn") || facts.on("api.moonshot.");
     let workers = facts.is("cloudflare-workers-ai", "api.cloudflare.com");
@@ -188,7 +188,7 @@ fn completions(facts: Known<'_>) -> Dialect {
     dialect
 }
 
-fn responses(facts: Known<'_>) -> Dialect {
+fn responses(facts: KnownHost<'_>) -> Dialect {
     let mut dialect = Dialect::default();
     let open_router = facts.is("openrouter", "openrouter.ai");
     let format = if open_router { AffinityFormat::OpenRouter } else { AffinityFormat::OpenAi };
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     fn completions_of(provider: &str, base_url: &str) -> Dialect {
-        detect(Facts { api: ApiId::OPENAI_COMPLETIONS, provider, base_url, id: "m" })
+        detect(ModelFacts { api: ApiId::OPENAI_COMPLETIONS, provider, base_url, id: "m" })
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn googles_models_by_id() {
         let of = |id: &str| {
-            let dialect = detect(Facts { api: ApiId::GOOGLE_GENERATIVE_AI, provider: "google", base_url: "", id });
+            let dialect = detect(ModelFacts { api: ApiId::GOOGLE_GENERATIVE_AI, provider: "google", base_url: "", id });
             let history = dialect.history;
             (dialect.wire.google_thinking, history.google_call_ids, history.google_images_in_results)
         };

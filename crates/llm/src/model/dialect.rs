@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::Rates;
-use crate::schema::clean::Family;
+use crate::schema::clean::SchemaDialect;
 
 /// The peculiarities of one model: detected from its host and id, overridable in models.json (`compat`).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -211,7 +211,7 @@ pub struct SchemaRules {
     /// Holds tools to a grammar.
     pub grammar_tools: bool,
     /// Which keywords it takes.
-    pub family: Family,
+    pub family: SchemaDialect,
 }
 
 /// What replies look like.

@@ -63,7 +63,7 @@ impl Model {
         let base_url = text("baseUrl").unwrap_or("");
         let compat = map.get("compat").and_then(Value::as_object);
 
-        let mut dialect = detect::detect(detect::Facts { api, provider, base_url, id });
+        let mut dialect = detect::detect(detect::ModelFacts { api, provider, base_url, id });
         if let Some(compat) = compat {
             compat::apply(&mut dialect, compat);
         }

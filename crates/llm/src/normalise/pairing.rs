@@ -10,7 +10,7 @@ use crate::message::{AssistantMessage, Message, ToolCall, ToolResult};
 const NO_RESULT: &str = "No result provided";
 
 /// A conversation step by step.
-pub(super) enum Step<'a> {
+pub(super) enum ConversationStep<'a> {
     /// An answer with the results of its calls, in the order in which they are sent.
     Answer { message: &'a Arc<AssistantMessage>, results: Vec<Paired<'a>> },
     /// Any other message.
@@ -57,7 +57,7 @@ struct Found<'a> {
 }
 
 /// An answer on the way to its step.
-struct Open<'a> {
+struct OpenAnswer<'a> {
     message: &'a Arc<AssistantMessage>,
     calls: Vec<&'a ToolCall>,
     /// By index of the call.
@@ -68,14 +68,14 @@ struct Open<'a> {
     is_past: bool,
 }
 
-enum Slot<'a> {
-    Answer(Open<'a>),
+enum PairingSlot<'a> {
+    Answer(OpenAnswer<'a>),
     Other(&'a Arc<Message>),
 }
 
 /// Pairs calls with results. Failed answers, results without a call, second results of a call and unknown roles are left out.
-pub(super) fn pair(messages: &[Arc<Message>]) -> Vec<Step<'_>> {
-    let mut slots: Vec<Slot<'_>> = Vec::with_capacity(messages.len());
+pub(super) fn pair(messages: &[Arc<Message>]) -> Vec<ConversationStep<'_>> {
+    let mut slots: Vec<PairingSlot<'_>> = Vec::with_capacity(messages.len());
     // The last answer with a call of each name: some servers use names again, even inside one answer.
     let mut last_answer: HashMap<&ToolCallId, usize> = HashMap::new();
     let mut current: Option<usize> = None;
@@ -83,7 +83,7 @@ pub(super) fn pair(messages: &[Arc<Message>]) -> Vec<Step<'_>> {
         match &**message {
             Message::ToolResult(result) => {
                 let Some(&slot) = last_answer.get(&result.tool_call_id) else { continue };
-                let Some(Slot::Answer(open)) = slots.get_mut(slot) else { continue };
+                let Some(PairingSlot::Answer(open)) = slots.get_mut(slot) else { continue };
                 let mut calls = open.calls.iter().zip(&open.found);
                 let waits =
                     |(call, found): (&&ToolCall, &Option<Found<'_>>)| call.id == result.tool_call_id && found.is_none();
@@ -101,13 +101,19 @@ pub(super) fn pair(messages: &[Arc<Message>]) -> Vec<Step<'_>> {
                 last_answer.extend(calls.iter().map(|call| (&call.id, slots.len())));
                 current = Some(slots.len());
                 let found = vec![None; calls.len()];
-                slots.push(Slot::Answer(Open { message: answer, calls, found, arrived: Vec::new(), is_past: false }));
+                slots.push(PairingSlot::Answer(OpenAnswer {
+                    message: answer,
+                    calls,
+                    found,
+                    arrived: Vec::new(),
+                    is_past: false,
+                }));
             }
             Message::User(_) => {
                 pass(&mut slots, &mut current);
-                slots.push(Slot::Other(message));
+                slots.push(PairingSlot::Other(message));
             }
-            Message::System(_) => slots.push(Slot::Other(message)),
+            Message::System(_) => slots.push(PairingSlot::Other(message)),
             Message::Other(_) => {}
         }
     }
@@ -115,17 +121,17 @@ pub(super) fn pair(messages: &[Arc<Message>]) -> Vec<Step<'_>> {
 }
 
 /// The conversation continues: later results for the current answer are late.
-fn pass(slots: &mut [Slot<'_>], current: &mut Option<usize>) {
-    if let Some(Slot::Answer(open)) = current.take().and_then(|at| slots.get_mut(at)) {
+fn pass(slots: &mut [PairingSlot<'_>], current: &mut Option<usize>) {
+    if let Some(PairingSlot::Answer(open)) = current.take().and_then(|at| slots.get_mut(at)) {
         open.is_past = true;
     }
 }
 
 /// Results in the order in which they came, then what came late or never, in the order of the calls.
-fn into_step(slot: Slot<'_>) -> Step<'_> {
+fn into_step(slot: PairingSlot<'_>) -> ConversationStep<'_> {
     let open = match slot {
-        Slot::Other(message) => return Step::Other(message),
-        Slot::Answer(open) => open,
+        PairingSlot::Other(message) => return ConversationStep::Other(message),
+        PairingSlot::Answer(open) => open,
     };
     let in_time = open.arrived.iter().filter_map(|call| open.found[*call]).filter(|found| !found.is_late);
     let mut results: Vec<Paired<'_>> = in_time.map(|found| Paired::Real(found.message)).collect();
@@ -136,5 +142,5 @@ fn into_step(slot: Slot<'_>) -> Step<'_> {
             None => results.push(Paired::Missing { call, timestamp: open.message.timestamp }),
         }
     }
-    Step::Answer { message: open.message, results }
+    ConversationStep::Answer { message: open.message, results }
 }

@@ -5,8 +5,8 @@ use http::Method;
 use serde_json::json;
 
 use super::pkce::{self, Pkce};
-use super::transport::{Ask, Tokens, form, tokens};
-use super::{Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, browser};
+use super::transport::{OAuthRequest, TokenSet, form, tokens};
+use super::{LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow, browser};
 
 const AUTHORIZE: &str = "https://claude.ai/oauth/authorize";
 const TOKEN: &str = "https://platform.claude.com/v1/oauth/token";
@@ -21,10 +21,10 @@ const MARGIN_MS: i64 = 5 * 60 * 1_000;
 
 /// Signs in to a Claude subscription.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Anthropic;
+pub struct AnthropicLogin;
 
-impl Anthropic {
-    async fn sign_in(&self, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<Credential, OAuthError> {
+impl AnthropicLogin {
+    async fn sign_in(&self, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<OAuthCredential, OAuthError> {
         let pkce = Pkce::new(cx.host.ids());
         let state = pkce::state(cx.host.ids());
         let query = form(&[
@@ -45,30 +45,30 @@ impl Anthropic {
             "grant_type": "authorization_code", "client_id": CLIENT, "code": code, "state": state,
             "redirect_uri": REDIRECT, "code_verifier": pkce.verifier.reveal(),
         });
-        let given = Ask::new(what, Method::POST, TOKEN).json(&body).good(cx).await?;
+        let given = OAuthRequest::new(what, Method::POST, TOKEN).json(&body).good(cx).await?;
         let tokens = tokens(&given, what)?;
         let refresh = tokens.refresh.clone();
         let refresh = refresh.ok_or_else(|| OAuthError::Invalid(format!("{what}: the answer has no refresh_token")))?;
-        Ok(Credential { refresh: refresh.into(), ..credential(tokens, cx) })
+        Ok(OAuthCredential { refresh: refresh.into(), ..credential(tokens, cx) })
     }
 
-    async fn renew(&self, old: &Credential, cx: OAuthCx<'_>) -> Result<Credential, OAuthError> {
+    async fn renew(&self, old: &OAuthCredential, cx: OAuthCx<'_>) -> Result<OAuthCredential, OAuthError> {
         let what = "Anthropic token refresh failed";
         let body = json!({"grant_type": "refresh_token", "client_id": CLIENT, "refresh_token": old.refresh.reveal()});
-        let given = Ask::new(what, Method::POST, TOKEN).json(&body).good(cx).await?;
+        let given = OAuthRequest::new(what, Method::POST, TOKEN).json(&body).good(cx).await?;
         let tokens = tokens(&given, what)?;
         let refresh = tokens.refresh.clone().map_or_else(|| old.refresh.clone(), Into::into);
-        Ok(Credential { refresh, extra: old.extra.clone(), ..credential(tokens, cx) })
+        Ok(OAuthCredential { refresh, extra: old.extra.clone(), ..credential(tokens, cx) })
     }
 }
 
 /// The credential of these tokens, without the one for the refresh.
-fn credential(tokens: Tokens, cx: OAuthCx<'_>) -> Credential {
+fn credential(tokens: TokenSet, cx: OAuthCx<'_>) -> OAuthCredential {
     let expires = cx.host.now_ms().saturating_add(tokens.lasts) - MARGIN_MS;
-    Credential { refresh: "".into(), access: tokens.access.into(), expires, extra: serde_json::Map::new() }
+    OAuthCredential { refresh: "".into(), access: tokens.access.into(), expires, extra: serde_json::Map::new() }
 }
 
-impl OAuthFlow for Anthropic {
+impl OAuthFlow for AnthropicLogin {
     fn id(&self) -> &str {
         "anthropic"
     }
@@ -81,15 +81,15 @@ impl OAuthFlow for Anthropic {
         true
     }
 
-    fn login<'a>(&'a self, ui: &'a dyn LoginUi, cx: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+    fn login<'a>(&'a self, ui: &'a dyn LoginUi, cx: OAuthCx<'a>) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
         Box::pin(self.sign_in(ui, cx))
     }
 
     fn refresh<'a>(
         &'a self,
-        credential: &'a Credential,
+        credential: &'a OAuthCredential,
         cx: OAuthCx<'a>,
-    ) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+    ) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
         Box::pin(self.renew(credential, cx))
     }
 }

@@ -1,7 +1,7 @@
 //! The part of a login that happens in a browser: the person signs in there, and a code comes back.
 
 use super::callback::{Callback, Came};
-use super::{LoginUi, OAuthCx, OAuthError, Prompt, SignInPage, paste};
+use super::{LoginPrompt, LoginUi, OAuthCx, OAuthError, SignInPage, paste};
 
 const INSTRUCTIONS: &str = "Finish the sign-in in your browser. When the browser runs on another machine, paste the address \
     at which it ends, or the code that it shows.";
@@ -49,7 +49,7 @@ async fn find_code(visit: Visit<'_>, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Resul
             let mut text = pasted.transpose()?.unwrap_or_default();
             if text.trim().is_empty() {
                 let message = "Paste the code, or the whole address at which the browser ended:".to_owned();
-                let prompt = Prompt { message, placeholder: None, allow_empty: false };
+                let prompt = LoginPrompt { message, placeholder: None, allow_empty: false };
                 text = ui.prompt(&prompt).await.ok_or(OAuthError::Cancelled)?;
             }
             accept(&text, visit.state)

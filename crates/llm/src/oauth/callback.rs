@@ -87,13 +87,13 @@ async fn serve(mut stream: TcpStream, path: &str, state: &str) -> Option<Came> {
     came
 }
 
-type Reply = (&'static str, &'static str, String, Option<Came>);
+type CallbackReply = (&'static str, &'static str, String, Option<Came>);
 
-fn not_found() -> Reply {
+fn not_found() -> CallbackReply {
     ("404 Not Found", "Not found", "There is nothing here.".into(), None)
 }
 
-fn judge(pasted: Pasted, state: &str) -> Reply {
+fn judge(pasted: Pasted, state: &str) -> CallbackReply {
     let failed = |text: String, came| ("400 Bad Request", "Sign-in failed", text, came);
     if pasted.state.as_deref() != Some(state) {
         return failed("The state does not match. Start the sign-in again.".into(), None);

@@ -5,8 +5,8 @@ use http::Method;
 use serde_json::{Map, Value};
 
 use super::pkce::{self, Pkce};
-use super::transport::{Ask, form, tokens};
-use super::{Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, browser};
+use super::transport::{OAuthRequest, form, tokens};
+use super::{LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow, browser};
 use crate::request::Auth;
 use crate::wire::codex::{ACCOUNT_HEADER, account_in};
 
@@ -22,10 +22,10 @@ const SCOPE: &str = "openid profile email offline_access";
 
 /// Signs in to a ChatGPT subscription.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Codex;
+pub struct CodexLogin;
 
-impl Codex {
-    async fn sign_in(&self, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<Credential, OAuthError> {
+impl CodexLogin {
+    async fn sign_in(&self, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<OAuthCredential, OAuthError> {
         let pkce = Pkce::new(cx.host.ids());
         let state = pkce::state(cx.host.ids());
         let query = form(&[
@@ -53,7 +53,7 @@ impl Codex {
         self.ask("OpenAI Codex token exchange failed", &pairs, None, cx).await
     }
 
-    async fn renew(&self, old: &Credential, cx: OAuthCx<'_>) -> Result<Credential, OAuthError> {
+    async fn renew(&self, old: &OAuthCredential, cx: OAuthCx<'_>) -> Result<OAuthCredential, OAuthError> {
         let pairs = [("grant_type", "refresh_token"), ("refresh_token", old.refresh.reveal()), ("client_id", CLIENT)];
         self.ask("OpenAI Codex token refresh failed", &pairs, Some(old), cx).await
     }
@@ -62,10 +62,10 @@ impl Codex {
         &self,
         what: &str,
         pairs: &[(&str, &str)],
-        old: Option<&Credential>,
+        old: Option<&OAuthCredential>,
         cx: OAuthCx<'_>,
-    ) -> Result<Credential, OAuthError> {
-        let given = Ask::new(what, Method::POST, TOKEN).form(pairs).good(cx).await?;
+    ) -> Result<OAuthCredential, OAuthError> {
+        let given = OAuthRequest::new(what, Method::POST, TOKEN).form(pairs).good(cx).await?;
         let tokens = tokens(&given, what)?;
         let refresh = tokens.refresh.map(Into::into).or_else(|| old.map(|old| old.refresh.clone()));
         let refresh = refresh.ok_or_else(|| OAuthError::Invalid(format!("{what}: the answer has no refresh_token")))?;
@@ -76,11 +76,11 @@ impl Codex {
             None => return Err(OAuthError::Invalid("Failed to extract accountId from token".into())),
         }
         let expires = cx.host.now_ms().saturating_add(tokens.lasts);
-        Ok(Credential { refresh, access: tokens.access.into(), expires, extra })
+        Ok(OAuthCredential { refresh, access: tokens.access.into(), expires, extra })
     }
 }
 
-impl OAuthFlow for Codex {
+impl OAuthFlow for CodexLogin {
     fn id(&self) -> &str {
         "openai-codex"
     }
@@ -93,11 +93,11 @@ impl OAuthFlow for Codex {
         true
     }
 
-    fn login<'a>(&'a self, ui: &'a dyn LoginUi, cx: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+    fn login<'a>(&'a self, ui: &'a dyn LoginUi, cx: OAuthCx<'a>) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
         Box::pin(self.sign_in(ui, cx))
     }
 
-    fn auth(&self, credential: &Credential) -> Auth {
+    fn auth(&self, credential: &OAuthCredential) -> Auth {
         let account = credential.extra.get(ACCOUNT).and_then(Value::as_str);
         let headers = account.map(|account| (ACCOUNT_HEADER.to_owned(), Some(account.to_owned())));
         Auth { headers: headers.into_iter().collect(), ..Auth::key(self.api_key(credential)) }
@@ -105,9 +105,9 @@ impl OAuthFlow for Codex {
 
     fn refresh<'a>(
         &'a self,
-        credential: &'a Credential,
+        credential: &'a OAuthCredential,
         cx: OAuthCx<'a>,
-    ) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+    ) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
         Box::pin(self.renew(credential, cx))
     }
 }

@@ -10,8 +10,8 @@ use pinch_stdx::secret::Secret;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::transport::Ask;
-use super::{Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, Prompt, SignInPage};
+use super::transport::OAuthRequest;
+use super::{LoginPrompt, LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow, SignInPage};
 use crate::catalog::Catalog;
 
 const ID: &str = "github-copilot";
@@ -45,8 +45,8 @@ impl Copilot {
         Self { models: Some(models) }
     }
 
-    async fn sign_in(&self, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<Credential, OAuthError> {
-        let prompt = Prompt {
+    async fn sign_in(&self, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<OAuthCredential, OAuthError> {
+        let prompt = LoginPrompt {
             message: "GitHub Enterprise URL/domain (blank for github.com)".into(),
             placeholder: Some("company.ghe.com".into()),
             allow_empty: true,
@@ -68,7 +68,7 @@ impl Copilot {
         if let Some(domain) = &enterprise {
             extra.insert(ENTERPRISE.into(), domain.as_str().into());
         }
-        let signed_in = Credential { refresh: github.into(), access: "".into(), expires: 0, extra };
+        let signed_in = OAuthCredential { refresh: github.into(), access: "".into(), expires: 0, extra };
         let credential = self.renew(&signed_in, cx).await?;
         ui.progress("Enabling models…");
         self.enable_models(&credential, cx).await?;
@@ -76,25 +76,25 @@ impl Copilot {
     }
 
     /// A new Copilot token for the GitHub token, which stays.
-    async fn renew(&self, old: &Credential, cx: OAuthCx<'_>) -> Result<Credential, OAuthError> {
+    async fn renew(&self, old: &OAuthCredential, cx: OAuthCx<'_>) -> Result<OAuthCredential, OAuthError> {
         let domain = enterprise(old).unwrap_or_else(|| "github.com".into());
         let what = "GitHub Copilot token request failed";
         let url = format!("https://api.{domain}/copilot_internal/v2/token");
-        let ask = Ask::new(what, Method::GET, url).bearer(old.refresh.reveal());
+        let ask = OAuthRequest::new(what, Method::GET, url).bearer(old.refresh.reveal());
         let given = as_editor(ask).good(cx).await?;
         let (Some(token), Some(expires)) = (given["token"].as_str(), given["expires_at"].as_f64()) else {
             return Err(OAuthError::Invalid(format!("{what}: the answer has no token, or no expires_at")));
         };
         let expires = ((expires * 1_000.0) as i64).saturating_sub(MARGIN_MS);
-        Ok(Credential { access: token.into(), expires, ..old.clone() })
+        Ok(OAuthCredential { access: token.into(), expires, ..old.clone() })
     }
 
     /// Some models have to be enabled once. What fails is left as it is.
-    async fn enable_models(&self, credential: &Credential, cx: OAuthCx<'_>) -> Result<(), OAuthError> {
+    async fn enable_models(&self, credential: &OAuthCredential, cx: OAuthCx<'_>) -> Result<(), OAuthError> {
         let base = base_url(credential.access.reveal(), enterprise(credential).as_deref());
         let enable = |model: &String| {
             let url = format!("{base}/models/{model}/policy");
-            let ask = Ask::new("model policy", Method::POST, url).bearer(credential.access.reveal());
+            let ask = OAuthRequest::new("model policy", Method::POST, url).bearer(credential.access.reveal());
             let ask = as_editor(ask).json(&json!({"state": "enabled"}));
             let ask = ask.header("openai-intent", "chat-policy").header("x-interaction-type", "chat-policy");
             async move {
@@ -115,7 +115,7 @@ impl Copilot {
 }
 
 /// The headers of the editor whose client this is.
-fn as_editor(ask: Ask<'_>) -> Ask<'_> {
+fn as_editor(ask: OAuthRequest<'_>) -> OAuthRequest<'_> {
     ask.header("user-agent", AGENT)
         .header("editor-version", "vscode/1.107.0")
         .header("editor-plugin-version", "copilot-chat/0.35.0")
@@ -134,7 +134,7 @@ struct Device {
 impl Device {
     async fn begin(domain: &str, cx: OAuthCx<'_>) -> Result<Self, OAuthError> {
         let what = "GitHub device code request failed";
-        let ask = Ask::new(what, Method::POST, format!("https://{domain}/login/device/code"));
+        let ask = OAuthRequest::new(what, Method::POST, format!("https://{domain}/login/device/code"));
         let given = ask.form(&[("client_id", CLIENT), ("scope", SCOPE)]).header("user-agent", AGENT).good(cx).await?;
         let text = |name: &str| given[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         let number = |name: &str| given[name].as_f64().filter(|number| *number >= 0.0 && *number < 1e6);
@@ -158,7 +158,7 @@ impl Device {
             slept.map_err(|_| OAuthError::Cancelled)?;
             let url = format!("https://{domain}/login/oauth/access_token");
             let pairs = [("client_id", CLIENT), ("device_code", &self.device_code), ("grant_type", GRANT)];
-            let ask = Ask::new("GitHub device flow failed", Method::POST, url).form(&pairs);
+            let ask = OAuthRequest::new("GitHub device flow failed", Method::POST, url).form(&pairs);
             let said = ask.header("user-agent", AGENT).answer(cx).await?;
             if let Some(token) = said.json["access_token"].as_str().filter(|token| !token.is_empty()) {
                 return Ok(token.to_owned());
@@ -188,7 +188,7 @@ fn is_web_page(url: &str) -> bool {
     (url.starts_with("https://") || url.starts_with("http://")) && !url.chars().any(char::is_control)
 }
 
-fn enterprise(credential: &Credential) -> Option<String> {
+fn enterprise(credential: &OAuthCredential) -> Option<String> {
     credential.extra.get(ENTERPRISE).and_then(Value::as_str).and_then(normalize_domain)
 }
 
@@ -230,15 +230,15 @@ impl OAuthFlow for Copilot {
         "GitHub Copilot"
     }
 
-    fn login<'a>(&'a self, ui: &'a dyn LoginUi, cx: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+    fn login<'a>(&'a self, ui: &'a dyn LoginUi, cx: OAuthCx<'a>) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
         Box::pin(self.sign_in(ui, cx))
     }
 
     fn refresh<'a>(
         &'a self,
-        credential: &'a Credential,
+        credential: &'a OAuthCredential,
         cx: OAuthCx<'a>,
-    ) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+    ) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
         Box::pin(self.renew(credential, cx))
     }
 
@@ -246,7 +246,7 @@ impl OAuthFlow for Copilot {
         GITHUB_TOKENS.iter().any(|prefix| key.reveal().starts_with(prefix))
     }
 
-    fn base_url(&self, credential: &Credential) -> Option<String> {
+    fn base_url(&self, credential: &OAuthCredential) -> Option<String> {
         Some(base_url(credential.access.reveal(), enterprise(credential).as_deref()))
     }
 }

@@ -8,8 +8,8 @@ use http::Method;
 use pinch_stdx::secret::Secret;
 use serde_json::json;
 
-use super::transport::{Ask, tokens};
-use super::{Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow};
+use super::transport::{OAuthRequest, tokens};
+use super::{LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow};
 
 const TOKEN: &str = "https://oauth2.googleapis.com/token";
 /// How long before its end access counts as over.
@@ -28,7 +28,7 @@ impl GoogleLogin {
     /// Logins of Antigravity.
     pub const ANTIGRAVITY: Self = Self { id: "google-antigravity", name: "Antigravity" };
 
-    async fn renew(&self, old: &Credential, cx: OAuthCx<'_>) -> Result<Credential, OAuthError> {
+    async fn renew(&self, old: &OAuthCredential, cx: OAuthCx<'_>) -> Result<OAuthCredential, OAuthError> {
         let what = "Google token refresh failed";
         let member = |name: &str| old.extra.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
         let (Some(client), Some(secret)) = (member("clientId"), member("clientSecret")) else {
@@ -42,11 +42,11 @@ impl GoogleLogin {
             ("refresh_token", old.refresh.reveal()),
             ("grant_type", "refresh_token"),
         ];
-        let given = Ask::new(what, Method::POST, TOKEN).form(&pairs).good(cx).await?;
+        let given = OAuthRequest::new(what, Method::POST, TOKEN).form(&pairs).good(cx).await?;
         let tokens = tokens(&given, what)?;
         let refresh = tokens.refresh.clone().map_or_else(|| old.refresh.clone(), Into::into);
         let expires = cx.host.now_ms().saturating_add(tokens.lasts) - MARGIN_MS;
-        Ok(Credential { refresh, access: tokens.access.into(), expires, extra: old.extra.clone() })
+        Ok(OAuthCredential { refresh, access: tokens.access.into(), expires, extra: old.extra.clone() })
     }
 }
 
@@ -59,21 +59,21 @@ impl OAuthFlow for GoogleLogin {
         self.name
     }
 
-    fn login<'a>(&'a self, _: &'a dyn LoginUi, _: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+    fn login<'a>(&'a self, _: &'a dyn LoginUi, _: OAuthCx<'a>) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
         let text = format!("{} has no sign-in here: store a login of its own program in auth.json", self.name);
         Box::pin(async { Err(OAuthError::Invalid(text)) })
     }
 
     fn refresh<'a>(
         &'a self,
-        credential: &'a Credential,
+        credential: &'a OAuthCredential,
         cx: OAuthCx<'a>,
-    ) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+    ) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
         Box::pin(self.renew(credential, cx))
     }
 
     /// The access and the project it is for, as the wire format takes them.
-    fn api_key(&self, credential: &Credential) -> Secret {
+    fn api_key(&self, credential: &OAuthCredential) -> Secret {
         let project = credential.extra.get("projectId");
         json!({"token": credential.access.reveal(), "projectId": project}).to_string().into()
     }

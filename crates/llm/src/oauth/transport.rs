@@ -22,7 +22,7 @@ const MAX_WORDS: usize = 300;
 
 /// A server's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct OAuthResponse {
     /// The status.
     pub status: u16,
     /// The body.
@@ -30,35 +30,35 @@ pub struct Answer {
 }
 
 /// Sends requests of logins; a test puts its own in place of the network.
-pub trait Transport: Send + Sync {
+pub trait OAuthTransport: Send + Sync {
     /// Sends a request and reads the whole answer. Dropping the future gives up.
     ///
     /// # Errors
     /// Why there is no response. Never contains what was sent.
-    fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Answer, String>>;
+    fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<OAuthResponse, String>>;
 }
 
 /// The network.
 #[derive(Clone, Debug)]
-pub struct Network {
+pub struct HttpTransport {
     client: Arc<HttpClient>,
     env: Env,
 }
 
-impl Network {
+impl HttpTransport {
     /// Sends over a client that others may share, through the proxies that the environment names.
     pub fn new(client: Arc<HttpClient>, env: Env) -> Self {
         Self { client, env }
     }
 }
 
-impl Transport for Network {
-    fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Answer, String>> {
+impl OAuthTransport for HttpTransport {
+    fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<OAuthResponse, String>> {
         Box::pin(async move {
             let sending = async {
                 let mut incoming = self.client.send(request, &self.env, Some(LIMIT)).await?;
                 let body = incoming.text_up_to(MAX_BYTES).await;
-                Ok::<_, HttpError>(Answer { status: incoming.status().as_u16(), body })
+                Ok::<_, HttpError>(OAuthResponse { status: incoming.status().as_u16(), body })
             };
             match tokio::time::timeout(LIMIT, sending).await {
                 Ok(answer) => answer.map_err(|error| error.to_string()),
@@ -69,7 +69,7 @@ impl Transport for Network {
 }
 
 /// A request on the way.
-pub(super) struct Ask<'a> {
+pub(super) struct OAuthRequest<'a> {
     /// What is asked for, and fails, in the words of the error.
     what: &'a str,
     outgoing: Outgoing,
@@ -77,7 +77,7 @@ pub(super) struct Ask<'a> {
     secrets: Vec<String>,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> OAuthRequest<'a> {
     pub(super) fn new(what: &'a str, method: Method, url: impl Into<String>) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(http::header::ACCEPT, HeaderValue::from_static("application/json"));
@@ -175,7 +175,7 @@ pub(super) fn form(pairs: &[(&str, &str)]) -> String {
 }
 
 /// Tokens of a server's answer.
-pub(super) struct Tokens {
+pub(super) struct TokenSet {
     pub(super) access: String,
     pub(super) refresh: Option<String>,
     /// Milliseconds.
@@ -183,12 +183,12 @@ pub(super) struct Tokens {
 }
 
 /// Reads tokens. Without an access token or a time the answer is of no use, and the error names what is missing.
-pub(super) fn tokens(json: &Value, what: &str) -> Result<Tokens, OAuthError> {
+pub(super) fn tokens(json: &Value, what: &str) -> Result<TokenSet, OAuthError> {
     let text = |name: &str| json[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let seconds = json["expires_in"].as_f64().filter(|seconds| *seconds >= 0.0);
     match (text("access_token"), seconds) {
         (Some(access), Some(seconds)) => {
-            Ok(Tokens { access, refresh: text("refresh_token"), lasts: (seconds * 1_000.0) as i64 })
+            Ok(TokenSet { access, refresh: text("refresh_token"), lasts: (seconds * 1_000.0) as i64 })
         }
         (access, _) => {
             let missing = if access.is_none() { "access_token" } else { "expires_in" };

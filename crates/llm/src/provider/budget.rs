@@ -13,7 +13,7 @@ const MAX_FACTOR: usize = 16;
 
 /// Counts what a decoder keeps of a response, and stops a response without end.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct ResponseBudget {
     limit: usize,
     /// Bytes of text, and of frames that are kept in another form.
     n_kept: usize,
@@ -21,7 +21,7 @@ pub(super) struct Budget {
     n_framed: usize,
 }
 
-impl Budget {
+impl ResponseBudget {
     pub(super) fn of(request: &Request) -> Self {
         Self { limit: request.options.max_answer_bytes.unwrap_or(USUAL_LIMIT), n_kept: 0, n_framed: 0 }
     }

@@ -11,21 +11,21 @@ use futures::future::Either;
 use http::HeaderMap;
 use http::Method;
 use pinch_http::idle::{Interrupted, Watch};
-use pinch_http::{HttpClient, HttpError, Incoming, Outgoing};
+use pinch_http::{HttpClient, HttpError, IncomingResponse, Outgoing};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::json::write;
 use pinch_stdx::pull::{Pulled, pulled};
 use tokio::time::{Instant, timeout};
 
 use super::Provider;
-use super::budget::Budget;
+use super::budget::ResponseBudget;
 use crate::cloud::AmbientCredentials;
 use crate::error::{LlmError, LlmErrorKind, retry};
 use crate::event::{Emit, EventStream, StreamEvent};
 use crate::frame::{FrameError, Frames};
 use crate::redact::Secrets;
 use crate::request::Request;
-use crate::wire::{Call, Decoder, Encoding, FrameKind, HttpRequest, Signing, WireFormat};
+use crate::wire::{Decoder, Encoding, FrameKind, HttpRequest, Signing, WireCall, WireFormat};
 
 /// Bytes of a refusal's body that are read.
 const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
@@ -41,9 +41,9 @@ const MAX_REMEMBERED: usize = 10_000;
 
 /// Speaks one wire format over HTTP.
 #[derive(Clone)]
-pub struct HttpProvider(Arc<Shared>);
+pub struct HttpProvider(Arc<HttpShared>);
 
-struct Shared {
+struct HttpShared {
     wire: Box<dyn WireFormat>,
     client: Arc<HttpClient>,
     /// Where credentials come from when a request brings none.
@@ -70,7 +70,7 @@ impl HttpProvider {
         client: Arc<HttpClient>,
         ambient: Option<Arc<dyn AmbientCredentials>>,
     ) -> Self {
-        Self(Arc::new(Shared { wire, client, ambient, encodings: Mutex::default() }))
+        Self(Arc::new(HttpShared { wire, client, ambient, encodings: Mutex::default() }))
     }
 }
 
@@ -84,12 +84,12 @@ impl Provider for HttpProvider {
 }
 
 /// The call from its beginning to its one end.
-fn run(shared: Arc<Shared>, mut request: Request, cancel: Cancel, timestamp: i64) -> Pulled<'static, StreamEvent> {
+fn run(shared: Arc<HttpShared>, mut request: Request, cancel: Cancel, timestamp: i64) -> Pulled<'static, StreamEvent> {
     pulled(move |emitter| async move {
         let began = Instant::now();
         let mut watch = Watch::start(request.options.timeouts);
         let authorised = shared.authorise(&mut request, &watch, &cancel).await;
-        let mut call = Call { request: &request, timestamp, encoding: shared.encoding_for(&request) };
+        let mut call = WireCall { request: &request, timestamp, encoding: shared.encoding_for(&request) };
         let mut decoder = shared.wire.decoder(&call);
         let mut emit = Emit::default();
         let mut sent = Secrets::default();
@@ -105,7 +105,7 @@ fn run(shared: Arc<Shared>, mut request: Request, cancel: Cancel, timestamp: i64
             }
         };
         let mut frames = Frames::new(shared.wire.framing());
-        let mut budget = Budget::of(&request);
+        let mut budget = ResponseBudget::of(&request);
         loop {
             let paused = if emit.is_empty() { None } else { watch.pause() };
             while let Some(mut event) = emit.pop() {
@@ -163,7 +163,7 @@ fn run(shared: Arc<Shared>, mut request: Request, cancel: Cancel, timestamp: i64
     })
 }
 
-impl Shared {
+impl HttpShared {
     /// Adds the machine's own credentials where the request brings none.
     async fn authorise(&self, request: &mut Request, watch: &Watch, cancel: &Cancel) -> Result<(), LlmError> {
         let Some(ambient) = self.ambient.as_ref().filter(|ambient| ambient.is_wanted(request)) else { return Ok(()) };
@@ -178,11 +178,11 @@ impl Shared {
     /// Sends the request, in another form if the provider takes the first one not, and returns a response that is good so far.
     async fn open(
         &self,
-        call: &mut Call<'_>,
+        call: &mut WireCall<'_>,
         sent: &mut Secrets,
         watch: &mut Watch,
         cancel: &Cancel,
-    ) -> Result<Incoming, LlmError> {
+    ) -> Result<IncomingResponse, LlmError> {
         let request = call.request;
         if !self.wire.serves(&request.model.api) {
             let text = format!("Mismatched api: {} expected {}", request.model.api, self.wire.api());
@@ -224,8 +224,8 @@ impl Shared {
 
     async fn refusal(
         &self,
-        call: &Call<'_>,
-        incoming: &mut Incoming,
+        call: &WireCall<'_>,
+        incoming: &mut IncomingResponse,
         watch: &Watch,
         cancel: &Cancel,
     ) -> Result<LlmError, LlmError> {
@@ -259,7 +259,7 @@ fn conversation(request: &Request) -> Option<String> {
 }
 
 pub(super) async fn observe_payload(
-    call: &Call<'_>,
+    call: &WireCall<'_>,
     made: &mut HttpRequest,
     watch: &Watch,
     cancel: &Cancel,
@@ -319,7 +319,7 @@ fn no_frames(request: &Request, error: &FrameError) -> LlmError {
 }
 
 /// Reads what follows the answer, if it comes at once: a connection whose response was read to the end can be used again.
-async fn read_rest(mut body: Incoming) {
+async fn read_rest(mut body: IncomingResponse) {
     let rest = async { while let Ok(Some(_)) = body.chunk().await {} };
     if timeout(REST_TIME, rest).await.is_err() {
         tracing::debug!("the provider keeps the connection open after the end of its answer");

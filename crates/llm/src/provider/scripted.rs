@@ -2,9 +2,9 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
+//! use pinch_llm::provider::scripted::{ScriptedReply, ScriptedProvider};
 //!
-//! let provider = Arc::new(ScriptedProvider::new([Reply::text("Hello!")]));
+//! let provider = Arc::new(ScriptedProvider::new([ScriptedReply::text("Hello!")]));
 //! // hand `provider` to whatever takes a `dyn Provider`, then look at what it was asked:
 //! assert!(provider.requests().is_empty());
 //! ```
@@ -26,7 +26,7 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::pull::pulled;
 use serde_json::{Map, Value, json};
 
-use self::pieces::Pieces;
+use self::pieces::DeltaSizes;
 use super::Provider;
 use crate::error::LlmError;
 use crate::event::EventStream;
@@ -36,9 +36,9 @@ use crate::request::Request;
 
 /// Answers calls with prepared replies, one after the other, and keeps every request.
 pub struct ScriptedProvider {
-    answers: Mutex<VecDeque<Answer>>,
+    answers: Mutex<VecDeque<ScriptEntry>>,
     requests: Mutex<Vec<Request>>,
-    pieces: Mutex<Pieces>,
+    pieces: Mutex<DeltaSizes>,
     tokens_per_second: Option<f64>,
     /// The prompt each session sent last, when usage is estimated.
     prompts: Option<Mutex<HashMap<String, String>>>,
@@ -46,19 +46,19 @@ pub struct ScriptedProvider {
 }
 
 /// One answer of the script.
-enum Answer {
-    Ready(Reply),
+enum ScriptEntry {
+    Ready(ScriptedReply),
     Made(Make),
 }
 
 /// Makes a reply from the request and the number of the call, which counts from 1.
-type Make = Box<dyn Fn(Request, usize) -> BoxFuture<'static, Result<Reply, LlmError>> + Send + Sync>;
+type Make = Box<dyn Fn(Request, usize) -> BoxFuture<'static, Result<ScriptedReply, LlmError>> + Send + Sync>;
 
 /// One prepared answer.
 #[derive(Clone, Debug, Default)]
-pub struct Reply {
+pub struct ScriptedReply {
     /// What is streamed, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptedStep>,
     /// Why it stops; without it `ToolUse` when there is a call, else `Stop`.
     pub stop: Option<StopReason>,
     /// The error's text, for stop reasons that are failures.
@@ -77,7 +77,7 @@ pub struct Reply {
 
 /// One step of a prepared answer.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum ScriptedStep {
     /// A text block, by its deltas.
     Text(Vec<String>),
     /// A thinking block, by its deltas.
@@ -97,20 +97,20 @@ pub enum Step {
     Hang,
 }
 
-impl Reply {
+impl ScriptedReply {
     /// One text in one delta.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { steps: vec![Step::Text(vec![text.into()])], ..Self::default() }
+        Self { steps: vec![ScriptedStep::Text(vec![text.into()])], ..Self::default() }
     }
 
     /// One tool call.
     pub fn call(id: impl Into<String>, name: impl Into<String>, arguments: Map<String, Value>) -> Self {
-        Self { steps: vec![Step::ToolCall { id: id.into(), name: name.into(), arguments }], ..Self::default() }
+        Self { steps: vec![ScriptedStep::ToolCall { id: id.into(), name: name.into(), arguments }], ..Self::default() }
     }
 
     /// These blocks, cut into deltas by the provider.
     pub fn blocks(blocks: impl IntoIterator<Item = Block>) -> Self {
-        Self { steps: blocks.into_iter().map(Step::Block).collect(), ..Self::default() }
+        Self { steps: blocks.into_iter().map(ScriptedStep::Block).collect(), ..Self::default() }
     }
 
     /// An answer that is an error.
@@ -136,7 +136,7 @@ impl Default for ScriptedProvider {
         Self {
             answers: Mutex::default(),
             requests: Mutex::default(),
-            pieces: Mutex::new(Pieces::new(3..=5, 0)),
+            pieces: Mutex::new(DeltaSizes::new(3..=5, 0)),
             tokens_per_second: None,
             prompts: None,
             exhausted: "No more faux responses queued".to_owned(),
@@ -146,8 +146,8 @@ impl Default for ScriptedProvider {
 
 impl ScriptedProvider {
     /// A provider with these replies.
-    pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
-        let answers = replies.into_iter().map(Answer::Ready).collect();
+    pub fn new(replies: impl IntoIterator<Item = ScriptedReply>) -> Self {
+        let answers = replies.into_iter().map(ScriptEntry::Ready).collect();
         Self { answers: Mutex::new(answers), ..Self::default() }
     }
 
@@ -155,7 +155,7 @@ impl ScriptedProvider {
     /// Without it 3 to 5 and seed 0.
     #[must_use]
     pub fn pieces(mut self, tokens: RangeInclusive<usize>, seed: u64) -> Self {
-        self.pieces = Mutex::new(Pieces::new(tokens, seed));
+        self.pieces = Mutex::new(DeltaSizes::new(tokens, seed));
         self
     }
 
@@ -181,8 +181,8 @@ impl ScriptedProvider {
     }
 
     /// Adds a reply at the end of the script.
-    pub fn push(&self, reply: Reply) {
-        lock(&self.answers).push_back(Answer::Ready(reply));
+    pub fn push(&self, reply: ScriptedReply) {
+        lock(&self.answers).push_back(ScriptEntry::Ready(reply));
     }
 
     /// Adds a reply that is made when its turn comes, from the request and the number of the call, which counts from 1. Its failure is the
@@ -190,15 +190,15 @@ impl ScriptedProvider {
     pub fn push_made<F, Fut>(&self, make: F)
     where
         F: Fn(Request, usize) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Reply, LlmError>> + Send + 'static,
+        Fut: Future<Output = Result<ScriptedReply, LlmError>> + Send + 'static,
     {
         let make: Make = Box::new(move |request, n| Box::pin(make(request, n)));
-        lock(&self.answers).push_back(Answer::Made(make));
+        lock(&self.answers).push_back(ScriptEntry::Made(make));
     }
 
     /// Replaces the replies that were not used yet.
-    pub fn set(&self, replies: impl IntoIterator<Item = Reply>) {
-        *lock(&self.answers) = replies.into_iter().map(Answer::Ready).collect();
+    pub fn set(&self, replies: impl IntoIterator<Item = ScriptedReply>) {
+        *lock(&self.answers) = replies.into_iter().map(ScriptEntry::Ready).collect();
     }
 
     /// All requests so far.
@@ -245,7 +245,10 @@ impl Provider for ScriptedProvider {
     fn stream(&self, request: Request, cancel: Cancel) -> EventStream {
         let answer = lock(&self.answers).pop_front();
         let answer = answer.unwrap_or_else(|| {
-            Answer::Ready(Reply { fail_before_start: Some(self.exhausted.clone()), ..Reply::default() })
+            ScriptEntry::Ready(ScriptedReply {
+                fail_before_start: Some(self.exhausted.clone()),
+                ..ScriptedReply::default()
+            })
         });
         let n_call = {
             let mut requests = lock(&self.requests);
@@ -256,16 +259,16 @@ impl Provider for ScriptedProvider {
         let model = Arc::clone(&request.model);
         let message = AssistantMessage::pending(model.api.clone(), model.provider.clone(), model.id.clone(), now);
         // What the stream needs later is taken along: it may outlive the provider.
-        let show = play::Show {
+        let show = play::Playback {
             pieces: lock(&self.pieces).fork(),
             tokens_per_second: self.tokens_per_second,
-            prompt: self.prompts.as_ref().map(|prompts| usage::Prompt::of(&request, &mut lock(prompts))),
+            prompt: self.prompts.as_ref().map(|prompts| usage::PromptCost::of(&request, &mut lock(prompts))),
             message,
             cancel,
         };
         let making = match answer {
-            Answer::Ready(reply) => play::Making::Ready(reply),
-            Answer::Made(make) => play::Making::Now(make(request.clone(), n_call)),
+            ScriptEntry::Ready(reply) => play::Making::Ready(reply),
+            ScriptEntry::Made(make) => play::Making::Now(make(request.clone(), n_call)),
         };
         EventStream::new(&model, now, pulled(move |emitter| play::play(making, request, show, emitter)))
     }

@@ -25,9 +25,9 @@ mod continuation;
 mod sessions;
 
 use self::continuation::Continuation;
-use self::sessions::{Key, Place, Sessions};
+use self::sessions::{SessionKey, Sessions, SocketSlot};
 use super::Provider;
-use super::budget::Budget;
+use super::budget::ResponseBudget;
 use super::http::{HttpProvider, observe_payload, stopped};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::event::{Emit, EventStream, Finished, StreamEvent};
@@ -37,7 +37,7 @@ use crate::message::AssistantMessage;
 use crate::redact::Secrets;
 use crate::request::Request;
 use crate::wire::codex::{self, Codex};
-use crate::wire::{Call, Decoder, Encoding, FrameKind, HttpRequest};
+use crate::wire::{Decoder, Encoding, FrameKind, HttpRequest, WireCall};
 
 pub use self::sessions::SocketStats;
 
@@ -47,9 +47,9 @@ const LOST: [&str; 2] = ["previous_response_not_found", "websocket_connection_li
 
 /// Speaks with ChatGPT subscriptions over WebSockets, and over server-sent events where those do not work.
 #[derive(Clone)]
-pub struct SocketProvider(Arc<Shared>);
+pub struct SocketProvider(Arc<SocketShared>);
 
-struct Shared {
+struct SocketShared {
     client: Arc<HttpClient>,
     sse: HttpProvider,
     sessions: Sessions,
@@ -65,7 +65,7 @@ impl SocketProvider {
     /// A provider with a client that others may share.
     pub fn new(client: Arc<HttpClient>) -> Self {
         let sse = HttpProvider::new(Box::new(Codex), Arc::clone(&client));
-        Self(Arc::new(Shared { client, sse, sessions: Sessions::default() }))
+        Self(Arc::new(SocketShared { client, sse, sessions: Sessions::default() }))
     }
 
     /// What happened to the sockets of a conversation; `None` when it never had one.
@@ -89,13 +89,13 @@ impl Provider for SocketProvider {
 
 /// The way of transport that a call wants, if it wants a socket.
 #[derive(Clone, Copy, Debug)]
-struct Transport {
+struct SocketTransport {
     name: &'static str,
     /// Whether only what is new is sent.
     continues: bool,
 }
 
-impl Transport {
+impl SocketTransport {
     fn of(request: &Request) -> Option<Self> {
         match request.options.native.get("transport").and_then(Value::as_str) {
             _ if request.model.api != *ApiId::CODEX_RESPONSES => None,
@@ -109,18 +109,18 @@ impl Transport {
 
 /// A socket that failed.
 #[derive(Debug)]
-struct Failure {
+struct SocketFailure {
     name: &'static str,
     text: String,
 }
 
-impl From<SocketError> for Failure {
+impl From<SocketError> for SocketFailure {
     fn from(error: SocketError) -> Self {
         Self { name: "Error", text: error.to_string() }
     }
 }
 
-impl Failure {
+impl SocketFailure {
     fn closed(code: u16, reason: &str) -> Self {
         let text = match (code, reason) {
             (1000 | 1005, "") => "WebSocket stream closed before response.completed".to_owned(),
@@ -134,26 +134,26 @@ impl Failure {
 
 /// Why there is no socket.
 enum NoSocket {
-    Failed(Failure),
+    Failed(SocketFailure),
     Interrupted(Interrupted),
     /// Nobody may try another way.
     Error(LlmError),
 }
 
 /// What a step of a turn led to.
-enum Step {
+enum TurnStep {
     /// Events wait, or the next step is due.
     Go,
     /// The turn continues over server-sent events.
-    FallBack(Failure),
+    FallBack(SocketFailure),
 }
 
 /// One call over a socket.
-struct Turn {
-    shared: Arc<Shared>,
-    transport: Transport,
+struct SocketTurn {
+    shared: Arc<SocketShared>,
+    transport: SocketTransport,
     made: HttpRequest,
-    key: Option<Key>,
+    key: Option<SessionKey>,
     lease: Option<Lease>,
     /// The whole request was sent once more.
     resent: bool,
@@ -165,14 +165,14 @@ struct Turn {
     timestamp: i64,
     /// Note for the answer about a failure.
     diagnostic: Option<Value>,
-    budget: Budget,
+    budget: ResponseBudget,
 }
 
 /// A socket in use. Dropped before its end, it is closed and the conversation's seat is free.
 struct Lease {
-    shared: Arc<Shared>,
+    shared: Arc<SocketShared>,
     /// The seat that is held.
-    seat: Option<Key>,
+    seat: Option<SessionKey>,
     socket: Option<WebSocket>,
 }
 
@@ -196,14 +196,14 @@ impl Lease {
 }
 
 /// The call from its beginning to its one end.
-fn run(shared: Arc<Shared>, request: Request, cancel: Cancel, timestamp: i64) -> Pulled<'static, StreamEvent> {
+fn run(shared: Arc<SocketShared>, request: Request, cancel: Cancel, timestamp: i64) -> Pulled<'static, StreamEvent> {
     pulled(move |emitter| async move {
         let began = Instant::now();
         let mut watch = Watch::start(request.options.timeouts);
-        let call = Call { request: &request, timestamp, encoding: Encoding::Usual };
+        let call = WireCall { request: &request, timestamp, encoding: Encoding::Usual };
         let mut decoder = codex::decoder(&call, BAD_JSON);
         let mut emit = Emit::default();
-        let mut turn = match Turn::prepare(&shared, &call, &watch, &cancel).await {
+        let mut turn = match SocketTurn::prepare(&shared, &call, &watch, &cancel).await {
             Ok(turn) => turn,
             Err(error) => {
                 decoder.fail(error, &mut emit);
@@ -233,8 +233,8 @@ fn run(shared: Arc<Shared>, request: Request, cancel: Cancel, timestamp: i64) ->
             watch.resume(paused);
             match turn.as_mut() {
                 Some(turn) if !fallen => match turn.step(&call, &mut decoder, &mut emit, &mut watch, &cancel).await {
-                    Step::Go => {}
-                    Step::FallBack(failure) => {
+                    TurnStep::Go => {}
+                    TurnStep::FallBack(failure) => {
                         turn.note(&failure, true);
                         fallen = true;
                     }
@@ -263,7 +263,7 @@ fn run(shared: Arc<Shared>, request: Request, cancel: Cancel, timestamp: i64) ->
 }
 
 /// What is done at the end of a turn over a socket.
-fn end(finished: &mut Finished, turn: Option<&mut Turn>, request: &Request, began: Instant) {
+fn end(finished: &mut Finished, turn: Option<&mut SocketTurn>, request: &Request, began: Instant) {
     let message = Arc::make_mut(&mut finished.message);
     message.duration_ms = i64::try_from(began.elapsed().as_millis()).ok();
     let Some(turn) = turn else { return };
@@ -285,19 +285,19 @@ fn add_diagnostic(message: &mut AssistantMessage, note: Value) {
     }
 }
 
-impl Turn {
+impl SocketTurn {
     /// Prepares a call; `None` when it is not one for a socket.
     async fn prepare(
-        shared: &Arc<Shared>,
-        call: &Call<'_>,
+        shared: &Arc<SocketShared>,
+        call: &WireCall<'_>,
         watch: &Watch,
         cancel: &Cancel,
     ) -> Result<Option<Self>, LlmError> {
         let request = call.request;
-        let Some(transport) = Transport::of(request) else { return Ok(None) };
+        let Some(transport) = SocketTransport::of(request) else { return Ok(None) };
         cancel.check().map_err(|_| stopped(request, Interrupted::Cancelled))?;
         let mut made = codex::request::encode_for_socket(call)?;
-        let key = request.options.session_id.as_ref().filter(|id| !id.is_empty()).map(|session| Key {
+        let key = request.options.session_id.as_ref().filter(|id| !id.is_empty()).map(|session| SessionKey {
             session: session.clone(),
             account: text_of(&made.headers, "chatgpt-account-id"),
             url: made.url.clone(),
@@ -317,19 +317,19 @@ impl Turn {
             has_content: false,
             timestamp: call.timestamp,
             diagnostic: None,
-            budget: Budget::of(request),
+            budget: ResponseBudget::of(request),
         }))
     }
 
     /// Opens the socket, or takes the next message in.
     async fn step(
         &mut self,
-        call: &Call<'_>,
+        call: &WireCall<'_>,
         decoder: &mut Box<dyn Decoder>,
         emit: &mut Emit,
         watch: &mut Watch,
         cancel: &Cancel,
-    ) -> Step {
+    ) -> TurnStep {
         let request = call.request;
         let Some(socket) = self.lease.as_mut().and_then(|lease| lease.socket.as_mut()) else {
             let opened = match watch.for_headers(cancel, self.open(call, watch, cancel)).await {
@@ -342,19 +342,19 @@ impl Turn {
                 Err(NoSocket::Error(error)) => decoder.fail(error, emit),
                 Err(NoSocket::Failed(failure)) => return self.failed(request, failure, &mut **decoder, emit),
             }
-            return Step::Go;
+            return TurnStep::Go;
         };
         let failure = match watch.for_body(cancel, socket.next()).await {
             Err(why) => {
                 decoder.fail(stopped(request, why), emit);
-                return Step::Go;
+                return TurnStep::Go;
             }
             Ok(Ok(Received::Text(text))) if !self.has_content && !self.resent && is_lost(&text) => {
                 // Another form of the same turn: everything, on a new socket.
                 self.resent = true;
                 self.lease = None;
                 *decoder = codex::decoder(call, BAD_JSON);
-                return Step::Go;
+                return TurnStep::Go;
             }
             Ok(Ok(Received::Text(text))) => {
                 self.n_events += 1;
@@ -367,27 +367,33 @@ impl Turn {
                     }
                 }
                 self.has_content |= emit.iter().any(|event| matches!(event, StreamEvent::BlockStart { .. }));
-                return Step::Go;
+                return TurnStep::Go;
             }
-            Ok(Ok(Received::Closed { code, reason })) => Failure::closed(code, &reason),
+            Ok(Ok(Received::Closed { code, reason })) => SocketFailure::closed(code, &reason),
             Ok(Err(error)) => error.into(),
         };
         self.failed(request, failure, &mut **decoder, emit)
     }
 
     /// A socket failed: before the first event another way is tried, later that is the end.
-    fn failed(&mut self, request: &Request, failure: Failure, decoder: &mut dyn Decoder, emit: &mut Emit) -> Step {
+    fn failed(
+        &mut self,
+        request: &Request,
+        failure: SocketFailure,
+        decoder: &mut dyn Decoder,
+        emit: &mut Emit,
+    ) -> TurnStep {
         self.lease = None;
         if self.n_events == 0 {
-            return Step::FallBack(failure);
+            return TurnStep::FallBack(failure);
         }
         self.note(&failure, false);
         decoder.fail(LlmError::new(request.model.provider.clone(), LlmErrorKind::StreamCut, failure.text), emit);
-        Step::Go
+        TurnStep::Go
     }
 
     /// Notes a failure for the conversation and for the answer.
-    fn note(&mut self, failure: &Failure, goes_on: bool) {
+    fn note(&mut self, failure: &SocketFailure, goes_on: bool) {
         if let Some(key) = &self.key {
             self.shared.sessions.failed(key, &failure.text, goes_on);
         }
@@ -410,7 +416,7 @@ impl Turn {
     }
 
     /// Finds or opens a socket and sends the request.
-    async fn open(&mut self, call: &Call<'_>, watch: &Watch, cancel: &Cancel) -> Result<(), NoSocket> {
+    async fn open(&mut self, call: &WireCall<'_>, watch: &Watch, cancel: &Cancel) -> Result<(), NoSocket> {
         let (mut lease, reused) = self.acquire(call, watch, cancel).await?;
         let known = match &lease.seat {
             Some(seat) if reused => self.shared.sessions.take_continuation(seat).filter(|_| self.transport.continues),
@@ -433,14 +439,19 @@ impl Turn {
     }
 
     /// A socket, and whether it was open already.
-    async fn acquire(&mut self, call: &Call<'_>, watch: &Watch, cancel: &Cancel) -> Result<(Lease, bool), NoSocket> {
+    async fn acquire(
+        &mut self,
+        call: &WireCall<'_>,
+        watch: &Watch,
+        cancel: &Cancel,
+    ) -> Result<(Lease, bool), NoSocket> {
         let mut lease = Lease { shared: Arc::clone(&self.shared), seat: None, socket: None };
         if let Some(key) = &self.key {
             let place = self.shared.sessions.take(key);
-            if !matches!(place, Place::Busy) {
+            if !matches!(place, SocketSlot::Busy) {
                 lease.seat = Some(key.clone());
             }
-            if let Place::Idle(waking) = place {
+            if let SocketSlot::Idle(waking) = place {
                 lease.socket = waking.socket().await;
             }
         }
@@ -451,9 +462,9 @@ impl Turn {
         Ok((lease, reused))
     }
 
-    async fn connect(&mut self, call: &Call<'_>, watch: &Watch, cancel: &Cancel) -> Result<WebSocket, NoSocket> {
+    async fn connect(&mut self, call: &WireCall<'_>, watch: &Watch, cancel: &Cancel) -> Result<WebSocket, NoSocket> {
         let request = call.request;
-        let late = || Failure { name: "Error", text: "WebSocket connect timeout".into() };
+        let late = || SocketFailure { name: "Error", text: "WebSocket connect timeout".into() };
         let opening = async {
             let made = &self.made;
             let limit = watch.connect();
@@ -479,16 +490,16 @@ fn text_of(headers: &HeaderMap, name: &str) -> String {
 /// Whether a message says that the server lost what it remembered.
 fn is_lost(text: &str) -> bool {
     #[derive(Deserialize)]
-    struct Event {
+    struct SocketEvent {
         #[serde(rename = "type")]
         kind: String,
         #[serde(default)]
         code: Option<String>,
         #[serde(default)]
-        error: Option<Inner>,
+        error: Option<SocketEventBody>,
     }
     #[derive(Deserialize)]
-    struct Inner {
+    struct SocketEventBody {
         #[serde(default)]
         code: Option<String>,
     }
@@ -496,7 +507,7 @@ fn is_lost(text: &str) -> bool {
     if !LOST.iter().any(|code| text.contains(code)) {
         return false;
     }
-    let Ok(event) = serde_json::from_str::<Event>(text) else { return false };
+    let Ok(event) = serde_json::from_str::<SocketEvent>(text) else { return false };
     let code = event.code.or_else(|| event.error?.code);
     event.kind == "error" && code.is_some_and(|code| LOST.contains(&code.as_str()))
 }

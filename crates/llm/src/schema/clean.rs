@@ -51,7 +51,7 @@ const XAI_REFUSES: &[&str] = &["minLength", "maxLength", "minItems", "maxItems",
 
 /// Providers that take the same schemas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Family {
+pub enum SchemaDialect {
     /// Takes everything.
     #[default]
     Plain,
@@ -63,7 +63,7 @@ pub enum Family {
     Kimi,
 }
 
-impl Family {
+impl SchemaDialect {
     /// Reads the name used in models.json.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
@@ -94,13 +94,13 @@ impl Family {
 }
 
 /// The schema as the family takes it. A schema that says nothing becomes that of an object.
-pub fn clean(parameters: &Value, family: Family) -> Value {
+pub fn clean(parameters: &Value, family: SchemaDialect) -> Value {
     let shaped = root::shaped(parameters);
     match family {
-        Family::Plain => shaped,
-        Family::Gemini => gemini::clean(&shaped),
-        Family::Xai => without(&shaped, XAI_REFUSES),
-        Family::Kimi => without(&shaped, KIMI_REFUSES),
+        SchemaDialect::Plain => shaped,
+        SchemaDialect::Gemini => gemini::clean(&shaped),
+        SchemaDialect::Xai => without(&shaped, XAI_REFUSES),
+        SchemaDialect::Kimi => without(&shaped, KIMI_REFUSES),
     }
 }
 

@@ -21,12 +21,12 @@ const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 /// Changes `value` towards the schema. What cannot be changed stays as it is, for the validator to complain about.
 pub(super) fn coerce(schema: &Schema, value: &mut Value) {
     let n_left = Cell::new(MAX_STEPS);
-    let place = Place { root: schema.raw(), schema, depth: 0, n_left: &n_left };
+    let place = Position { root: schema.raw(), schema, depth: 0, n_left: &n_left };
     place.coerce(schema.raw(), "", value);
 }
 
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Position<'a> {
     root: &'a Value,
     schema: &'a Schema,
     depth: usize,
@@ -34,11 +34,11 @@ struct Place<'a> {
     n_left: &'a Cell<usize>,
 }
 
-impl Place<'_> {
+impl Position<'_> {
     /// Coerces by the subschema `rules` at `pointer`.
     fn coerce(self, rules: &Value, pointer: &str, value: &mut Value) {
         let (Value::Object(rules), true) = (rules, self.may_go_on()) else { return };
-        let inner = Place { depth: self.depth + 1, ..self };
+        let inner = Position { depth: self.depth + 1, ..self };
         if let Some(target) = rules.get("$ref").and_then(Value::as_str)
             && let Some(found) = resolve(self.root, target)
         {
@@ -165,7 +165,7 @@ impl Place<'_> {
     /// Whether null may stand where these rules hold.
     fn allows_null(self, rules: &Value, depth: usize) -> bool {
         let Value::Object(members) = rules else { return rules != &Value::Bool(false) };
-        let place = Place { depth, ..self };
+        let place = Position { depth, ..self };
         if !place.may_go_on() {
             return true;
         }

@@ -59,23 +59,23 @@ mod tests {
 
     #[derive(JsonSchema)]
     #[expect(dead_code, reason = "only its schema is wanted")]
-    struct Order {
+    struct Invoice {
         /// How many.
         count: u32,
         note: Option<String>,
-        lines: Vec<Line>,
+        lines: Vec<OrderLine>,
     }
 
     #[derive(JsonSchema)]
     #[expect(dead_code, reason = "only its schema is wanted")]
-    struct Line {
+    struct OrderLine {
         price: f64,
     }
 
     #[test]
     fn derived_schemas_are_inlined_and_carry_no_rust_formats() {
         assert_eq!(
-            schema_of::<Order>(),
+            schema_of::<Invoice>(),
             json!({
                 "type": "object",
                 "properties": {

@@ -48,7 +48,7 @@ pub fn validate_tool_arguments(
     }
     let mut changed = received.clone();
     coerce(schema, &mut changed);
-    let mut lines = Lines::default();
+    let mut lines = Violations::default();
     for error in validator.iter_errors(&changed) {
         lines.add(&error);
     }
@@ -66,7 +66,7 @@ pub fn validate_tool_arguments(
 
 /// What is wrong at one place.
 #[derive(PartialEq)]
-enum Complaint {
+enum Violation {
     Text(String),
     /// Members that are missing; all of one object are named in one line.
     Missing(Vec<String>),
@@ -74,9 +74,9 @@ enum Complaint {
 
 /// Places and what is wrong there, in the order found, each once.
 #[derive(Default)]
-struct Lines(Vec<(Vec<String>, Complaint)>);
+struct Violations(Vec<(Vec<String>, Violation)>);
 
-impl Lines {
+impl Violations {
     fn add(&mut self, error: &ValidationError<'_>) {
         let at = steps(error.instance_path().as_str());
         match error.kind() {
@@ -85,11 +85,11 @@ impl Lines {
                 let known = self
                     .0
                     .iter_mut()
-                    .find(|(place, complaint)| *place == at && matches!(complaint, Complaint::Missing(_)));
+                    .find(|(place, complaint)| *place == at && matches!(complaint, Violation::Missing(_)));
                 match known {
-                    Some((_, Complaint::Missing(names))) if !names.contains(&name) => names.push(name),
+                    Some((_, Violation::Missing(names))) if !names.contains(&name) => names.push(name),
                     Some(_) => {}
-                    None => self.0.push((at, Complaint::Missing(vec![name]))),
+                    None => self.0.push((at, Violation::Missing(vec![name]))),
                 }
                 return;
             }
@@ -113,18 +113,18 @@ impl Lines {
     }
 
     fn push(&mut self, at: Vec<String>, text: String) {
-        let line = (at, Complaint::Text(text));
+        let line = (at, Violation::Text(text));
         if !self.0.contains(&line) {
             self.0.push(line);
         }
     }
 
     fn render(&self) -> String {
-        let line = |(at, complaint): &(Vec<String>, Complaint)| {
+        let line = |(at, complaint): &(Vec<String>, Violation)| {
             let mut at = at.clone();
             let text = match complaint {
-                Complaint::Text(text) => text.clone(),
-                Complaint::Missing(names) => {
+                Violation::Text(text) => text.clone(),
+                Violation::Missing(names) => {
                     at.extend(names.first().cloned());
                     format!("must have required properties {}", names.join(", "))
                 }

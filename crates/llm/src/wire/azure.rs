@@ -8,7 +8,7 @@ mod error;
 
 use super::responses::error as shared_error;
 use super::responses::stream::ResponsesDecoder;
-use super::{Call, Decoder, HttpRequest, WireFormat};
+use super::{Decoder, HttpRequest, WireCall, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
 
@@ -22,15 +22,15 @@ impl WireFormat for Azure {
         ApiId::AZURE_RESPONSES
     }
 
-    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    fn encode(&self, call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
         request::encode(call)
     }
 
-    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
-        Box::new(ResponsesDecoder::new(call, error::Azure))
+    fn decoder(&self, call: &WireCall<'_>) -> Box<dyn Decoder> {
+        Box::new(ResponsesDecoder::new(call, error::AzureErrors))
     }
 
-    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+    fn refusal(&self, call: &WireCall<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
         shared_error::refusal("Azure OpenAI API error", &call.request.model, status, headers, body)
     }
 }

@@ -16,7 +16,7 @@ mod error;
 
 mod stream;
 
-use super::{Call, Decoder, Encoding, HttpRequest, Signing, WireFormat, anthropic};
+use super::{Decoder, Encoding, HttpRequest, Signing, WireCall, WireFormat, anthropic};
 use crate::error::LlmError;
 use crate::frame::Framing;
 use crate::ids::ApiId;
@@ -35,27 +35,27 @@ impl WireFormat for Bedrock {
     }
 
     /// Some gateways in front of Bedrock break streams over HTTP/2: `AWS_BEDROCK_FORCE_HTTP1=1` avoids it.
-    fn needs_http1(&self, call: &Call<'_>) -> bool {
+    fn needs_http1(&self, call: &WireCall<'_>) -> bool {
         call.request.host.env().get("AWS_BEDROCK_FORCE_HTTP1") == Some("1")
     }
 
-    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    fn encode(&self, call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
         request::encode(call)
     }
 
-    fn sign(&self, call: &Call<'_>, parts: Signing<'_>) -> Result<(), LlmError> {
+    fn sign(&self, call: &WireCall<'_>, parts: Signing<'_>) -> Result<(), LlmError> {
         sign::authorise(call, parts)
     }
 
-    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
+    fn decoder(&self, call: &WireCall<'_>) -> Box<dyn Decoder> {
         Box::new(stream::BedrockDecoder::new(call))
     }
 
-    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+    fn refusal(&self, call: &WireCall<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
         error::refusal(&call.request.model, status, headers, body)
     }
 
-    fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
+    fn reencode(&self, call: &WireCall<'_>, error: &LlmError) -> Option<Encoding> {
         (anthropic::is_strict_limit(error) && request::can_relax(call)).then_some(Encoding::PlainTools)
     }
 }

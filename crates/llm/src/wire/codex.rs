@@ -12,7 +12,7 @@ pub(crate) use account::{ACCOUNT_HEADER, account_in};
 
 use super::responses::models;
 use super::responses::stream::ResponsesDecoder;
-use super::{Call, Decoder, HttpRequest, WireFormat};
+use super::{Decoder, HttpRequest, WireCall, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
 
@@ -26,21 +26,21 @@ impl WireFormat for Codex {
         ApiId::CODEX_RESPONSES
     }
 
-    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    fn encode(&self, call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
         request::encode(call)
     }
 
-    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
+    fn decoder(&self, call: &WireCall<'_>) -> Box<dyn Decoder> {
         decoder(call, "Invalid Codex SSE JSON")
     }
 
-    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+    fn refusal(&self, call: &WireCall<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
         error::refusal(&call.request.model, status, headers, body, call.timestamp)
     }
 }
 
 /// A decoder that calls a frame it cannot read so.
-pub(crate) fn decoder(call: &Call<'_>, bad_json: &'static str) -> Box<dyn Decoder> {
+pub(crate) fn decoder(call: &WireCall<'_>, bad_json: &'static str) -> Box<dyn Decoder> {
     let tier = models::service_tier(call.request).map(str::to_owned);
-    Box::new(ResponsesDecoder::new(call, error::Codex { tier, now: call.timestamp, bad_json }))
+    Box::new(ResponsesDecoder::new(call, error::CodexErrors { tier, now: call.timestamp, bad_json }))
 }

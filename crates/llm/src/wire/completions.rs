@@ -12,7 +12,7 @@ mod error;
 
 pub(super) mod stream;
 
-use super::{Call, Decoder, HttpRequest, WireFormat};
+use super::{Decoder, HttpRequest, WireCall, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
 
@@ -25,15 +25,15 @@ impl WireFormat for Completions {
         ApiId::OPENAI_COMPLETIONS
     }
 
-    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    fn encode(&self, call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
         request::encode(call)
     }
 
-    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
+    fn decoder(&self, call: &WireCall<'_>) -> Box<dyn Decoder> {
         Box::new(stream::CompletionsDecoder::new(call))
     }
 
-    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+    fn refusal(&self, call: &WireCall<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
         error::refusal(&call.request.model, status, headers, body)
     }
 }

@@ -14,7 +14,7 @@ use crate::error::LlmErrorKind;
 
 /// The content of a frame.
 #[derive(Clone, Copy, Debug)]
-pub struct Read<T> {
+pub struct ReadFrame<T> {
     /// The content.
     pub value: T,
     /// Whether the frame had to be repaired. Pass it on to [`ReplyBuilder::delta`](super::reply::ReplyBuilder::delta).
@@ -45,13 +45,15 @@ impl TextQuality {
 ///
 /// # Errors
 /// The strict reader's error.
-pub fn read<'a, T: Deserialize<'a>>(text: &'a str, scratch: &'a mut String) -> Result<Read<T>, serde_json::Error> {
+pub fn read<'a, T: Deserialize<'a>>(text: &'a str, scratch: &'a mut String) -> Result<ReadFrame<T>, serde_json::Error> {
     match serde_json::from_str(text) {
-        Ok(value) => Ok(Read { value, quality: TextQuality::Intact }),
+        Ok(value) => Ok(ReadFrame { value, quality: TextQuality::Intact }),
         Err(error) => {
             let marked = mark_surrogates(text);
             *scratch = repair::repair(&marked).into_owned();
-            serde_json::from_str(scratch).map(|value| Read { value, quality: TextQuality::Repaired }).map_err(|_| error)
+            serde_json::from_str(scratch)
+                .map(|value| ReadFrame { value, quality: TextQuality::Repaired })
+                .map_err(|_| error)
         }
     }
 }
@@ -126,9 +128,9 @@ pub(crate) fn unmarked(text: &str, quality: TextQuality) -> Cow<'_, str> {
 
 /// A text member: a string, or nothing when the member is null or of another type.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Text<'a>(pub(crate) Option<Cow<'a, str>>);
+pub struct TextMember<'a>(pub(crate) Option<Cow<'a, str>>);
 
-impl Text<'_> {
+impl TextMember<'_> {
     /// The text, if there is one.
     pub fn get(&self) -> Option<&str> {
         self.0.as_deref()
@@ -140,9 +142,9 @@ impl Text<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for TextMember<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(TextVisitor).map(Text)
+        from.deserialize_any(TextVisitor).map(TextMember)
     }
 }
 
@@ -272,17 +274,17 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
 
 /// A text member that few frames have: one word where it is missing, since the reader moves its values several times.
 #[derive(Debug, Default)]
-pub struct RareText<'a>(Option<Box<Text<'a>>>);
+pub struct RareText<'a>(Option<Box<TextMember<'a>>>);
 
 impl RareText<'_> {
     /// The text, if there is one.
     pub fn get(&self) -> Option<&str> {
-        self.0.as_deref().and_then(Text::get)
+        self.0.as_deref().and_then(TextMember::get)
     }
 
     /// The text, if there is one that is not empty.
     pub fn non_empty(&self) -> Option<&str> {
-        self.0.as_deref().and_then(Text::non_empty)
+        self.0.as_deref().and_then(TextMember::non_empty)
     }
 }
 
@@ -354,16 +356,16 @@ mod tests {
     use super::*;
 
     #[derive(serde::Deserialize)]
-    struct Wire<'a> {
+    struct TestFrame<'a> {
         #[serde(borrow, default)]
-        text: Text<'a>,
+        text: TextMember<'a>,
     }
 
     fn deltas(frames: &[(usize, &str)]) -> Vec<String> {
         let mut surrogates = Surrogates::default();
         let clean = |(index, frame): &(usize, &str)| {
             let mut scratch = String::new();
-            let read: Read<Wire<'_>> = read(frame, &mut scratch).unwrap();
+            let read: ReadFrame<TestFrame<'_>> = read(frame, &mut scratch).unwrap();
             surrogates.clean(*index, read.value.text.get().unwrap_or("-"), read.quality).into_owned()
         };
         frames.iter().map(clean).collect()

@@ -12,7 +12,7 @@ pub(super) mod error;
 
 pub(super) mod stream;
 
-use super::{Call, Decoder, Encoding, HttpRequest, WireFormat};
+use super::{Decoder, Encoding, HttpRequest, WireCall, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
 
@@ -25,19 +25,19 @@ impl WireFormat for Google {
         ApiId::GOOGLE_GENERATIVE_AI
     }
 
-    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    fn encode(&self, call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
         request::encode(call)
     }
 
-    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
+    fn decoder(&self, call: &WireCall<'_>) -> Box<dyn Decoder> {
         Box::new(stream::GoogleDecoder::new(call))
     }
 
-    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+    fn refusal(&self, call: &WireCall<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
         error::refusal(&call.request.model, status, headers, body)
     }
 
-    fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
+    fn reencode(&self, call: &WireCall<'_>, error: &LlmError) -> Option<Encoding> {
         request::reencode(call, error)
     }
 }

@@ -24,12 +24,12 @@ const AUTHORISING: [&str; 5] = ["authorization", "x-api-key", "api-key", "cf-aig
 ///
 /// The order that every format keeps is: the format's own headers, those of the model, of the credential, and of the call.
 #[derive(Debug)]
-pub struct Layers<'a> {
+pub struct HeaderLayers<'a> {
     model: &'a Model,
     headers: HeaderMap,
 }
 
-impl<'a> Layers<'a> {
+impl<'a> HeaderLayers<'a> {
     /// No headers yet.
     pub fn new(model: &'a Model) -> Self {
         Self { model, headers: HeaderMap::new() }
@@ -57,7 +57,7 @@ impl<'a> Layers<'a> {
     /// Adds a layer on top; `None` removes a header.
     ///
     /// # Errors
-    /// As [`Layers::set`].
+    /// As [`HeaderLayers::set`].
     pub fn lay(&mut self, list: &[(String, Option<String>)]) -> Result<(), LlmError> {
         for (name, value) in list {
             match value {
@@ -88,13 +88,13 @@ pub(crate) fn brings_authorisation(request: &Request) -> bool {
 
 /// The API key or access token of a request.
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct AuthKey {
     secret: Secret,
     /// Whether it is a bearer token by the meaning of the variable it comes from.
     pub is_bearer: bool,
 }
 
-impl Key {
+impl AuthKey {
     /// The secret, for the header that holds it.
     pub fn reveal(&self) -> &str {
         self.secret.reveal()
@@ -111,16 +111,16 @@ impl Key {
 ///
 /// # Errors
 /// [`LlmErrorKind::Auth`] when there is no key and one is needed.
-pub fn key(request: &Request) -> Result<Option<Key>, LlmError> {
+pub fn key(request: &Request) -> Result<Option<AuthKey>, LlmError> {
     let provider = &request.model.provider;
     if let Some(secret) = request.auth.key.clone().filter(|key| !keys::is_placeholder(key)) {
-        return Ok(Some(Key { secret, is_bearer: false }));
+        return Ok(Some(AuthKey { secret, is_bearer: false }));
     }
     if request.auth.keyless || brings_authorisation(request) {
         return Ok(None);
     }
     match keys::look_up(provider.as_str(), request.host.env()).filter(|found| !keys::is_placeholder(&found.key)) {
-        Some(found) => Ok(Some(Key { secret: found.key, is_bearer: found.is_bearer })),
+        Some(found) => Ok(Some(AuthKey { secret: found.key, is_bearer: found.is_bearer })),
         None => {
             let text = format!("No API key for provider: {provider}");
             Err(LlmError::new(provider.clone(), LlmErrorKind::Auth, text))
@@ -129,7 +129,7 @@ pub fn key(request: &Request) -> Result<Option<Key>, LlmError> {
 }
 
 /// The key as OpenAI's formats send it.
-pub(crate) fn bearer(layers: &mut Layers<'_>, request: &Request, key: Option<&Key>) -> Result<(), LlmError> {
+pub(crate) fn bearer(layers: &mut HeaderLayers<'_>, request: &Request, key: Option<&AuthKey>) -> Result<(), LlmError> {
     let Some(key) = key else { return Ok(()) };
     let name = match request.model.dialect.wire.key_header {
         KeyHeader::CloudflareGateway => "cf-aig-authorization",
@@ -141,15 +141,15 @@ pub(crate) fn bearer(layers: &mut Layers<'_>, request: &Request, key: Option<&Ke
 /// Sets what every request carries: `accept`, `content-type` and `user-agent`.
 ///
 /// # Errors
-/// As [`Layers::set`].
-pub fn common(layers: &mut Layers<'_>) -> Result<(), LlmError> {
+/// As [`HeaderLayers::set`].
+pub fn common(layers: &mut HeaderLayers<'_>) -> Result<(), LlmError> {
     layers.set("accept", "application/json")?;
     layers.set("content-type", "application/json")?;
     layers.set("user-agent", concat!("pinch/", env!("CARGO_PKG_VERSION")))
 }
 
 /// What some providers want to know about the conversation.
-pub(crate) fn provider_quirks(layers: &mut Layers<'_>, request: &Request) -> Result<(), LlmError> {
+pub(crate) fn provider_quirks(layers: &mut HeaderLayers<'_>, request: &Request) -> Result<(), LlmError> {
     let wire = &request.model.dialect.wire;
     if wire.copilot_headers {
         let last = request.messages.iter().rev().find(|m| !matches!(***m, Message::System(_)));
@@ -198,7 +198,7 @@ pub(crate) fn session(request: &Request) -> Option<Cow<'_, str>> {
 }
 
 /// Headers that keep a conversation on one machine, where the model's server has them and caching is wanted.
-pub(crate) fn affinity(layers: &mut Layers<'_>, request: &Request, names: &[&str]) -> Result<(), LlmError> {
+pub(crate) fn affinity(layers: &mut HeaderLayers<'_>, request: &Request, names: &[&str]) -> Result<(), LlmError> {
     let wanted = request.model.dialect.wire.affinity;
     let Some(session) = session(request).filter(|_| wanted.send && retention(request) != CacheRetention::None) else {
         return Ok(());

@@ -16,7 +16,7 @@ mod events;
 
 pub(super) mod stream;
 
-use super::{Call, Decoder, HttpRequest, WireFormat};
+use super::{Decoder, HttpRequest, WireCall, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
 
@@ -29,16 +29,16 @@ impl WireFormat for Responses {
         ApiId::OPENAI_RESPONSES
     }
 
-    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    fn encode(&self, call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
         request::encode(call)
     }
 
-    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
+    fn decoder(&self, call: &WireCall<'_>) -> Box<dyn Decoder> {
         let tier = models::service_tier(call.request).map(str::to_owned);
         Box::new(stream::ResponsesDecoder::new(call, error::OpenAi { tier }))
     }
 
-    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+    fn refusal(&self, call: &WireCall<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
         let model = &call.request.model;
         // Many speak this format, and an error names the one that made it.
         let whose = if model.provider == *"openai" { "OpenAI" } else { model.provider.as_str() };

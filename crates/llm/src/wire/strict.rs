@@ -41,7 +41,7 @@ pub fn strictness(tool: &ToolDecl) -> Strictness {
 
 /// Limits of one provider's strict mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limits {
+pub enum StrictDialect {
     /// OpenAI's.
     OpenAi,
     /// Anthropic's: bounds of numbers, texts and lists cannot be expressed either.
@@ -52,7 +52,7 @@ pub enum Limits {
 ///
 /// # Errors
 /// When the tool requires it and its schema cannot be expressed.
-pub fn schema_for(tool: &ToolDecl, limits: Limits, supported: bool) -> Result<Option<Value>, Inexpressible> {
+pub fn schema_for(tool: &ToolDecl, limits: StrictDialect, supported: bool) -> Result<Option<Value>, Inexpressible> {
     let strictness = strictness(tool);
     if strictness == Strictness::Plain || !supported {
         return Ok(None);
@@ -69,7 +69,7 @@ pub fn schema_for(tool: &ToolDecl, limits: Limits, supported: bool) -> Result<Op
 }
 
 /// The strict form of a response's schema; `None` when it cannot be expressed.
-pub(crate) fn response_schema(schema: &Value, limits: Limits) -> Option<Value> {
+pub(crate) fn response_schema(schema: &Value, limits: StrictDialect) -> Option<Value> {
     let root = schema.as_object().filter(|root| root.get("type").is_some_and(|kind| kind == "object"))?;
     strict_object(root, limits).ok()
 }
@@ -106,7 +106,7 @@ pub(crate) fn without_bounds(schema: &Value) -> Value {
 pub(crate) fn schema_in(
     encoding: Encoding,
     tool: &ToolDecl,
-    limits: Limits,
+    limits: StrictDialect,
     supported: bool,
 ) -> Result<Option<Value>, Inexpressible> {
     let is_wanted = encoding != Encoding::PlainTools || strictness(tool) == Strictness::Require;
@@ -114,7 +114,11 @@ pub(crate) fn schema_in(
 }
 
 /// Whether a request with these tools would be another one without the schemas that are merely preferred.
-pub(crate) fn can_relax<'a>(tools: impl IntoIterator<Item = &'a ToolDecl>, limits: Limits, supported: bool) -> bool {
+pub(crate) fn can_relax<'a>(
+    tools: impl IntoIterator<Item = &'a ToolDecl>,
+    limits: StrictDialect,
+    supported: bool,
+) -> bool {
     let is_held = |tool: &ToolDecl| schema_for(tool, limits, supported).is_ok_and(|schema| schema.is_some());
     tools.into_iter().any(|tool| strictness(tool) == Strictness::Prefer && is_held(tool))
 }
@@ -155,7 +159,7 @@ const BOUNDS: [&str; 12] = [
     "maxProperties",
 ];
 
-fn strict(schema: &Value, limits: Limits) -> Result<Value, &'static str> {
+fn strict(schema: &Value, limits: StrictDialect) -> Result<Value, &'static str> {
     let map = schema.as_object().ok_or("a boolean schema")?;
     if map.contains_key("properties") || map.get("type").is_some_and(|t| t == "object") {
         return strict_object(map, limits);
@@ -186,7 +190,7 @@ fn strict(schema: &Value, limits: Limits) -> Result<Value, &'static str> {
     Ok(Value::Object(made))
 }
 
-fn strict_object(map: &Map<String, Value>, limits: Limits) -> Result<Value, &'static str> {
+fn strict_object(map: &Map<String, Value>, limits: StrictDialect) -> Result<Value, &'static str> {
     check_keywords(map, limits)?;
     if map.get("type").is_none_or(|t| t != "object") {
         return Err("properties without type object");
@@ -221,11 +225,11 @@ fn strict_object(map: &Map<String, Value>, limits: Limits) -> Result<Value, &'st
     Ok(Value::Object(made))
 }
 
-fn check_keywords(map: &Map<String, Value>, limits: Limits) -> Result<(), &'static str> {
+fn check_keywords(map: &Map<String, Value>, limits: StrictDialect) -> Result<(), &'static str> {
     if map.keys().any(|key| NEVER.contains(&key.as_str())) {
         return Err("a keyword that strict schemas do not have");
     }
-    if limits == Limits::Anthropic && map.keys().any(|key| BOUNDS.contains(&key.as_str())) {
+    if limits == StrictDialect::Anthropic && map.keys().any(|key| BOUNDS.contains(&key.as_str())) {
         return Err("bounds");
     }
     Ok(())
@@ -264,7 +268,7 @@ mod tests {
         let read = json!({"type": "object", "required": ["path"], "properties": {
             "path": {"type": "string"}, "limit": {"type": "number"}, "mode": {"type": ["string", "null"]}}});
         assert_eq!(
-            schema_for(&tool(read, "prefer"), Limits::Anthropic, true).unwrap().unwrap(),
+            schema_for(&tool(read, "prefer"), StrictDialect::Anthropic, true).unwrap().unwrap(),
             json!({"type": "object", "required": ["path", "limit", "mode"], "additionalProperties": false, "properties": {
                 "path": {"type": "string"}, "limit": {"anyOf": [{"type": "number"}, {"type": "null"}]},
                 "mode": {"type": ["string", "null"]}}})
@@ -274,7 +278,7 @@ mod tests {
     #[test]
     fn only_preferred_schemas_can_be_relaxed() {
         let plain = json!({"type": "object", "properties": {}});
-        let can = |tools: &[ToolDecl], supported: bool| can_relax(tools, Limits::Anthropic, supported);
+        let can = |tools: &[ToolDecl], supported: bool| can_relax(tools, StrictDialect::Anthropic, supported);
         let [preferred, required] = ["prefer", "require"].map(|strictness| tool(plain.clone(), strictness));
         let inexpressible = tool(json!({"type": "object", "additionalProperties": true}), "prefer");
         assert!(can(&[required.clone(), preferred.clone()], true));
@@ -285,11 +289,11 @@ mod tests {
     #[test]
     fn what_cannot_be_said_is_sent_plain_or_refused() {
         let bounded = json!({"type": "object", "properties": {"n": {"type": "number", "minimum": 1}}});
-        assert_eq!(schema_for(&tool(bounded.clone(), "prefer"), Limits::Anthropic, true), Ok(None));
-        assert!(schema_for(&tool(bounded.clone(), "prefer"), Limits::OpenAi, true).unwrap().is_some());
-        assert!(schema_for(&tool(bounded.clone(), "require"), Limits::Anthropic, true).is_err());
-        assert_eq!(schema_for(&tool(bounded, "require"), Limits::Anthropic, false), Ok(None));
+        assert_eq!(schema_for(&tool(bounded.clone(), "prefer"), StrictDialect::Anthropic, true), Ok(None));
+        assert!(schema_for(&tool(bounded.clone(), "prefer"), StrictDialect::OpenAi, true).unwrap().is_some());
+        assert!(schema_for(&tool(bounded.clone(), "require"), StrictDialect::Anthropic, true).is_err());
+        assert_eq!(schema_for(&tool(bounded, "require"), StrictDialect::Anthropic, false), Ok(None));
         let open = json!({"type": "object", "properties": {}, "additionalProperties": true});
-        assert_eq!(schema_for(&tool(open, "prefer"), Limits::OpenAi, true), Ok(None));
+        assert_eq!(schema_for(&tool(open, "prefer"), StrictDialect::OpenAi, true), Ok(None));
     }
 }

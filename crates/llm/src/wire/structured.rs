@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::strict::{self, Limits};
+use super::strict::{self, StrictDialect};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::request::{JsonSchemaFormat, Request, ResponseFormat};
 
@@ -46,7 +46,7 @@ impl ResponseFormat {
 
 impl JsonSchemaFormat {
     fn encode_openai(&self, strict: bool) -> Value {
-        let enforced = if strict { strict::response_schema(&self.schema, Limits::OpenAi) } else { None };
+        let enforced = if strict { strict::response_schema(&self.schema, StrictDialect::OpenAi) } else { None };
         let mut written = json!({"name": self.name});
         if let Some(description) = &self.description {
             written["description"] = description.as_str().into();
@@ -61,6 +61,6 @@ impl JsonSchemaFormat {
     /// The schema as Claude takes it.
     pub(crate) fn encode_anthropic(&self) -> Value {
         let schema = strict::without_bounds(&self.schema);
-        strict::response_schema(&schema, Limits::Anthropic).unwrap_or(schema)
+        strict::response_schema(&schema, StrictDialect::Anthropic).unwrap_or(schema)
     }
 }

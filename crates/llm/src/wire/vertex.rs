@@ -8,7 +8,7 @@ mod request;
 pub(crate) use request::{key, place};
 
 use super::google::{error, stream::GoogleDecoder};
-use super::{Call, Decoder, Encoding, HttpRequest, WireFormat};
+use super::{Decoder, Encoding, HttpRequest, WireCall, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
 
@@ -21,15 +21,15 @@ impl WireFormat for Vertex {
         ApiId::GOOGLE_VERTEX
     }
 
-    fn encode(&self, call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+    fn encode(&self, call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
         request::encode(call)
     }
 
-    fn decoder(&self, call: &Call<'_>) -> Box<dyn Decoder> {
+    fn decoder(&self, call: &WireCall<'_>) -> Box<dyn Decoder> {
         Box::new(GoogleDecoder::new(call))
     }
 
-    fn refusal(&self, call: &Call<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+    fn refusal(&self, call: &WireCall<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
         let text = String::from_utf8_lossy(body);
         let json: Option<Value> = serde_json::from_str(text.trim()).ok();
         let said = json.as_ref().and_then(|json| error::member(json)["message"].as_str()).unwrap_or(text.trim());
@@ -37,7 +37,7 @@ impl WireFormat for Vertex {
         error::refuse(&call.request.model, status, headers, json.as_ref(), format!("{} {said}", status.as_u16()))
     }
 
-    fn reencode(&self, call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
+    fn reencode(&self, call: &WireCall<'_>, error: &LlmError) -> Option<Encoding> {
         super::google::request::reencode(call, error)
     }
 }

@@ -2,7 +2,7 @@
 
 use pinch_llm::message::StopReason;
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
-use pinch_testing::server::{Fault, Reply, Server};
+use pinch_testing::server::{Fault, Server, ServerReply};
 
 use crate::support::{APIS, model, request, stream_until};
 
@@ -17,7 +17,11 @@ async fn nothing_is_sent_before_the_stream_is_polled() {
 
 #[tokio::test]
 async fn while_the_server_is_silent() {
-    for fault in [Reply::fault(Fault::Hang), Reply::events().then(Fault::Hang), Reply::status(500).then(Fault::Hang)] {
+    for fault in [
+        ServerReply::fault(Fault::Hang),
+        ServerReply::events().then(Fault::Hang),
+        ServerReply::status(500).then(Fault::Hang),
+    ] {
         let server = Server::start().await.unwrap();
         server.reply(fault);
         let cancel = Cancel::new();

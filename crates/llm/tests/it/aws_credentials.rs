@@ -9,7 +9,7 @@ use pinch_llm::error::LlmError;
 use pinch_llm::http::HttpClient;
 use pinch_llm::request::{Auth, Request};
 use pinch_llm::stdx::host::Host;
-use pinch_testing::server::{Gate, Reply, Server};
+use pinch_testing::server::{Gate, Server, ServerReply};
 use serde_json::json;
 
 use crate::support::{model_with, request};
@@ -17,9 +17,9 @@ use crate::support::{model_with, request};
 const NOW: i64 = 1_700_000_000_000;
 
 /// A user with an AWS directory.
-struct User(tempfile::TempDir);
+struct AwsUser(tempfile::TempDir);
 
-impl User {
+impl AwsUser {
     fn new(config: &str, credentials: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(home.path().join(".aws/sso/cache")).unwrap();
@@ -77,7 +77,7 @@ const ENV_KEYS: [(&str, &str); 3] =
 
 #[tokio::test]
 async fn credentials_come_from_variables_and_files() {
-    let user = User::new(
+    let user = AwsUser::new(
         "[default]\nregion=us-west-2\n[profile p]\nregion=eu-west-1\n[profile empty]\n",
         "[default]\naws_access_key_id=D\naws_secret_access_key=ds\n[p]\naws_access_key_id=P\naws_secret_access_key=ps\n",
     );
@@ -97,7 +97,7 @@ async fn credentials_come_from_variables_and_files() {
 
 #[tokio::test]
 async fn keys_in_files_are_read_anew() {
-    let user = User::new("", "[default]\naws_access_key_id=A\naws_secret_access_key=s\n");
+    let user = AwsUser::new("", "[default]\naws_access_key_id=A\naws_secret_access_key=s\n");
     let chain = AwsChain::new();
     let request = user.ask(&[]);
     assert_eq!(in_words(resolve(&chain, &request).await), "A/s ");
@@ -114,7 +114,7 @@ async fn credentials_come_from_a_credential_process() {
         "[profile good]\ncredential_process = echo x >> ran; echo '{printed}'\n\
          [profile bad]\ncredential_process = echo SECRET; exit 3\n[profile odd]\ncredential_process = echo SECRET\n"
     );
-    let user = User::new(&config, "");
+    let user = AwsUser::new(&config, "");
     let chain = AwsChain::new();
     let good = user.ask(&[("AWS_PROFILE", "good")]);
     assert_eq!(in_words(resolve(&chain, &good).await), "C/cs+ct ");
@@ -130,19 +130,19 @@ async fn credentials_come_from_a_credential_process() {
     assert!(odd.contains("printed no credentials") && !odd.contains("SECRET"), "{odd}");
 }
 
-fn sts(name: &str, end: &str) -> Reply {
+fn sts(name: &str, end: &str) -> ServerReply {
     let xml = format!(
         "<R><Credentials><AccessKeyId>{name}</AccessKeyId><SecretAccessKey>s</SecretAccessKey>\
          <SessionToken>t</SessionToken><Expiration>{end}</Expiration></Credentials></R>"
     );
-    Reply::status(200).header("content-type", "text/xml").send(xml)
+    ServerReply::status(200).header("content-type", "text/xml").send(xml)
 }
 
 #[tokio::test]
 async fn roles_are_assumed() {
     let server = Server::start().await.unwrap();
     let url = server.url();
-    let user = User::new(
+    let user = AwsUser::new(
         "[profile r]\nrole_arn=arn:aws:iam::1:role/x\nsource_profile=s\nexternal_id=e e\nregion=eu-west-1\n\
          [profile r2]\nrole_arn=arn:2\nsource_profile=r2\naws_access_key_id=OWN\naws_secret_access_key=s\n\
          [profile loop]\nrole_arn=arn:3\nsource_profile=loop2\n[profile loop2]\nrole_arn=arn:4\nsource_profile=loop\n\
@@ -175,14 +175,14 @@ async fn roles_are_assumed() {
         assert!(text.contains(words) && text.contains(".aws/config"), "{profile}: {text}");
     }
     let refused = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>not you</Message></Error></ErrorResponse>";
-    server.reply(Reply::status(403).send(refused));
+    server.reply(ServerReply::status(403).send(refused));
     assert_eq!(found(&with("r")).await, "AWS STS refused to give credentials: 403 AccessDenied not you");
 }
 
 #[tokio::test]
 async fn web_identity_tokens_are_exchanged() {
     let server = Server::start().await.unwrap();
-    let user = User::new("", "");
+    let user = AwsUser::new("", "");
     let token = user.0.path().join("token");
     std::fs::write(&token, "jwt\n").unwrap();
     let url = server.url();
@@ -204,7 +204,7 @@ async fn web_identity_tokens_are_exchanged() {
 async fn logins_of_the_portal() {
     let server = Server::start().await.unwrap();
     let url = server.url();
-    let user = User::new(
+    let user = AwsUser::new(
         "[profile s]\nsso_session=corp\nsso_account_id=1\nsso_role_name=Dev\n[profile half]\nsso_session=corp\n\
          [sso-session corp]\nsso_start_url=https://corp/start/\nsso_region=eu-west-1\n",
         "",
@@ -220,19 +220,19 @@ async fn logins_of_the_portal() {
     cache("new.json", "2023-11-15T22:00:00UTC");
     let given =
         json!({"accessKeyId": "SSO", "secretAccessKey": "s", "sessionToken": "t", "expiration": NOW + 3_600_000});
-    server.reply(Reply::json(200, &json!({"roleCredentials": given})));
+    server.reply(ServerReply::json(200, &json!({"roleCredentials": given})));
     assert_eq!(found(&user.ask(&env)).await, "SSO/s+t ");
     let asked = server.requests().remove(0);
     assert_eq!(asked.path, "/federation/credentials?account_id=1&role_name=Dev");
     assert_eq!(asked.header("x-amz-sso_bearer_token"), Some("tok-new.json"));
-    server.reply(Reply::json(401, &json!({})));
+    server.reply(ServerReply::json(401, &json!({})));
     assert!(found(&user.ask(&env)).await.contains("aws sso login"));
     assert!(found(&user.ask(&[("AWS_PROFILE", "half")])).await.contains("sso_account_id is missing"));
 }
 
-fn agent(name: &str, minutes: i64) -> Reply {
+fn agent(name: &str, minutes: i64) -> ServerReply {
     let end = pinch_llm::stdx::host::iso_from_ms(NOW + minutes * 60_000);
-    Reply::json(200, &json!({"AccessKeyId": name, "SecretAccessKey": "s", "Token": "t", "Expiration": end}))
+    ServerReply::json(200, &json!({"AccessKeyId": name, "SecretAccessKey": "s", "Token": "t", "Expiration": end}))
 }
 
 #[tokio::test]
@@ -251,8 +251,8 @@ async fn containers_and_machines_provide_credentials() {
     let machine = Server::start().await.unwrap();
     let url = machine.url();
     machine
-        .reply(Reply::status(200).send("imds-token"))
-        .reply(Reply::status(200).send("role x\n"))
+        .reply(ServerReply::status(200).send("imds-token"))
+        .reply(ServerReply::status(200).send("role x\n"))
         .reply(agent("EC2", 60));
     let env = [("AWS_EC2_METADATA_DISABLED", "false"), ("AWS_EC2_METADATA_SERVICE_ENDPOINT", url.as_str()), proxy];
     assert_eq!(found(&ask_at(None, &env, NOW)).await, "EC2/s+t ");
@@ -268,7 +268,7 @@ async fn one_fetch_for_many_calls() {
     let url = server.url();
     let gate = Gate::new();
     let held = json!({"AccessKeyId": "K", "SecretAccessKey": "s", "Expiration": "2023-11-14T23:13:20Z"});
-    server.reply(Reply::status(200).gate(&gate).send(held.to_string()));
+    server.reply(ServerReply::status(200).gate(&gate).send(held.to_string()));
     let env = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str())];
     let chain = Arc::new(AwsChain::new());
     let requests: Vec<Request> = (0..8).map(|_| ask_at(None, &env, NOW)).collect();
@@ -285,7 +285,7 @@ async fn one_fetch_for_many_calls() {
 async fn old_credentials_serve_while_no_new_ones_are_to_be_had() {
     let server = Server::start().await.unwrap();
     let url = server.url();
-    server.reply(agent("OLD", 60)).reply(Reply::status(500)).reply(Reply::status(500));
+    server.reply(agent("OLD", 60)).reply(ServerReply::status(500)).reply(ServerReply::status(500));
     let env = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str())];
     let chain = AwsChain::new();
     let at = |minutes: i64| ask_at(None, &env, NOW + minutes * 60_000);

@@ -13,8 +13,8 @@ use pinch_llm::request::{
 };
 use pinch_llm::stdx::host::Host;
 use pinch_llm::thinking::ThinkingLevel;
-use pinch_testing::server::{Recorded, Reply, Server};
-use pinch_testing::wires::bedrock::Response;
+use pinch_testing::server::{Recorded, Server, ServerReply};
+use pinch_testing::wires::bedrock::BedrockResponse;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -48,7 +48,7 @@ fn keys() -> Auth {
 }
 
 /// A request to a server, answered with these bytes.
-async fn answered(reply: Reply, change: impl FnOnce(&mut Request)) -> (Finished, Recorded) {
+async fn answered(reply: ServerReply, change: impl FnOnce(&mut Request)) -> (Finished, Recorded) {
     let server = Server::start().await.unwrap();
     server.reply(reply);
     let mut request = request(model_with(API, &server.url(), json!({"id": SONNET, "provider": "amazon-bedrock"})));
@@ -58,8 +58,8 @@ async fn answered(reply: Reply, change: impl FnOnce(&mut Request)) -> (Finished,
     (end, server.requests().remove(0))
 }
 
-fn events(frames: Vec<Vec<u8>>) -> Reply {
-    Reply::status(200).header("content-type", "application/vnd.amazon.eventstream").send(frames.concat())
+fn events(frames: Vec<Vec<u8>>) -> ServerReply {
+    ServerReply::status(200).header("content-type", "application/vnd.amazon.eventstream").send(frames.concat())
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn expected_signature(asked: &Recorded, secret: &str, scope: &str) -> String {
 
 #[tokio::test]
 async fn requests_are_signed() {
-    let (end, asked) = answered(events(Response::new().text("hi").stop("end_turn")), |request| {
+    let (end, asked) = answered(events(BedrockResponse::new().text("hi").stop("end_turn")), |request| {
         let model = Arc::make_mut(&mut request.model);
         model.headers = vec![("Authorization".into(), Some("mine".into())), ("X-Amz-Date".into(), Some("now".into()))];
         request.options.headers = vec![("x-free".into(), Some("1".into())), ("content-type".into(), None)];
@@ -304,7 +304,7 @@ async fn requests_are_signed() {
 
 #[tokio::test]
 async fn bearer_tokens_and_no_keys() {
-    let good = || events(Response::new().stop("end_turn"));
+    let good = || events(BedrockResponse::new().stop("end_turn"));
     let (_, asked) = answered(good(), |request| request.auth = Auth::key("k")).await;
     assert_eq!((asked.header("authorization"), asked.header("x-amz-date")), (Some("Bearer k"), None));
     let token = [("AWS_BEARER_TOKEN_BEDROCK", "t")];

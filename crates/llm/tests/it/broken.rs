@@ -1,13 +1,13 @@
 //! Responses that break off.
 
 use pinch_llm::error::{Emitted, LlmErrorKind, retry};
-use pinch_testing::server::{Fault, Reply, Server};
+use pinch_testing::server::{Fault, Server, ServerReply};
 use pinch_testing::wires::{anthropic, completions};
 use serde_json::json;
 
 use crate::support::{APIS, end_of, model, request};
 
-async fn end_with(api: &str, reply: Reply) -> pinch_llm::event::Finished {
+async fn end_with(api: &str, reply: ServerReply) -> pinch_llm::event::Finished {
     let server = Server::start().await.unwrap();
     server.reply(reply);
     end_of(request(model(api, &server.url()))).await
@@ -17,8 +17,8 @@ async fn end_with(api: &str, reply: Reply) -> pinch_llm::event::Finished {
 async fn in_the_middle_of_a_frame() {
     for fault in [Fault::Close, Fault::Reset] {
         let half = "event: content_block_delta\ndata: {\"type\":\"content_bl";
-        let text = anthropic::Response::new("m").text("abc").frames().concat();
-        let end = end_with(APIS[0], Reply::sse(text + half).then(fault)).await;
+        let text = anthropic::AnthropicResponse::new("m").text("abc").frames().concat();
+        let end = end_with(APIS[0], ServerReply::sse(text + half).then(fault)).await;
         let error = end.error.unwrap();
         assert!(error.text.starts_with("Connection error: stream terminated ("), "{}", error.text);
         assert_eq!((error.kind, error.emitted), (LlmErrorKind::StreamCut, Emitted::Content));
@@ -29,7 +29,7 @@ async fn in_the_middle_of_a_frame() {
 
 #[tokio::test]
 async fn a_connection_that_breaks_before_the_response_is_a_connect_error() {
-    let error = end_with(APIS[0], Reply::fault(Fault::Close)).await.error.unwrap();
+    let error = end_with(APIS[0], ServerReply::fault(Fault::Close)).await.error.unwrap();
     assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Connect, "Connection error."));
     let cause = error.source.as_deref().and_then(std::error::Error::source).unwrap().to_string();
     assert!(!cause.is_empty() && !cause.contains("127.0.0.1"), "{cause}");
@@ -40,21 +40,27 @@ async fn a_connection_that_breaks_before_the_response_is_a_connect_error() {
 
 #[tokio::test]
 async fn good_bytes_without_an_end() {
-    let anthropic = end_with(APIS[0], Reply::sse(anthropic::Response::new("m").text("a").frames().concat())).await;
+    let anthropic =
+        end_with(APIS[0], ServerReply::sse(anthropic::AnthropicResponse::new("m").text("a").frames().concat())).await;
     assert_eq!(anthropic.error.unwrap().text, "Anthropic stream ended before message_stop");
-    let completions =
-        end_with(APIS[1], Reply::sse(completions::Response::new("m", "m").text("a").frames().concat())).await;
+    let completions = end_with(
+        APIS[1],
+        ServerReply::sse(completions::CompletionsResponse::new("m", "m").text("a").frames().concat()),
+    )
+    .await;
     let error = completions.error.unwrap();
     assert_eq!((error.text.as_str(), error.kind), ("Stream ended without finish_reason", LlmErrorKind::StreamCut));
     // The marker of the end stands in for a missing reason.
-    let marked = end_with(APIS[1], Reply::sse(completions::Response::new("m", "m").text("a").done().concat())).await;
+    let marked =
+        end_with(APIS[1], ServerReply::sse(completions::CompletionsResponse::new("m", "m").text("a").done().concat()))
+            .await;
     assert!(marked.is_ok());
 }
 
 #[tokio::test]
 async fn an_unfinished_call_keeps_what_it_has() {
-    let whole = anthropic::Response::new("m").tool_call("t", "read", r#"{"path":"a","te"#).frames();
-    let end = end_with(APIS[0], Reply::sse(whole[..3].concat())).await;
+    let whole = anthropic::AnthropicResponse::new("m").tool_call("t", "read", r#"{"path":"a","te"#).frames();
+    let end = end_with(APIS[0], ServerReply::sse(whole[..3].concat())).await;
     let call = end.message.tool_calls().next().unwrap().clone();
     assert_eq!(serde_json::Value::Object(call.arguments), json!({"path": "a"}));
 }
@@ -62,11 +68,12 @@ async fn an_unfinished_call_keeps_what_it_has() {
 #[tokio::test]
 async fn refusals_carry_their_facts() {
     let body = json!({"error": {"message": "slow down", "code": "rate_limit_exceeded"}});
-    let reply = Reply::json(429, &body).header("retry-after", "3").header("x-request-id", "r1");
+    let reply = ServerReply::json(429, &body).header("retry-after", "3").header("x-request-id", "r1");
     let error = end_with(APIS[1], reply).await.error.unwrap();
     assert_eq!(error.kind, LlmErrorKind::RateLimit);
     assert_eq!(error.retry_after, Some(std::time::Duration::from_secs(3)));
     assert_eq!((error.request_id.as_deref(), error.code.as_deref()), (Some("r1"), Some("rate_limit_exceeded")));
-    let error = end_with(APIS[0], Reply::status(307).header("location", "http://127.0.0.1:1/")).await.error.unwrap();
+    let error =
+        end_with(APIS[0], ServerReply::status(307).header("location", "http://127.0.0.1:1/")).await.error.unwrap();
     assert_eq!(error.text, "307 status code (no body)");
 }

@@ -14,16 +14,16 @@ use pinch_llm::request::{Auth, ResponseFormat, Timeouts, ToolChoice};
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
 use pinch_llm::stdx::host::Host;
 use pinch_llm::thinking::ThinkingLevel;
-use pinch_testing::server::{Reply as Response, Server};
-use pinch_testing::wires::completions::Completions;
-use pinch_testing::wires::{Answer, Part, Wire};
+use pinch_testing::server::{Server, ServerReply};
+use pinch_testing::wires::completions::CompletionsServer;
+use pinch_testing::wires::{Answer, AnswerPart, Wire};
 use serde_json::json;
 
-fn response(parts: impl IntoIterator<Item = Part>) -> Response {
-    Response::sse(Completions.frames(&Answer::of(parts)).concat())
+fn response(parts: impl IntoIterator<Item = AnswerPart>) -> ServerReply {
+    ServerReply::sse(CompletionsServer.frames(&Answer::of(parts)).concat())
 }
 
-async fn serve(responses: impl IntoIterator<Item = Response>) -> (Server, Client) {
+async fn serve(responses: impl IntoIterator<Item = ServerReply>) -> (Server, Client) {
     let server = Server::start().await.unwrap();
     for response in responses {
         server.reply(response);
@@ -35,7 +35,7 @@ async fn serve(responses: impl IntoIterator<Item = Response>) -> (Server, Client
 #[tokio::test]
 async fn a_reply_has_text_usage_cost_and_the_reason_it_stopped() {
     let server = Server::start().await.unwrap();
-    server.reply(response([Part::text("It has claws.")]));
+    server.reply(response([AnswerPart::text("It has claws.")]));
     let record = json!({
         "id": "m1", "api": "openai-completions", "provider": "priced", "baseUrl": server.url(),
         "cost": {"input": 1_000_000.0, "output": 0.0, "cacheRead": 0.0, "cacheWrite": 0.0},
@@ -53,7 +53,7 @@ async fn a_reply_has_text_usage_cost_and_the_reason_it_stopped() {
 
 #[tokio::test]
 async fn a_server_of_ones_own_serves_any_model_without_a_key() {
-    let (server, client) = serve([response([Part::text("ok")])]).await;
+    let (server, client) = serve([response([AnswerPart::text("ok")])]).await;
     client.chat("local/some/model").user("hi").send().await.unwrap();
     let request = &server.requests()[0];
     let body = request.json();
@@ -63,8 +63,8 @@ async fn a_server_of_ones_own_serves_any_model_without_a_key() {
 
 #[tokio::test]
 async fn a_conversation_continues_with_the_reply_and_the_results_of_its_calls() {
-    let call = response([Part::call("call_1", "add", r#"{"a":1}"#)]);
-    let (server, client) = serve([call, response([Part::text("2")])]).await;
+    let call = response([AnswerPart::call("call_1", "add", r#"{"a":1}"#)]);
+    let (server, client) = serve([call, response([AnswerPart::text("2")])]).await;
     let add = ToolDecl::new("add", "Add one.", json!({"type": "object", "properties": {"a": {"type": "integer"}}}));
     let chat = client.chat("local/m").user("1 + 1?").tool(add).tool_choice(ToolChoice::Required);
     let reply = chat.send().await.unwrap();
@@ -109,7 +109,7 @@ async fn every_setting_of_a_chat_reaches_the_request() {
 
 #[tokio::test]
 async fn a_failure_keeps_its_kind_status_and_wait() {
-    let busy = Response::json(429, &json!({"error": {"message": "slow down"}})).header("retry-after", "7");
+    let busy = ServerReply::json(429, &json!({"error": {"message": "slow down"}})).header("retry-after", "7");
     let (_server, client) = serve([busy]).await;
     let error = client.chat("local/m").user("hi").send().await.unwrap_err();
     assert_eq!((error.kind, error.status), (LlmErrorKind::RateLimit, Some(StatusCode::TOO_MANY_REQUESTS)));
@@ -135,7 +135,7 @@ async fn an_unknown_model_fails_before_anything_is_sent() {
 
 #[tokio::test]
 async fn a_stream_ends_with_the_reply() {
-    let (_server, client) = serve([response([Part::text("one two three")])]).await;
+    let (_server, client) = serve([response([AnswerPart::text("one two three")])]).await;
     let (mut events, mut text, mut reply) = (client.chat("local/m").user("hi").stream(), String::new(), None);
     while let Some(event) = events.next().await {
         match event {
@@ -179,18 +179,18 @@ fn keys_are_not_shown_in_debug_output() {
 #[tokio::test]
 async fn a_reply_of_a_derived_form_is_read_as_that_type() {
     #[derive(serde::Deserialize, schemars::JsonSchema, Debug, PartialEq)]
-    struct Animal {
+    struct Creature {
         name: String,
         legs: u32,
     }
-    let answers = [r#"{"name":"crab","legs":10}"#, "ten"].map(|text| response([Part::text(text)]));
+    let answers = [r#"{"name":"crab","legs":10}"#, "ten"].map(|text| response([AnswerPart::text(text)]));
     let (server, client) = serve(answers).await;
-    let chat = client.chat("local/m").user("A crab.").response_format(ResponseFormat::of::<Animal>());
-    let animal: Animal = chat.send().await.unwrap().json().unwrap();
-    assert_eq!(animal, Animal { name: "crab".into(), legs: 10 });
+    let chat = client.chat("local/m").user("A crab.").response_format(ResponseFormat::of::<Creature>());
+    let animal: Creature = chat.send().await.unwrap().json().unwrap();
+    assert_eq!(animal, Creature { name: "crab".into(), legs: 10 });
     let format = &server.requests()[0].json()["response_format"];
-    assert_eq!((&format["type"], &format["json_schema"]["name"]), (&json!("json_schema"), &json!("Animal")));
-    let error = chat.send().await.unwrap().json::<Animal>().unwrap_err();
+    assert_eq!((&format["type"], &format["json_schema"]["name"]), (&json!("json_schema"), &json!("Creature")));
+    let error = chat.send().await.unwrap().json::<Creature>().unwrap_err();
     assert_eq!(error.kind, LlmErrorKind::Protocol);
     assert!(std::error::Error::source(&error).is_some());
 }
@@ -200,7 +200,7 @@ async fn a_reply_of_a_derived_form_is_read_as_that_type() {
 async fn a_provider_given_to_the_client_serves_its_format() {
     use pinch_llm::provider::scripted::{self, ScriptedProvider};
 
-    let script = ScriptedProvider::new([scripted::Reply::text("from the script")]);
+    let script = ScriptedProvider::new([scripted::ScriptedReply::text("from the script")]);
     let model = ScriptedProvider::model("my-format");
     let client = Client::builder().provider("my-format", std::sync::Arc::new(script)).model(model).build();
     assert_eq!(client.chat("faux/faux-1").user("hi").send().await.unwrap().text(), "from the script");

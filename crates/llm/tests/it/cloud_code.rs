@@ -8,7 +8,7 @@ use pinch_llm::message::StopReason;
 use pinch_llm::request::{Auth, Request, SystemPrompt, ThinkingChoice};
 use pinch_llm::stdx::host::Host;
 use pinch_llm::thinking::ThinkingLevel;
-use pinch_testing::server::{Reply, Server};
+use pinch_testing::server::{Server, ServerReply};
 use serde_json::{Value, json};
 
 use crate::support::{encode, end_of, model_with, request, tool};
@@ -33,7 +33,7 @@ async fn a_turn_in_its_envelope() {
     let first = json!({"responseId": "r1", "candidates": [{"content": {"parts": [{"text": "hm", "thought": true}, {"text": "hello"}]}}]});
     let last = json!({"candidates": [{"content": {"parts": [call]}, "finishReason": "STOP"}],
                       "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10}});
-    server.reply(Reply::sse(sse(&first) + "data: {broken\n\n" + &sse(&last)));
+    server.reply(ServerReply::sse(sse(&first) + "data: {broken\n\n" + &sse(&last)));
     let mut request = at(&server.url(), "gemini-2.5-flash");
     request.system = SystemPrompt::text("Be brief.");
     request.tools = Arc::new([tool("read")]);
@@ -101,7 +101,7 @@ async fn credentials_are_a_token_and_a_project() {
 async fn refusals_say_when_to_come_back_and_hide_the_token() {
     let server = Server::start().await.unwrap();
     let body = json!({"error": {"code": 429, "message": "Quota of ya29.secret-token will reset after 1m10s", "status": "RESOURCE_EXHAUSTED"}});
-    server.reply(Reply::json(429, &body));
+    server.reply(ServerReply::json(429, &body));
     let error = end_of(at(&server.url(), "gemini-2.5-flash")).await.error.unwrap();
     assert_eq!(error.text, "Cloud Code Assist API error (429): Quota of [hidden] will reset after 1m10s");
     assert_eq!((error.kind, error.retry_after), (LlmErrorKind::RateLimit, Some(Duration::from_secs(71))));
@@ -110,7 +110,7 @@ async fn refusals_say_when_to_come_back_and_hide_the_token() {
 #[tokio::test]
 async fn an_empty_answer_may_be_tried_again() {
     let server = Server::start().await.unwrap();
-    server.reply(Reply::sse(""));
+    server.reply(ServerReply::sse(""));
     let error = end_of(at(&server.url(), "gemini-2.5-flash")).await.error.unwrap();
     assert_eq!(
         (error.kind, error.text.as_str()),

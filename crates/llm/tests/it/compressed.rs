@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use pinch_llm::error::LlmErrorKind;
-use pinch_testing::server::{Fault, Reply, Server};
+use pinch_testing::server::{Fault, Server, ServerReply};
 use pinch_testing::wires::completions;
 
 use crate::support::{end_of, model, request};
@@ -11,7 +11,7 @@ use crate::support::{end_of, model, request};
 const API: &str = "openai-completions";
 
 fn answer() -> String {
-    completions::Response::new("c", "m").text(&"hello ".repeat(2_000)).finish("stop").done().concat()
+    completions::CompletionsResponse::new("c", "m").text(&"hello ".repeat(2_000)).finish("stop").done().concat()
 }
 
 fn gzip(text: &str) -> Vec<u8> {
@@ -68,7 +68,7 @@ async fn compressed_answers_are_read() {
     for (name, coder) in CODINGS {
         for size in [1, 7, usize::MAX] {
             let server = Server::start().await.unwrap();
-            let reply = Reply::events().header("content-encoding", *name);
+            let reply = ServerReply::events().header("content-encoding", *name);
             let body = coder(&answer());
             server.reply(body.chunks(size.min(body.len())).fold(reply, |reply, piece| reply.send(piece.to_vec())));
             let end = end_of(request(model(API, &server.url()))).await;
@@ -77,11 +77,11 @@ async fn compressed_answers_are_read() {
         // A refusal, and an answer that was cut off.
         let server = Server::start().await.unwrap();
         let refusal = r#"{"error":{"message":"these are my words"}}"#;
-        server.reply(Reply::status(400).header("content-encoding", *name).send(coder(refusal)));
+        server.reply(ServerReply::status(400).header("content-encoding", *name).send(coder(refusal)));
         let error = end_of(request(model(API, &server.url()))).await.error.unwrap();
         assert!(error.text.contains("these are my words"), "{name}: {}", error.text);
         let body = coder(&answer());
-        server.reply(Reply::events().header("content-encoding", *name).send(body[..body.len() / 2].to_vec()));
+        server.reply(ServerReply::events().header("content-encoding", *name).send(body[..body.len() / 2].to_vec()));
         let error = end_of(request(model(API, &server.url()))).await.error.unwrap();
         assert_eq!(error.kind, LlmErrorKind::StreamCut, "{name}: {}", error.text);
     }
@@ -91,7 +91,7 @@ async fn compressed_answers_are_read() {
 async fn a_small_body_that_becomes_large_is_bounded() {
     let server = Server::start().await.unwrap();
     let chunk = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n", "x".repeat(100_000));
-    server.reply(Reply::events().header("content-encoding", "gzip").send(gzip(&chunk.repeat(300))));
+    server.reply(ServerReply::events().header("content-encoding", "gzip").send(gzip(&chunk.repeat(300))));
     let mut request = request(model(API, &server.url()));
     request.options.max_answer_bytes = Some(1_000_000);
     let error = end_of(request).await.error.unwrap();
@@ -101,7 +101,7 @@ async fn a_small_body_that_becomes_large_is_bounded() {
 #[tokio::test]
 async fn a_coding_that_nobody_knows_is_named() {
     let server = Server::start().await.unwrap();
-    server.reply(Reply::events().header("content-encoding", "compress").send("x"));
+    server.reply(ServerReply::events().header("content-encoding", "compress").send("x"));
     let error = end_of(request(model(API, &server.url()))).await.error.unwrap();
     assert_eq!(error.kind, LlmErrorKind::Protocol);
     assert!(error.text.contains("compress"), "{}", error.text);
@@ -119,7 +119,7 @@ async fn a_stream_that_ends_inside_an_event_may_be_tried_again() {
     ] {
         for fault in [None, Some(Fault::Close)] {
             let server = Server::start().await.unwrap();
-            let reply = Reply::events().send(cut);
+            let reply = ServerReply::events().send(cut);
             server.reply(if let Some(fault) = fault { reply.then(fault) } else { reply });
             let error = end_of(request(model(api, &server.url()))).await.error.unwrap();
             assert!(error.retryable(), "{api} {cut:?} {fault:?}: {error:?}");

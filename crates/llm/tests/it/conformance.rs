@@ -1,25 +1,25 @@
 //! Every wire format does what every wire format must do.
 
-use pinch_testing::wires::anthropic::Anthropic;
+use pinch_testing::wires::anthropic::AnthropicServer;
 #[cfg(feature = "bedrock")]
-use pinch_testing::wires::bedrock::Bedrock;
-use pinch_testing::wires::completions::Completions;
-use pinch_testing::wires::google::Google;
-use pinch_testing::wires::mistral::Mistral;
-use pinch_testing::wires::responses::Responses;
+use pinch_testing::wires::bedrock::BedrockServer;
+use pinch_testing::wires::completions::CompletionsServer;
+use pinch_testing::wires::google::GoogleServer;
+use pinch_testing::wires::mistral::MistralServer;
+use pinch_testing::wires::responses::ResponsesServer;
 
 pinch_testing::wire_suite! {
-    anthropic => Anthropic, gaps: [];
-    completions => Completions, gaps: [];
-    responses => Responses::OpenAi, gaps: [];
-    azure => Responses::Azure, gaps: [];
-    codex => Responses::Codex, gaps: [Scenario::OutputLimit => "subscriptions take no limit"];
-    google => Google::Generative, gaps: [Scenario::SchemaKeywords => "Google's own formats take the whole of JSON Schema"];
+    anthropic => AnthropicServer, gaps: [];
+    completions => CompletionsServer, gaps: [];
+    responses => ResponsesServer::OpenAi, gaps: [];
+    azure => ResponsesServer::Azure, gaps: [];
+    codex => ResponsesServer::Codex, gaps: [WireScenario::OutputLimit => "subscriptions take no limit"];
+    google => GoogleServer::Generative, gaps: [WireScenario::SchemaKeywords => "Google's own formats take the whole of JSON Schema"];
     #[cfg(feature = "vertex")]
-    vertex => Google::Vertex, gaps: [Scenario::SchemaKeywords => "Google's own formats take the whole of JSON Schema"];
+    vertex => GoogleServer::Vertex, gaps: [WireScenario::SchemaKeywords => "Google's own formats take the whole of JSON Schema"];
     #[cfg(feature = "cloud-code-assist")]
-    cloud_code => Google::CodeAssist, gaps: [Scenario::SchemaKeywords => "Google's own formats take the whole of JSON Schema"];
-    mistral => Mistral, gaps: [];
+    cloud_code => GoogleServer::CodeAssist, gaps: [WireScenario::SchemaKeywords => "Google's own formats take the whole of JSON Schema"];
+    mistral => MistralServer, gaps: [];
     #[cfg(feature = "bedrock")]
-    bedrock => Bedrock, gaps: [];
+    bedrock => BedrockServer, gaps: [];
 }

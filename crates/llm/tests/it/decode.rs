@@ -9,14 +9,14 @@ use crate::support::{APIS, decode};
 /// A response with everything in it.
 fn response(api: &str) -> String {
     let frames = if api == "anthropic-messages" {
-        anthropic::Response::new("msg_1")
+        anthropic::AnthropicResponse::new("msg_1")
             .in_pieces(3)
             .thinking("hé, ich denke", "SIG")
             .text("grüße 😀 und mehr")
             .tool_call("t1", "read", r#"{"path":"ä.txt","n":[1,2]}"#)
             .stop("tool_use")
     } else {
-        completions::Response::new("c1", "m")
+        completions::CompletionsResponse::new("c1", "m")
             .in_pieces(3)
             .thinking("reasoning", "hé, ich denke")
             .text("grüße 😀 und mehr")
@@ -65,7 +65,7 @@ fn whole_responses_become_events() {
 #[test]
 fn reasoning_details_come_back_in_one_piece() {
     let detail = |text: &str| json!({"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": text}]});
-    let frames = completions::Response::new("c", "m")
+    let frames = completions::CompletionsResponse::new("c", "m")
         .delta(&detail("a"))
         .delta(&detail("b"))
         .delta(&json!({"reasoning_details": [{"type": "reasoning.text", "index": 0, "signature": "S"}]}))
@@ -80,8 +80,11 @@ fn reasoning_details_come_back_in_one_piece() {
 #[test]
 fn arguments_that_are_no_object_are_an_error_of_the_call() {
     for (api, frames) in [
-        (APIS[0], anthropic::Response::new("m").tool_call("t", "read", "[1]").stop("tool_use")),
-        (APIS[1], completions::Response::new("m", "m").tool_call("t", "read", "[1]").finish("tool_calls").done()),
+        (APIS[0], anthropic::AnthropicResponse::new("m").tool_call("t", "read", "[1]").stop("tool_use")),
+        (
+            APIS[1],
+            completions::CompletionsResponse::new("m", "m").tool_call("t", "read", "[1]").finish("tool_calls").done(),
+        ),
     ] {
         let end = decode(api, [frames.concat().as_bytes()]).pop().unwrap();
         assert!(end.contains(r#""arguments":{},"argumentsError":"expected a JSON object"#), "{end}");
@@ -94,7 +97,7 @@ fn half_a_surrogate_pair_waits_for_the_other_half() {
         let data = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"TEXT"}}"#;
         format!("event: content_block_delta\ndata: {}\n\n", data.replace("TEXT", text))
     };
-    let mut frames = anthropic::Response::new("m").text("").stop("end_turn");
+    let mut frames = anthropic::AnthropicResponse::new("m").text("").stop("end_turn");
     frames[2] = [delta("a\\ud83d"), delta("\\ude00b\\udc00")].concat();
     let words = decode(APIS[0], [frames.concat().as_bytes()]);
     assert!(words.contains(&"0 + a".to_owned()) && words.contains(&"0 + 😀b".to_owned()), "{words:?}");

@@ -1,7 +1,7 @@
 //! Answers without end.
 
 use pinch_llm::error::LlmErrorKind;
-use pinch_testing::server::{Reply, Server};
+use pinch_testing::server::{Server, ServerReply};
 use serde_json::{Value, json};
 
 use crate::support::{end_of, model, request};
@@ -13,7 +13,8 @@ fn sse(event: &Value) -> String {
 /// The answer to frames that come a thousand times, with a limit of 10 000 bytes.
 async fn check(api: &str, first: &str, again: &str) {
     let server = Server::start().await.unwrap();
-    server.reply((0..1_000).fold(Reply::events().send(first.to_owned()), |reply, _| reply.send(again.to_owned())));
+    server
+        .reply((0..1_000).fold(ServerReply::events().send(first.to_owned()), |reply, _| reply.send(again.to_owned())));
     let mut request = request(model(api, &server.url()));
     request.options.max_answer_bytes = Some(10_000);
     let end = end_of(request).await;
@@ -60,7 +61,7 @@ async fn zero_is_no_limit() {
     let server = Server::start().await.unwrap();
     let chunk = sse(&json!({"id": "c", "choices": [{"index": 0, "delta": {"content": "x".repeat(1_000)}}]}));
     let end = sse(&json!({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}));
-    server.reply(Reply::sse(chunk.repeat(100) + &end + "data: [DONE]\n\n"));
+    server.reply(ServerReply::sse(chunk.repeat(100) + &end + "data: [DONE]\n\n"));
     let mut request = request(model("openai-completions", &server.url()));
     request.options.max_answer_bytes = Some(0);
     assert!(end_of(request).await.is_ok());

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use pinch_testing::server::{Reply, Server};
-use pinch_testing::wires::completions::Completions;
-use pinch_testing::wires::{Answer, Part, Wire};
+use pinch_testing::server::{Server, ServerReply};
+use pinch_testing::wires::completions::CompletionsServer;
+use pinch_testing::wires::{Answer, AnswerPart, Wire};
 use tokio::process::Command;
 
 /// The program of an example: built beside the tests.
@@ -20,7 +20,7 @@ fn program(name: &str) -> PathBuf {
 async fn run(name: &str, answers: impl IntoIterator<Item = Answer>) -> (String, usize) {
     let server = Server::start().await.unwrap();
     for answer in answers {
-        server.reply(Reply::sse(Completions.frames(&answer).concat()));
+        server.reply(ServerReply::sse(CompletionsServer.frames(&answer).concat()));
     }
     let mut command = Command::new(program(name));
     command.args(["--base-url", &server.url(), "--key", "k"]).stdin(Stdio::null()).env_clear();
@@ -31,13 +31,13 @@ async fn run(name: &str, answers: impl IntoIterator<Item = Answer>) -> (String, 
 }
 
 fn call(name: &str, arguments: &str) -> Answer {
-    Answer::of([Part::call("call_1", name, arguments)])
+    Answer::of([AnswerPart::call("call_1", name, arguments)])
 }
 
 #[tokio::test]
 async fn chat() {
     let (told, n_requests) =
-        run("chat", [Answer::of([Part::text("It has claws.")]), Answer::of([Part::text("Ten.")])]).await;
+        run("chat", [Answer::of([AnswerPart::text("It has claws.")]), Answer::of([AnswerPart::text("Ten.")])]).await;
     assert!(told.contains("It has claws.") && told.contains("Ten.") && told.contains("(15 tokens)"), "{told}");
     assert_eq!(n_requests, 2);
 }
@@ -45,7 +45,7 @@ async fn chat() {
 #[tokio::test]
 async fn tool_use() {
     let answers =
-        [call("add", r#"{"a":17}"#), call("add", r#"{"a":17,"b":25}"#), Answer::of([Part::text("It is 42.")])];
+        [call("add", r#"{"a":17}"#), call("add", r#"{"a":17,"b":25}"#), Answer::of([AnswerPart::text("It is 42.")])];
     let (told, n_requests) = run("tool_use", answers).await;
     assert!(told.contains("Validation failed") && told.contains("-> 42") && told.ends_with("It is 42.\n"), "{told}");
     assert_eq!(n_requests, 3);
@@ -54,13 +54,13 @@ async fn tool_use() {
 #[cfg(feature = "schemars")]
 #[tokio::test]
 async fn structured_output() {
-    let (told, _) = run("structured_output", [Answer::of([Part::text(r#"{"name":"crab","legs":10}"#)])]).await;
+    let (told, _) = run("structured_output", [Answer::of([AnswerPart::text(r#"{"name":"crab","legs":10}"#)])]).await;
     assert_eq!(told, "crab has 10 legs\n");
 }
 
 #[tokio::test]
 async fn custom_provider() {
-    let (told, n_requests) = run("custom_provider", [Answer::of([Part::text("An animal.")])]).await;
+    let (told, n_requests) = run("custom_provider", [Answer::of([AnswerPart::text("An animal.")])]).await;
     assert_eq!(told, "An animal.\nAn animal.\n");
     assert_eq!(n_requests, 1, "the second answer comes from memory");
 }
@@ -68,6 +68,6 @@ async fn custom_provider() {
 #[cfg(feature = "scripted")]
 #[tokio::test]
 async fn scripted_test() {
-    let (told, _) = run("scripted_test", [Answer::of([Part::text("Sideways He Walks")])]).await;
+    let (told, _) = run("scripted_test", [Answer::of([AnswerPart::text("Sideways He Walks")])]).await;
     assert_eq!(told, "the scripted tests hold\nSideways He Walks\n");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pinch_llm::error::LlmErrorKind;
 use pinch_llm::request::{JsonSchemaFormat, Request, ResponseFormat, ThinkingChoice, ToolChoice};
 use pinch_llm::thinking::ThinkingLevel;
-use pinch_llm::wire::Call;
+use pinch_llm::wire::WireCall;
 use serde_json::{Value, json};
 
 use crate::support::{body, format_of, model_with, request, tool};
@@ -96,7 +96,7 @@ fn strict(bounds: bool) -> Value {
 fn with_format(api: &str, format: ResponseFormat) -> Result<Value, LlmErrorKind> {
     let mut request = asked(api);
     request.options.response_format = Some(format);
-    let call = Call::new(&request, 1_000);
+    let call = WireCall::new(&request, 1_000);
     format_of(api).encode(&call).map(|made| made.body).map_err(|error| error.kind)
 }
 
@@ -161,7 +161,7 @@ fn cloud_code_assist_refuses_a_format_for_claude() {
     request.options.response_format = Some(animal());
     assert!(body(&request)["request"]["generationConfig"]["responseJsonSchema"].is_object());
     request.model = Arc::new(model_with("google-gemini-cli", "http://localhost", json!({"id": "claude-sonnet-4-5"})));
-    let call = Call::new(&request, 1_000);
+    let call = WireCall::new(&request, 1_000);
     let error = format_of("google-gemini-cli").encode(&call).unwrap_err();
     assert_eq!(error.kind, LlmErrorKind::InvalidRequest);
 }

@@ -8,8 +8,8 @@ use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{NativeThinking, Request, ThinkingBudgets, ThinkingChoice};
 use pinch_llm::stdx::cancel::Cancel;
 use pinch_llm::thinking::ThinkingLevel;
-use pinch_testing::server::{Reply, Server};
-use pinch_testing::wires::google::Response;
+use pinch_testing::server::{Server, ServerReply};
+use pinch_testing::wires::google::GoogleResponse;
 use serde_json::{Value, json};
 
 use crate::support::{body, decode, encode, end_of, messages, model_with, request};
@@ -148,7 +148,7 @@ fn urls_follow_base_url_and_model_id() {
     assert_eq!(url("http://h/v1/", "tunedModels/x"), "http://h/v1/tunedModels/x:streamGenerateContent?alt=sse");
     assert!(url("", "m").starts_with("https://generativelanguage.googleapis.com/v1beta/models/m:"));
     let request = at("http://h", "m?key=x", json!({}));
-    let call = pinch_llm::wire::Call::new(&request, 0);
+    let call = pinch_llm::wire::WireCall::new(&request, 0);
     assert_eq!(crate::support::format_of(API).encode(&call).unwrap_err().text, "Invalid model id: m?key=x");
 }
 
@@ -159,7 +159,7 @@ fn end(text: &str) -> String {
 
 #[test]
 fn finish_reasons_decide_how_an_answer_ends() {
-    let part = || Response::new("r", "m").text("x");
+    let part = || GoogleResponse::new("r", "m").text("x");
     let call = || part().tool_call("c", "read", &json!({}));
     let candidate = |candidate: Value| part().chunk(json!({"candidates": [candidate]})).frames().concat();
     assert!(end(&call().stop("STOP").concat()).starts_with("end toolUse "));
@@ -177,7 +177,8 @@ fn finish_reasons_decide_how_an_answer_ends() {
     assert!(cut.ends_with("StreamCut Content Google stream ended without a finish reason"), "{cut}");
     let empty = decode(API, [&b""[..]]);
     assert_eq!(empty[0], "start");
-    let blocked = Response::new("r", "m").chunk(json!({"promptFeedback": {"blockReason": "OTHER"}})).frames().concat();
+    let blocked =
+        GoogleResponse::new("r", "m").chunk(json!({"promptFeedback": {"blockReason": "OTHER"}})).frames().concat();
     assert!(end(&blocked).ends_with("ContentFiltered Started Prompt blocked: OTHER"), "{}", end(&blocked));
 }
 
@@ -192,7 +193,7 @@ fn what_is_no_event() {
         );
     }
     assert!(end(&format!("[{overloaded}]\n")).contains("Overloaded"));
-    let frames = Response::new("r", "m").text("x").stop("STOP").concat();
+    let frames = GoogleResponse::new("r", "m").text("x").stop("STOP").concat();
     let whole = frames.trim_end();
     assert!(end(whole).starts_with("end stop "), "the last event needs no blank line");
     let cut = end(&whole[..whole.len() - 3]);
@@ -203,7 +204,7 @@ fn what_is_no_event() {
 
 #[test]
 fn calls_without_an_id_get_one_of_their_own() {
-    let frames = Response::new("r", "m")
+    let frames = GoogleResponse::new("r", "m")
         .tool_call("", "read", &json!({"n": 1e21, "é": "\u{1F600}"}))
         .tool_call("", "read", &json!(null))
         .stop("STOP");
@@ -220,7 +221,7 @@ fn calls_without_an_id_get_one_of_their_own() {
 
 #[test]
 fn however_the_bytes_are_cut_there_is_one_end() {
-    let whole = Response::new("r", "m")
+    let whole = GoogleResponse::new("r", "m")
         .in_pieces(2)
         .thinking("hé 😀", "QUJD")
         .text("grüße")
@@ -267,7 +268,7 @@ fn every_model_of_the_catalog_can_be_asked_at_every_level() {
 #[test]
 fn cached_tokens_and_thoughts_are_counted_once() {
     let usage = json!({"promptTokenCount": 10, "cachedContentTokenCount": 4, "candidatesTokenCount": 3, "thoughtsTokenCount": 2});
-    let words = decode(API, [Response::new("r", "m").text("x").usage(&usage).stop("STOP").concat().as_bytes()]);
+    let words = decode(API, [GoogleResponse::new("r", "m").text("x").usage(&usage).stop("STOP").concat().as_bytes()]);
     assert!(words.contains(&"usage 15".to_owned()), "{words:?}");
 }
 
@@ -275,7 +276,7 @@ fn cached_tokens_and_thoughts_are_counted_once() {
 async fn refusals_carry_their_facts() {
     let refused = |status: u16, error: Value| async move {
         let server = Server::start().await.unwrap();
-        server.reply(Reply::json(status, &json!({"error": error})));
+        server.reply(ServerReply::json(status, &json!({"error": error})));
         end_of(at(&server.url(), "gemini-2.5-pro", json!({}))).await.error.unwrap()
     };
     let details = json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]);
@@ -300,7 +301,7 @@ async fn refusals_carry_their_facts() {
 async fn bodies_that_name_no_status_get_it() {
     let text = |body: Value| async move {
         let server = Server::start().await.unwrap();
-        server.reply(Reply::json(502, &body));
+        server.reply(ServerReply::json(502, &body));
         crate::support::end_of(at(&server.url(), "gemini-2.5-pro", json!({}))).await.error.unwrap().text.clone()
     };
     assert_eq!(text(json!({"detail": "no upstream"})).await, r#"502 {"detail":"no upstream"}"#);
@@ -313,17 +314,19 @@ async fn errors_in_a_stream_ask_to_wait_too() {
     let details = json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]);
     let error = json!({"code": 429, "message": "too much", "status": "RESOURCE_EXHAUSTED", "details": details});
     let server = Server::start().await.unwrap();
-    server.reply(Reply::sse(Response::new("r", "m").text("a").chunk(json!({"error": error})).frames().concat()));
+    server.reply(ServerReply::sse(
+        GoogleResponse::new("r", "m").text("a").chunk(json!({"error": error})).frames().concat(),
+    ));
     let error = end_of(at(&server.url(), "gemini-2.5-pro", json!({}))).await.error.unwrap();
     assert_eq!((error.kind, error.retry_after), (LlmErrorKind::RateLimit, Some(std::time::Duration::from_secs(34))));
 }
 
-fn refusal(message: &str) -> Reply {
-    Reply::json(400, &json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}))
+fn refusal(message: &str) -> ServerReply {
+    ServerReply::json(400, &json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}))
 }
 
-fn answer() -> Reply {
-    Reply::sse(Response::new("r", "m").text("a").stop("STOP").concat())
+fn answer() -> ServerReply {
+    ServerReply::sse(GoogleResponse::new("r", "m").text("a").stop("STOP").concat())
 }
 
 async fn ask(provider: &Arc<dyn Provider>, request: &Request) -> bool {

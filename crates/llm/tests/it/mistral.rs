@@ -3,8 +3,8 @@
 use pinch_llm::error::LlmErrorKind;
 use pinch_llm::request::{CacheRetention, NativeThinking, Request, ThinkingChoice};
 use pinch_llm::thinking::ThinkingLevel;
-use pinch_testing::server::{Reply, Server};
-use pinch_testing::wires::mistral::Response;
+use pinch_testing::server::{Server, ServerReply};
+use pinch_testing::wires::mistral::MistralResponse;
 use serde_json::{Value, json};
 
 use crate::support::{body, decode, encode, end_of, messages, model_with, request};
@@ -108,7 +108,7 @@ fn the_session_id_is_sent_for_affinity_and_caching() {
 #[test]
 fn a_whole_response_becomes_events() {
     let usage = json!({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "prompt_tokens_details": {"cached_tokens": 2}});
-    let frames = Response::new("m1", "x")
+    let frames = MistralResponse::new("m1", "x")
         .in_pieces(2)
         .thinking("hmhm")
         .tool_call("D681PevKs", "read", r#"{"path":"z"}"#)
@@ -143,21 +143,21 @@ fn a_whole_response_becomes_events() {
 #[test]
 fn finish_reasons_decide_how_an_answer_ends() {
     let end = |frames: Vec<String>| decode(API, [frames.concat().as_bytes()]).pop().unwrap();
-    let text = || Response::new("m", "m").text("x");
+    let text = || MistralResponse::new("m", "m").text("x");
     assert!(end(text().stop("model_length")).starts_with("end length "));
     assert!(end(text().stop("error")).ends_with("Content Provider stopped with: error"));
     assert!(end(text().stop("tired")).ends_with("Protocol Content Provider stopped with: tired"));
     assert!(end(text().done()).ends_with("StreamCut Content Mistral stream ended without a finish reason"));
     let said = end(vec!["{\"object\":\"error\",\"message\":\"slow down\",\"type\":\"rate_limited\"}".into()]);
     assert!(said.ends_with("RateLimit Started Mistral API error: slow down"), "{said}");
-    let broken = end(Response::new("m", "m").tool_call("t", "read", "[1]").stop("tool_calls"));
+    let broken = end(MistralResponse::new("m", "m").tool_call("t", "read", "[1]").stop("tool_calls"));
     assert!(broken.contains(r#""arguments":{},"argumentsError":"expected a JSON object"#), "{broken}");
 }
 
 #[tokio::test]
 async fn long_refusals_are_cut() {
     let server = Server::start().await.unwrap();
-    server.reply(Reply::status(503).send("é".repeat(4_010))).reply(Reply::status(401));
+    server.reply(ServerReply::status(503).send("é".repeat(4_010))).reply(ServerReply::status(401));
     let error = end_of(at(&server.url(), "m", json!({}))).await.error.unwrap();
     assert!(error.text.starts_with("Mistral API error (503): éé") && error.text.ends_with("é... [truncated 10 chars]"));
     assert_eq!(error.kind, LlmErrorKind::Overloaded);

@@ -8,7 +8,7 @@ use pinch_llm::error::{LlmError, LlmErrorKind};
 use pinch_llm::model::Model;
 use pinch_llm::request::{Auth, CallObserver};
 use pinch_llm::stdx::host::{Env, Host};
-use pinch_testing::server::{Reply, Server};
+use pinch_testing::server::{Server, ServerReply};
 use pinch_testing::wires::completions;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,8 +17,8 @@ use tokio::task::JoinSet;
 
 use crate::support::{APIS, end_of, model, request};
 
-fn answer() -> Reply {
-    Reply::sse(completions::Response::new("c", "m").text("hi").finish("stop").done().concat())
+fn answer() -> ServerReply {
+    ServerReply::sse(completions::CompletionsResponse::new("c", "m").text("hi").finish("stop").done().concat())
 }
 
 #[tokio::test]
@@ -60,12 +60,12 @@ async fn without_a_key_the_environment_is_asked_and_no_other_providers_variable(
 }
 
 #[derive(Default)]
-struct Spy {
+struct HeaderSpy {
     statuses: Mutex<Vec<u16>>,
     fails: bool,
 }
 
-impl CallObserver for Spy {
+impl CallObserver for HeaderSpy {
     fn on_payload<'a>(&'a self, body: &'a Value, _: &'a Model) -> BoxFuture<'a, Result<Option<Value>, LlmError>> {
         let mut body = body.clone();
         body["seen"] = json!(true);
@@ -92,7 +92,7 @@ impl CallObserver for Spy {
 
 #[tokio::test]
 async fn observers_see_and_change() {
-    for (spy, good) in [(Spy::default(), true), (Spy { fails: true, ..Spy::default() }, false)] {
+    for (spy, good) in [(HeaderSpy::default(), true), (HeaderSpy { fails: true, ..HeaderSpy::default() }, false)] {
         let server = Server::start().await.unwrap();
         server.reply(answer());
         let spy = Arc::new(spy);
@@ -120,7 +120,7 @@ async fn errors_in_a_stream_name_their_status() {
         ("mistral-conversations", json!("1300"), LlmErrorKind::Protocol),
     ] {
         let server = Server::start().await.unwrap();
-        server.reply(Reply::sse(format!("data: {}\n\n", json!({"error": {"message": "no", "code": code}}))));
+        server.reply(ServerReply::sse(format!("data: {}\n\n", json!({"error": {"message": "no", "code": code}}))));
         let error = end_of(request(model(api, &server.url()))).await.error.unwrap();
         assert_eq!(error.kind, kind, "{api} {code}: {error:?}");
     }

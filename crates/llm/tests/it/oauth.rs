@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_llm::http::{HttpClient, Outgoing};
-use pinch_llm::oauth::transport::{Answer, Network};
+use pinch_llm::oauth::transport::{HttpTransport, OAuthResponse};
 use pinch_llm::oauth::{
-    Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, Prompt, SignInPage, Transport, anthropic,
-    codex, copilot,
+    LoginPrompt, LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, OAuthTransport, SignInPage,
+    anthropic, codex, copilot,
 };
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
 use pinch_llm::stdx::host::{Env, Host};
-use pinch_testing::server::{Recorded, Reply, Server};
+use pinch_testing::server::{Recorded, Server, ServerReply};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -20,20 +20,20 @@ const NOW: i64 = 1_700_000_000_000;
 const JWT: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjLTEifX0=.s";
 
 /// Sends everything to one server, and tells it where it should have gone.
-struct Rewired {
+struct RedirectedTransport {
     server: String,
-    network: Network,
+    network: HttpTransport,
 }
 
-impl Rewired {
+impl RedirectedTransport {
     fn to(server: &Server) -> Self {
-        let network = Network::new(Arc::new(HttpClient::new()), Env::default());
+        let network = HttpTransport::new(Arc::new(HttpClient::new()), Env::default());
         Self { server: server.url(), network }
     }
 }
 
-impl Transport for Rewired {
-    fn send(&self, mut request: Outgoing) -> BoxFuture<'_, Result<Answer, String>> {
+impl OAuthTransport for RedirectedTransport {
+    fn send(&self, mut request: Outgoing) -> BoxFuture<'_, Result<OAuthResponse, String>> {
         let url = request.url.strip_prefix("https://").unwrap();
         request.url = format!("{}/{url}", self.server);
         self.network.send(request)
@@ -41,7 +41,7 @@ impl Transport for Rewired {
 }
 
 /// A person who pastes, answers and looks.
-struct Person {
+struct LoginPerson {
     page: watch::Sender<Option<SignInPage>>,
     /// What is pasted once the page is shown; `<state>` stands for the page's.
     pastes: Option<String>,
@@ -49,7 +49,7 @@ struct Person {
     told: Mutex<Vec<String>>,
 }
 
-impl Person {
+impl LoginPerson {
     fn new(pastes: Option<&str>, answers: Option<&str>) -> Self {
         Self {
             page: watch::Sender::new(None),
@@ -73,12 +73,12 @@ fn query<'a>(url: &'a str, name: &str) -> &'a str {
     pairs.filter_map(|pair| pair.split_once('=')).find(|(known, _)| *known == name).unwrap().1
 }
 
-impl LoginUi for Person {
+impl LoginUi for LoginPerson {
     fn show(&self, page: &SignInPage) {
         self.page.send_replace(Some(page.clone()));
     }
 
-    fn prompt<'a>(&'a self, _: &'a Prompt) -> BoxFuture<'a, Option<String>> {
+    fn prompt<'a>(&'a self, _: &'a LoginPrompt) -> BoxFuture<'a, Option<String>> {
         Box::pin(async { self.answers.clone() })
     }
 
@@ -99,14 +99,14 @@ fn host() -> Host {
     Host::builder().clock(NOW, 0).build()
 }
 
-async fn login(flow: &dyn OAuthFlow, server: &Server, person: &Person) -> Result<Credential, OAuthError> {
-    let (transport, host, cancel) = (Rewired::to(server), host(), Cancel::new());
+async fn login(flow: &dyn OAuthFlow, server: &Server, person: &LoginPerson) -> Result<OAuthCredential, OAuthError> {
+    let (transport, host, cancel) = (RedirectedTransport::to(server), host(), Cancel::new());
     flow.login(person, OAuthCx { transport: &transport, host: &host, cancel: &cancel }).await
 }
 
-async fn refresh(flow: &dyn OAuthFlow, server: &Server, old: &Value) -> Result<Credential, OAuthError> {
-    let (transport, host, cancel) = (Rewired::to(server), host(), Cancel::new());
-    let old = Credential::from_value(old).unwrap();
+async fn refresh(flow: &dyn OAuthFlow, server: &Server, old: &Value) -> Result<OAuthCredential, OAuthError> {
+    let (transport, host, cancel) = (RedirectedTransport::to(server), host(), Cancel::new());
+    let old = OAuthCredential::from_value(old).unwrap();
     flow.refresh(&old, OAuthCx { transport: &transport, host: &host, cancel: &cancel }).await
 }
 
@@ -117,9 +117,9 @@ fn form_of(asked: &Recorded) -> String {
 #[tokio::test]
 async fn codex_login_by_paste() {
     let server = Server::start().await.unwrap();
-    server.reply(Reply::json(200, &json!({"access_token": JWT, "refresh_token": "RT", "expires_in": 864_000})));
-    let person = Person::new(Some("http://localhost:1455/auth/callback?code=CC&state=<state>"), None);
-    let credential = login(&codex::Codex, &server, &person).await.unwrap();
+    server.reply(ServerReply::json(200, &json!({"access_token": JWT, "refresh_token": "RT", "expires_in": 864_000})));
+    let person = LoginPerson::new(Some("http://localhost:1455/auth/callback?code=CC&state=<state>"), None);
+    let credential = login(&codex::CodexLogin, &server, &person).await.unwrap();
     assert_eq!(
         credential.to_value(),
         json!({"type": "oauth", "refresh": "RT", "access": JWT, "expires": NOW + 864_000_000, "accountId": "acc-1"})
@@ -150,19 +150,19 @@ async fn codex_login_by_paste() {
 #[tokio::test]
 async fn anthropic_login_by_browser() {
     let server = Server::start().await.unwrap();
-    server.reply(Reply::json(200, &json!({"access_token": "A", "refresh_token": "R", "expires_in": 3_600})));
-    let person = Person::new(None, Some("the port may be in use\n"));
+    server.reply(ServerReply::json(200, &json!({"access_token": "A", "refresh_token": "R", "expires_in": 3_600})));
+    let person = LoginPerson::new(None, Some("the port may be in use\n"));
     let browser = async {
         let page = person.wait_for_page().await;
         let state = query(&page.url, "state").to_owned();
-        let network = Network::new(Arc::new(HttpClient::new()), Env::default());
+        let network = HttpTransport::new(Arc::new(HttpClient::new()), Env::default());
         let url = format!("http://127.0.0.1:53692/callback?code=CC&state={state}");
         let visit =
             Outgoing { method: http::Method::GET, url, headers: http::HeaderMap::new(), body: bytes::Bytes::new() };
         // When another program holds the port the person's answer counts.
         drop(network.send(visit).await);
     };
-    let (credential, ()) = tokio::join!(login(&anthropic::Anthropic, &server, &person), browser);
+    let (credential, ()) = tokio::join!(login(&anthropic::AnthropicLogin, &server, &person), browser);
     let expected = json!({"type": "oauth", "refresh": "R", "access": "A", "expires": NOW + 3_600_000 - 300_000});
     assert_eq!(credential.unwrap().to_value(), expected);
     let body = server.requests()[0].json();
@@ -179,20 +179,21 @@ async fn codes_of_other_logins_are_refused() {
         ("http://localhost/cb?error=access_denied&state=<state>", "refused: access_denied"),
         ("http://localhost/cb", "Missing authorization code"),
     ] {
-        let error = login(&anthropic::Anthropic, &server, &Person::new(Some(pasted), None)).await.unwrap_err();
+        let error =
+            login(&anthropic::AnthropicLogin, &server, &LoginPerson::new(Some(pasted), None)).await.unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
-    let nobody = Person::new(Some(" "), None);
-    assert_eq!(login(&codex::Codex, &server, &nobody).await, Err(OAuthError::Cancelled));
+    let nobody = LoginPerson::new(Some(" "), None);
+    assert_eq!(login(&codex::CodexLogin, &server, &nobody).await, Err(OAuthError::Cancelled));
     assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
 async fn tokens_are_refreshed() {
     let server = Server::start().await.unwrap();
-    server.reply(Reply::json(200, &json!({"access_token": JWT, "expires_in": 10})));
+    server.reply(ServerReply::json(200, &json!({"access_token": JWT, "expires_in": 10})));
     let old = json!({"type": "oauth", "refresh": "R0", "access": "old", "expires": 5, "accountId": "x", "kept": [1]});
-    let fresh = refresh(&codex::Codex, &server, &old).await.unwrap();
+    let fresh = refresh(&codex::CodexLogin, &server, &old).await.unwrap();
     assert_eq!(
         form_of(&server.requests()[0]),
         "grant_type=refresh_token&refresh_token=R0&client_id=app_EMoamEEZ73f0CkXaXp7hrann"
@@ -201,11 +202,11 @@ async fn tokens_are_refreshed() {
         fresh.to_value(),
         json!({"type": "oauth", "refresh": "R0", "access": JWT, "expires": NOW + 10_000, "accountId": "acc-1", "kept": [1]})
     );
-    server.reply(Reply::json(200, &json!({"access_token": "A2", "refresh_token": "R2", "expires_in": 3_600})));
-    let fresh = refresh(&anthropic::Anthropic, &server, &old).await.unwrap();
+    server.reply(ServerReply::json(200, &json!({"access_token": "A2", "refresh_token": "R2", "expires_in": 3_600})));
+    let fresh = refresh(&anthropic::AnthropicLogin, &server, &old).await.unwrap();
     assert_eq!((fresh.refresh.reveal(), fresh.access.reveal(), &fresh.extra["kept"]), ("R2", "A2", &json!([1])));
     assert_eq!(server.requests()[1].json()["grant_type"], "refresh_token");
-    server.reply(Reply::json(200, &json!({"token": "tid=1", "expires_at": 2_000_000_000})));
+    server.reply(ServerReply::json(200, &json!({"token": "tid=1", "expires_at": 2_000_000_000})));
     let corp = json!({"refresh": "gho", "access": "", "expires": 0, "enterpriseUrl": "ghe.corp.com"});
     let fresh = refresh(&copilot::Copilot::default(), &server, &corp).await.unwrap();
     assert_eq!((fresh.expires, fresh.refresh.reveal()), (1_999_999_700_000, "gho"));
@@ -222,23 +223,23 @@ async fn refusals_tell_the_servers_words_and_no_token() {
     let secret = "refresh-token-that-nobody-may-see";
     let old = json!({"refresh": secret, "access": "a", "expires": 0});
     let said = format!("token {secret} was\nrevoked");
-    server.reply(Reply::json(400, &json!({"error": "invalid_grant", "error_description": said})));
-    let error = refresh(&codex::Codex, &server, &old).await.unwrap_err();
+    server.reply(ServerReply::json(400, &json!({"error": "invalid_grant", "error_description": said})));
+    let error = refresh(&codex::CodexLogin, &server, &old).await.unwrap_err();
     assert_eq!(error.to_string(), "OpenAI Codex token refresh failed (400): invalid_grant: token … was revoked");
     assert!(error.is_final());
-    server.reply(Reply::json(200, &json!({"refresh_token": secret, "odd": secret})));
-    let error = refresh(&anthropic::Anthropic, &server, &old).await.unwrap_err();
+    server.reply(ServerReply::json(200, &json!({"refresh_token": secret, "odd": secret})));
+    let error = refresh(&anthropic::AnthropicLogin, &server, &old).await.unwrap_err();
     assert_eq!(error.to_string(), "Anthropic token refresh failed: the answer has no access_token");
-    server.reply(Reply::status(503).send(format!("down {secret}")));
+    server.reply(ServerReply::status(503).send(format!("down {secret}")));
     let error = refresh(&copilot::Copilot::default(), &server, &old).await.unwrap_err();
     assert_eq!(error.to_string(), "GitHub Copilot token request failed (503): down …");
     assert!(!error.is_final());
-    let shown = format!("{:?}", Credential::from_value(&old));
+    let shown = format!("{:?}", OAuthCredential::from_value(&old));
     assert!(!shown.contains(secret), "{shown}");
 }
 
-fn device(interval: u64) -> Reply {
-    Reply::json(
+fn device(interval: u64) -> ServerReply {
+    ServerReply::json(
         200,
         &json!({"device_code": "DC", "user_code": "AB-CD", "verification_uri": "https://github.com/login/device",
                 "interval": interval, "expires_in": 900}),
@@ -249,10 +250,10 @@ fn device(interval: u64) -> Reply {
 async fn a_copilot_login_polls_until_the_code_is_entered() {
     let server = Server::start().await.unwrap();
     let token = "tid=1;proxy-ep=proxy.individual.githubcopilot.com";
-    server.reply(device(0)).reply(Reply::json(200, &json!({"access_token": "gho_x"})));
-    server.reply(Reply::json(200, &json!({"token": token, "expires_at": 2_000_000_000})));
-    server.reply(Reply::status(200)).reply(Reply::status(404));
-    let person = Person::new(None, Some(""));
+    server.reply(device(0)).reply(ServerReply::json(200, &json!({"access_token": "gho_x"})));
+    server.reply(ServerReply::json(200, &json!({"token": token, "expires_at": 2_000_000_000})));
+    server.reply(ServerReply::status(200)).reply(ServerReply::status(404));
+    let person = LoginPerson::new(None, Some(""));
     let flow = copilot::Copilot::with_models(vec!["m1".into(), "m2".into()]);
     let credential = login(&flow, &server, &person).await.unwrap();
     assert_eq!(
@@ -286,7 +287,7 @@ async fn a_copilot_login_polls_until_the_code_is_entered() {
         ["/api.individual.githubcopilot.com/models/m1/policy", "/api.individual.githubcopilot.com/models/m2/policy"]
     );
     assert_eq!((asked[3].header("openai-intent"), asked[3].json()), (Some("chat-policy"), json!({"state": "enabled"})));
-    let error = login(&flow, &server, &Person::new(None, Some("::bad::"))).await.unwrap_err();
+    let error = login(&flow, &server, &LoginPerson::new(None, Some("::bad::"))).await.unwrap_err();
     assert_eq!(error.to_string(), "Invalid GitHub Enterprise URL/domain");
 }
 
@@ -296,22 +297,22 @@ struct Listed {
     times: Mutex<Vec<tokio::time::Instant>>,
 }
 
-impl Transport for Listed {
-    fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<Answer, String>> {
+impl OAuthTransport for Listed {
+    fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<OAuthResponse, String>> {
         self.times.lock().unwrap().push(tokio::time::Instant::now());
         let mut answers = self.answers.lock().unwrap();
         let body = if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() };
-        Box::pin(async move { Ok(Answer { status: 200, body: body.to_string().into_bytes() }) })
+        Box::pin(async move { Ok(OAuthResponse { status: 200, body: body.to_string().into_bytes() }) })
     }
 }
 
-async fn device_flow(answers: Vec<Value>, cancel: &Cancel) -> (Result<Credential, OAuthError>, Vec<u64>) {
+async fn device_flow(answers: Vec<Value>, cancel: &Cancel) -> (Result<OAuthCredential, OAuthError>, Vec<u64>) {
     let begin = json!({"device_code": "DC", "user_code": "AB", "verification_uri": "https://x/y", "interval": 5, "expires_in": 60});
     let answers = [vec![begin], answers].concat();
     let transport = Listed { answers: Mutex::new(answers), times: Mutex::default() };
     let host = host();
     let flow = copilot::Copilot::with_models(Vec::new());
-    let person = Person::new(None, Some(""));
+    let person = LoginPerson::new(None, Some(""));
     let done = flow.login(&person, OAuthCx { transport: &transport, host: &host, cancel }).await;
     let times = transport.times.into_inner().unwrap();
     (done, times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect())
@@ -359,11 +360,15 @@ impl OAuthFlow for Mine {
         "mine"
     }
 
-    fn login<'a>(&'a self, _: &'a dyn LoginUi, _: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+    fn login<'a>(&'a self, _: &'a dyn LoginUi, _: OAuthCx<'a>) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
         Box::pin(async { Err(OAuthError::Cancelled) })
     }
 
-    fn refresh<'a>(&'a self, _: &'a Credential, _: OAuthCx<'a>) -> BoxFuture<'a, Result<Credential, OAuthError>> {
+    fn refresh<'a>(
+        &'a self,
+        _: &'a OAuthCredential,
+        _: OAuthCx<'a>,
+    ) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
         Box::pin(async { Err(OAuthError::Invalid("no".into())) })
     }
 }
@@ -378,10 +383,11 @@ async fn the_registry_gives_built_in_flows_back() {
     registry.register(Arc::new(Mine));
     assert_eq!(names(&registry)[0], "mine");
     let server = Server::start().await.unwrap();
-    let (transport, host, cancel) = (Rewired::to(&server), host(), Cancel::new());
+    let (transport, host, cancel) = (RedirectedTransport::to(&server), host(), Cancel::new());
     let cx = OAuthCx { transport: &transport, host: &host, cancel: &cancel };
-    let credential =
-        |expires: i64| Credential::from_value(&json!({"refresh": "r", "access": "a", "expires": expires})).unwrap();
+    let credential = |expires: i64| {
+        OAuthCredential::from_value(&json!({"refresh": "r", "access": "a", "expires": expires})).unwrap()
+    };
     let (key, fresh) = registry.usable_key("anthropic", &credential(NOW + 1), cx).await.unwrap();
     assert_eq!((key.reveal(), fresh), ("a", None));
     let error = registry.usable_key("anthropic", &credential(NOW), cx).await.unwrap_err();
@@ -390,7 +396,7 @@ async fn the_registry_gives_built_in_flows_back() {
     assert_eq!(error.to_string(), "Unknown OAuth provider: nobody");
     registry.unregister("anthropic");
     assert_eq!(names(&registry), built_in);
-    let business = Credential::from_value(
+    let business = OAuthCredential::from_value(
         &json!({"access": "proxy-ep=proxy.business.githubcopilot.com", "refresh": "", "expires": 0}),
     );
     let mut models = ["github-copilot", "openai"]

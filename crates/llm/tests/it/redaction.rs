@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pinch_llm::request::{Auth, Request};
 use pinch_llm::stdx::host::Host;
-use pinch_testing::server::{Reply, Server};
+use pinch_testing::server::{Server, ServerReply};
 use serde_json::json;
 
 use crate::support::{end_of, model_with, request};
@@ -13,7 +13,7 @@ const SECRET: &str = "sk-very-secret-0123456789";
 
 /// What is said of a failure whose body repeats `echo`.
 async fn said(server: &Server, request: Request, echo: &str) -> String {
-    server.reply(Reply::json(
+    server.reply(ServerReply::json(
         401,
         &json!({"error": {"message": format!("not allowed: {echo}"), "type": "x"}, "message": format!("no: {echo}")}),
     ));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pinch_llm::provider::ProviderRegistry;
 use pinch_llm::request::Request;
 use pinch_llm::stdx::cancel::Cancel;
-use pinch_testing::server::{Reply, Server};
+use pinch_testing::server::{Server, ServerReply};
 use pinch_testing::wires::anthropic;
 use serde_json::{Value, json};
 
@@ -21,13 +21,13 @@ fn strict_request(server: &Server) -> Request {
     request
 }
 
-fn too_large() -> Reply {
+fn too_large() -> ServerReply {
     let error = json!({"type": "invalid_request_error", "message": "The compiled grammar is too large."});
-    Reply::json(400, &json!({"type": "error", "error": error}))
+    ServerReply::json(400, &json!({"type": "error", "error": error}))
 }
 
-fn answer() -> Reply {
-    Reply::sse(anthropic::Response::new("m").text("a").stop("end_turn").concat())
+fn answer() -> ServerReply {
+    ServerReply::sse(anthropic::AnthropicResponse::new("m").text("a").stop("end_turn").concat())
 }
 
 fn strict_flags(server: &Server) -> Vec<Value> {

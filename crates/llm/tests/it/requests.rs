@@ -222,7 +222,7 @@ fn required_strictness_that_cannot_be_had_fails() {
     assert_eq!(body(&request)["tools"][0]["function"]["strict"], true);
     tool.parameters = Arc::new(json!({"type": "object", "properties": {}, "additionalProperties": true}));
     request.tools = Arc::new([tool]);
-    let call = pinch_llm::wire::Call::new(&request, 0);
+    let call = pinch_llm::wire::WireCall::new(&request, 0);
     let error = crate::support::format_of(APIS[1]).encode(&call).unwrap_err();
     assert_eq!(error.kind, pinch_llm::error::LlmErrorKind::InvalidRequest);
 }

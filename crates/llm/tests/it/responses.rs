@@ -9,8 +9,8 @@ use pinch_llm::message::{StopReason, ToolDecl};
 use pinch_llm::request::{CacheRetention, NativeThinking, Request, SystemPrompt, ThinkingChoice};
 use pinch_llm::stdx::host::Host;
 use pinch_llm::thinking::ThinkingLevel;
-use pinch_testing::server::{Reply, Server};
-use pinch_testing::wires::responses::{Response, frame};
+use pinch_testing::server::{Server, ServerReply};
+use pinch_testing::wires::responses::{ResponsesResponse, frame};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ fn native(pairs: Value) -> serde_json::Map<String, Value> {
 
 /// A response with everything in it.
 fn whole() -> Vec<String> {
-    Response::new("resp_1", "m-2026")
+    ResponsesResponse::new("resp_1", "m-2026")
         .in_pieces(3)
         .thinking("hé, ich denke", "ENC")
         .text("grüße 😀 und mehr")
@@ -116,7 +116,7 @@ fn parallel_items_are_told_apart() {
         // What ended once does not end again.
         event("response.output_item.done", 0, call(0, "")),
     ];
-    let frames = events.into_iter().fold(Response::new("r", "m"), Response::event).completed();
+    let frames = events.into_iter().fold(ResponsesResponse::new("r", "m"), ResponsesResponse::event).completed();
     let words = decode_one(&frames);
     assert!(words.contains(&r#"1 = {"type":"toolCall","id":"c1|fc_1","name":"read","arguments":{"b":1}}"#.to_owned()));
     assert!(words.contains(&r#"0 = {"type":"toolCall","id":"c0|fc_0","name":"read","arguments":{"a":0}}"#.to_owned()));
@@ -126,7 +126,7 @@ fn parallel_items_are_told_apart() {
 #[test]
 fn parallel_items_without_numbers_are_known_by_id_or_not_at_all() {
     let message = |id: &str| json!({"type": "response.output_item.added", "item": {"type": "message", "id": id}});
-    let two = || Response::new("r", "m").event(message("a")).event(message("b"));
+    let two = || ResponsesResponse::new("r", "m").event(message("a")).event(message("b"));
     let named = two()
         .event(json!({"type": "response.output_text.delta", "item_id": "a", "delta": "A"}))
         .event(json!({"type": "response.output_text.delta", "item_id": "b", "delta": "B"}));
@@ -144,7 +144,7 @@ fn arguments_that_come_differently_at_their_end() {
             json!({"type": "response.function_call_arguments.delta", "delta": deltas}),
             json!({"type": "response.function_call_arguments.done", "arguments": done}),
         ];
-        decode_one(&Response::new("r", "m").item(&item(""), events, &item(last)).completed())
+        decode_one(&ResponsesResponse::new("r", "m").item(&item(""), events, &item(last)).completed())
     };
     let longer = with(r#"{"a":"#, r#"{"a":1}"#, "");
     assert!(longer.contains(&"0 + 1}".to_owned()) && longer.last().unwrap().contains(r#""arguments":{"a":1}"#));
@@ -159,7 +159,7 @@ fn halves_of_surrogate_pairs() {
     let item = |text: &str| json!({"type": "message", "id": "m", "content": [{"type": "output_text", "text": text}]});
     let deltas = [r"a\ud83d", r"\ude00b\udc00"];
     let events = deltas.map(|text| json!({"type": "response.output_text.delta", "delta": text})).to_vec();
-    let frames = Response::new("r", "m").item(&item(""), events, &item(r"x\udc00y")).completed();
+    let frames = ResponsesResponse::new("r", "m").item(&item(""), events, &item(r"x\udc00y")).completed();
     let frames: Vec<String> = frames.iter().map(|frame| frame.replace("\\\\u", "\\u")).collect();
     let words = decode_one(&frames);
     assert!(words.contains(&"0 + a".to_owned()) && words.contains(&"0 + 😀b".to_owned()), "{words:?}");
@@ -169,7 +169,7 @@ fn halves_of_surrogate_pairs() {
 #[test]
 fn statuses_decide_how_a_response_ends() {
     let end = |frames: Vec<String>| decode_one(&frames).pop().unwrap();
-    let begun = || Response::new("r", "m").text("a");
+    let begun = || ResponsesResponse::new("r", "m").text("a");
     assert!(end(begun().incomplete("max_output_tokens")).starts_with("end length "));
     let filtered = end(begun().incomplete("content_filter"));
     assert!(filtered.ends_with("ContentFiltered Content incomplete: content_filter"), "{filtered}");
@@ -191,7 +191,7 @@ fn statuses_decide_how_a_response_ends() {
 async fn a_failed_response_keeps_its_status() {
     let server = pinch_testing::server::Server::start().await.unwrap();
     let failed = json!({"type": "response.failed", "response": {"status": "failed", "error": {"code": "server_error", "message": "boom"}}});
-    server.reply(pinch_testing::server::Reply::sse(format!("data: {failed}\n\n")));
+    server.reply(pinch_testing::server::ServerReply::sse(format!("data: {failed}\n\n")));
     let end = crate::support::end_of(crate::support::request(crate::support::model(OPENAI, &server.url()))).await;
     assert_eq!(end.message.raw_stop_reason.as_deref(), Some("failed"));
 }
@@ -210,7 +210,7 @@ fn caches_and_tiers_have_their_price() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let end = runtime.block_on(async {
             let server = Server::start().await.unwrap();
-            server.reply(Reply::sse(event));
+            server.reply(ServerReply::sse(event));
             Arc::make_mut(&mut request.model).base_url = server.url();
             end_of(request).await
         });

@@ -15,8 +15,8 @@ use pinch_llm::provider::socket::{SocketProvider, SocketStats};
 use pinch_llm::request::{Auth, CallObserver, Request, SystemPrompt};
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
 use pinch_testing::server::socket::{ClientFrame, SocketLog, SocketScript};
-use pinch_testing::server::{Fault, Gate, Reply, Server};
-use pinch_testing::wires::responses::Response;
+use pinch_testing::server::{Fault, Gate, Server, ServerReply};
+use pinch_testing::wires::responses::ResponsesResponse;
 use serde_json::{Value, json};
 
 use crate::support::{model_with, request};
@@ -44,7 +44,7 @@ impl Bench {
 
     /// Adds a socket that plays a script.
     fn socket(&self, script: SocketScript) -> &Self {
-        self.server.reply(Reply::socket(script));
+        self.server.reply(ServerReply::socket(script));
         self
     }
 
@@ -67,11 +67,11 @@ impl Bench {
 }
 
 fn answer(id: &str, text: &str) -> Vec<Value> {
-    Response::new(id, "m").text(text).end("completed", &Value::Null).events()
+    ResponsesResponse::new(id, "m").text(text).end("completed", &Value::Null).events()
 }
 
-fn sse(text: &str) -> Reply {
-    Reply::sse(Response::new("r", "m").text(text).completed().concat())
+fn sse(text: &str) -> ServerReply {
+    ServerReply::sse(ResponsesResponse::new("r", "m").text(text).completed().concat())
 }
 
 /// Adds an answer and a new question to a conversation.
@@ -165,7 +165,7 @@ async fn sse_when_that_is_wanted() {
 #[tokio::test]
 async fn where_no_socket_can_be_had_the_call_goes_on_and_the_next_does_not_try() {
     let bench = Bench::new().await;
-    bench.server.reply(Reply::status(426)).reply(sse("A")).reply(sse("B"));
+    bench.server.reply(ServerReply::status(426)).reply(sse("A")).reply(sse("B"));
     let request = bench.request(Some("s"));
     let end = bench.call(&request).await;
     check_note(&end, "WebSocket upgrade refused with status 426 Upgrade Required", true);
@@ -331,7 +331,7 @@ async fn cancelling_at_every_event_frees_the_seat() {
             continue;
         }
         assert_eq!(end.message.stop_reason, StopReason::Aborted, "{stop_after}");
-        bench.server.reply(Reply::socket(bench.script().hear().send(&answer("rb", "A2"))));
+        bench.server.reply(ServerReply::socket(bench.script().hear().send(&answer("rb", "A2"))));
         if stop_after == 0 {
             assert!(bench.server.requests().is_empty());
             continue;
@@ -378,7 +378,7 @@ async fn a_socket_that_only_pings_is_given_up() {
 #[tokio::test]
 async fn the_limit_of_the_whole_call_goes_on_without_a_socket() {
     let bench = Bench::new().await;
-    bench.server.reply(Reply::fault(Fault::Hang)).reply(Reply::fault(Fault::Hang));
+    bench.server.reply(ServerReply::fault(Fault::Hang)).reply(ServerReply::fault(Fault::Hang));
     let mut request = bench.request(Some("s"));
     request.options.timeouts.websocket = Some(Duration::from_millis(300));
     request.options.timeouts.total = Some(Duration::from_millis(500));
@@ -425,7 +425,7 @@ async fn old_sockets_begin_no_call() {
 #[tokio::test]
 async fn a_silent_server_and_a_second_chance() {
     let bench = Bench::new().await;
-    bench.server.reply(Reply::fault(Fault::Hang)).reply(sse("B"));
+    bench.server.reply(ServerReply::fault(Fault::Hang)).reply(sse("B"));
     let mut request = bench.request(Some("s"));
     request.options.timeouts.connect = None;
     let passes = async {
@@ -441,9 +441,9 @@ async fn a_silent_server_and_a_second_chance() {
     assert_eq!(bench.call(&request).await.message.text(""), "C");
 }
 
-struct Spy(std::sync::Mutex<Vec<u16>>);
+struct StatusSpy(std::sync::Mutex<Vec<u16>>);
 
-impl CallObserver for Spy {
+impl CallObserver for StatusSpy {
     fn on_payload<'a>(
         &'a self,
         body: &'a Value,
@@ -469,7 +469,7 @@ impl CallObserver for Spy {
 async fn observers_see_sockets_too() {
     let bench = Bench::new().await;
     bench.socket(bench.script().hear().send(&answer("ra", "A1")));
-    let spy = Arc::new(Spy(std::sync::Mutex::default()));
+    let spy = Arc::new(StatusSpy(std::sync::Mutex::default()));
     let mut request = bench.request(None);
     request.options.observer = Some(spy.clone());
     assert!(bench.call(&request).await.is_ok());

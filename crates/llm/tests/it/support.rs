@@ -12,7 +12,7 @@ use pinch_llm::provider::ProviderRegistry;
 use pinch_llm::request::{Auth, Request};
 use pinch_llm::stdx::cancel::Cancel;
 use pinch_llm::stdx::host::Host;
-use pinch_llm::wire::{self, Call, WireFormat};
+use pinch_llm::wire::{self, WireCall, WireFormat};
 use serde_json::{Value, json};
 
 pub(crate) const APIS: [&str; 2] = ["anthropic-messages", "openai-completions"];
@@ -53,7 +53,7 @@ pub(crate) fn body(request: &Request) -> Value {
 }
 
 pub(crate) fn encode(request: &Request) -> wire::HttpRequest {
-    let call = Call::new(request, 1_000);
+    let call = WireCall::new(request, 1_000);
     format_of(request.model.api.as_str()).encode(&call).unwrap()
 }
 
@@ -72,7 +72,7 @@ pub(crate) async fn end_of(request: Request) -> Finished {
 /// The events of a response that comes in these chunks, without any network. Each must obey the laws.
 pub(crate) fn decode<'a>(api: &str, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let request = request(model(api, "http://localhost"));
-    let call = Call::new(&request, 1_000);
+    let call = WireCall::new(&request, 1_000);
     let format = format_of(api);
     let mut decoder = format.decoder(&call);
     let (mut frames, mut emit, mut laws) = (Frames::new(format.framing()), Emit::default(), Laws::default());

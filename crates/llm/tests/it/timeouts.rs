@@ -6,7 +6,7 @@ use futures::StreamExt;
 use pinch_llm::error::{Emitted, LlmErrorKind};
 use pinch_llm::event::StreamEvent;
 use pinch_llm::request::Timeouts;
-use pinch_testing::server::{Fault, Gate, Reply, Server};
+use pinch_testing::server::{Fault, Gate, Server, ServerReply};
 use pinch_testing::wires::anthropic;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,7 +24,7 @@ fn check(end: &pinch_llm::event::Finished, text: &str, emitted: Emitted) {
     assert_eq!((error.kind, error.text.as_str(), error.emitted), (LlmErrorKind::Timeout, text, emitted));
 }
 
-async fn end_with(reply: Reply, timeouts: Timeouts) -> pinch_llm::event::Finished {
+async fn end_with(reply: ServerReply, timeouts: Timeouts) -> pinch_llm::event::Finished {
     let server = Server::start().await.unwrap();
     server.reply(reply);
     let mut request = request(model(APIS[0], &server.url()));
@@ -35,22 +35,22 @@ async fn end_with(reply: Reply, timeouts: Timeouts) -> pinch_llm::event::Finishe
 #[tokio::test]
 async fn the_headers_timeout_ends_a_silent_request() {
     let timeouts = Timeouts::default().with_headers(SHORT);
-    check(&end_with(Reply::fault(Fault::Hang), timeouts).await, "Request timed out.", Emitted::Nothing);
+    check(&end_with(ServerReply::fault(Fault::Hang), timeouts).await, "Request timed out.", Emitted::Nothing);
 }
 
 #[tokio::test]
 async fn a_ping_does_not_count_as_first_content() {
     let timeouts = Timeouts::default().with_first_content(SHORT);
     let ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
-    let reply = (0..4).fold(Reply::events(), |reply, _| reply.send(ping).pause(Duration::from_millis(25)));
+    let reply = (0..4).fold(ServerReply::events(), |reply, _| reply.send(ping).pause(Duration::from_millis(25)));
     check(&end_with(reply.then(Fault::Hang), timeouts).await, "Stream idle timeout", Emitted::Nothing);
 }
 
 #[tokio::test]
 async fn keep_alives_do_not_reset_the_idle_timeout() {
     let timeouts = Timeouts::default().with_idle(SHORT);
-    let frames = anthropic::Response::new("m").text("a").frames();
-    let reply = frames.into_iter().fold(Reply::events(), |reply, frame| reply.send(frame));
+    let frames = anthropic::AnthropicResponse::new("m").text("a").frames();
+    let reply = frames.into_iter().fold(ServerReply::events(), |reply, frame| reply.send(frame));
     let reply = (0..4).fold(reply, |reply, _| reply.send(": alive\n\n").pause(Duration::from_millis(25)));
     let end = end_with(reply.then(Fault::Hang), timeouts).await;
     check(&end, "Stream idle timeout", Emitted::Content);
@@ -60,7 +60,7 @@ async fn keep_alives_do_not_reset_the_idle_timeout() {
 #[tokio::test]
 async fn the_total_timeout_ends_a_running_call() {
     let timeouts = Timeouts::default().with_total(SHORT);
-    let reply = Reply::events().send(anthropic::Response::new("m").frames().concat()).then(Fault::Hang);
+    let reply = ServerReply::events().send(anthropic::AnthropicResponse::new("m").frames().concat()).then(Fault::Hang);
     check(&end_with(reply, timeouts).await, "Request timed out.", Emitted::Started);
 }
 
@@ -69,7 +69,7 @@ async fn a_timeout_of_zero_is_none_and_the_headers_timeout_does_not_cut_a_stream
     let zero = Some(Duration::ZERO);
     let server = Server::start().await.unwrap();
     let gate = Gate::new();
-    server.reply(Reply::events().gated(&gate, anthropic::Response::new("m").text("a").stop("end_turn")));
+    server.reply(ServerReply::events().gated(&gate, anthropic::AnthropicResponse::new("m").text("a").stop("end_turn")));
     let mut request = request(model(APIS[0], &server.url()));
     let timeouts = Timeouts::default().with_connect(zero).with_websocket(zero).with_headers(SHORT);
     request.options.timeouts = timeouts.with_first_content(zero).with_idle(zero).with_total(zero);
@@ -204,8 +204,8 @@ async fn a_handshake_that_never_ends_is_a_connection_that_failed() {
 async fn the_readers_own_pauses_do_not_count() {
     let server = Server::start().await.unwrap();
     let gate = Gate::new();
-    let frames = anthropic::Response::new("m").text("a").stop("end_turn");
-    server.reply(Reply::events().gated(&gate, frames));
+    let frames = anthropic::AnthropicResponse::new("m").text("a").stop("end_turn");
+    server.reply(ServerReply::events().gated(&gate, frames));
     gate.open_times(20);
     let mut request = request(model(APIS[0], &server.url()));
     request.options.timeouts = Timeouts::default().with_first_content(SHORT).with_idle(SHORT);

@@ -2,7 +2,7 @@
 
 use pinch_llm::message::Usage;
 use pinch_llm::wire::limit::estimate_request;
-use pinch_testing::server::{Reply, Server};
+use pinch_testing::server::{Server, ServerReply};
 use pinch_testing::wires::{anthropic, completions, mistral};
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::support::{APIS, end_of, messages, model, model_with, request};
 
 async fn usage_of(api: &str, frames: Vec<String>) -> Usage {
     let server = Server::start().await.unwrap();
-    server.reply(Reply::sse(frames.concat()));
+    server.reply(ServerReply::sse(frames.concat()));
     let end = end_of(request(model(api, &server.url()))).await;
     assert!(end.is_ok(), "{:?}", end.error);
     end.message.usage
@@ -32,10 +32,10 @@ fn counts_of_files_add_up_whatever_they_are() {
 async fn a_usage_that_says_nothing_keeps_the_earlier_one() {
     for silent in [json!({}), json!({"prompt_tokens": null, "completion_tokens": null}), Value::Null] {
         let told = json!({"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105});
-        let answer = completions::Response::new("c1", "m").text("a").usage(&told).finish("stop");
+        let answer = completions::CompletionsResponse::new("c1", "m").text("a").usage(&told).finish("stop");
         let usage = usage_of(APIS[1], answer.usage(&silent).done()).await;
         assert_eq!((usage.input, usage.output, usage.total_tokens), (100, 5, 105), "completions, {silent}");
-        let answer = mistral::Response::new("c1", "m").text("a").usage(&told);
+        let answer = mistral::MistralResponse::new("c1", "m").text("a").usage(&told);
         let answer = answer.usage(&silent);
         let usage = usage_of("mistral-conversations", answer.stop("stop")).await;
         assert_eq!((usage.input, usage.output, usage.total_tokens), (100, 5, 105), "mistral, {silent}");
@@ -48,8 +48,8 @@ async fn writes_that_live_for_an_hour_are_told_apart() {
     let told = json!({"input_tokens": 1, "output_tokens": 1, "cache_creation_input_tokens": 1_000_000,
         "cache_creation": {"ephemeral_1h_input_tokens": 400_000}});
     let server = Server::start().await.unwrap();
-    let frames = anthropic::Response::with_usage("m", &told).text("a").stop("end_turn");
-    server.reply(Reply::sse(frames.concat()));
+    let frames = anthropic::AnthropicResponse::with_usage("m", &told).text("a").stop("end_turn");
+    server.reply(ServerReply::sse(frames.concat()));
     let end = end_of(request(model_with(APIS[0], &server.url(), price))).await;
     let usage = end.message.usage;
     assert_eq!((usage.cache_write, usage.cache_write_1h), (1_000_000, Some(400_000)));
@@ -64,7 +64,7 @@ async fn cached_tokens_beside_the_counts_are_cache_reads() {
         (json!({"prompt_tokens": 9, "cached_tokens": 8, "prompt_tokens_details": {"cached_tokens": 4}}), (5, 4)),
     ];
     for (told, expected) in cases {
-        let answer = completions::Response::new("c1", "m").text("a").finish("stop");
+        let answer = completions::CompletionsResponse::new("c1", "m").text("a").finish("stop");
         let usage = usage_of(APIS[1], answer.usage(&told).done()).await;
         assert_eq!((usage.input, usage.cache_read), expected, "{told}");
     }
@@ -73,14 +73,14 @@ async fn cached_tokens_beside_the_counts_are_cache_reads() {
 #[tokio::test]
 async fn thinking_tokens_are_told_and_the_model_that_was_asked_is_no_news() {
     let told = json!({"input_tokens": 1, "output_tokens": 9, "output_tokens_details": {"thinking_tokens": 7}});
-    let answer = |usage: &Value| anthropic::Response::with_usage("m", usage).text("a").stop("end_turn");
+    let answer = |usage: &Value| anthropic::AnthropicResponse::with_usage("m", usage).text("a").stop("end_turn");
     assert_eq!(usage_of(APIS[0], answer(&told)).await.reasoning, Some(7));
     assert_eq!(usage_of(APIS[0], answer(&json!({"input_tokens": 1}))).await.reasoning, None);
     let asked = model(APIS[1], "http://localhost").id.to_string();
     for (model_of_answer, expected) in [(asked.as_str(), None), ("another", Some("another"))] {
         let server = Server::start().await.unwrap();
-        let answer = completions::Response::new("c1", model_of_answer).text("a").finish("stop");
-        server.reply(Reply::sse(answer.done().concat()));
+        let answer = completions::CompletionsResponse::new("c1", model_of_answer).text("a").finish("stop");
+        server.reply(ServerReply::sse(answer.done().concat()));
         let end = end_of(request(model(APIS[1], &server.url()))).await;
         assert_eq!(end.message.response_model.as_deref(), expected);
     }

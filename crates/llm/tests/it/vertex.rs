@@ -5,9 +5,9 @@ use std::path::Path;
 use pinch_llm::error::LlmErrorKind;
 use pinch_llm::request::{Auth, Request};
 use pinch_llm::stdx::host::{Env, Host};
-use pinch_llm::wire::Call;
-use pinch_testing::server::{Reply, Server};
-use pinch_testing::wires::google::Response;
+use pinch_llm::wire::WireCall;
+use pinch_testing::server::{Server, ServerReply};
+use pinch_testing::wires::google::GoogleResponse;
 use serde_json::{Value, json};
 
 use crate::support::{encode, end_of, format_of, model_with, request};
@@ -47,7 +47,7 @@ fn keys_and_placeholders_choose_the_credentials() {
     assert_eq!(headers(Auth::key("gcp-vertex-credentials"), &[("GOOGLE_CLOUD_API_KEY", "e ")])["x-goog-api-key"], "e");
     let error = |env: &[(&str, &str)]| {
         let request = at(BASE, Auth::key("<authenticated>"), env);
-        let call = Call::new(&request, 0);
+        let call = WireCall::new(&request, 0);
         format_of(API).encode(&call).unwrap_err()
     };
     assert!(error(&[]).text.starts_with("Vertex AI requires a project ID."));
@@ -68,8 +68,8 @@ fn credentials(dir: &Path, content: &Value) -> String {
 #[tokio::test]
 async fn a_login_becomes_a_token_that_is_sent() {
     let server = Server::start().await.unwrap();
-    server.reply(Reply::json(200, &json!({"access_token": "at", "expires_in": 3600})));
-    server.reply(Reply::sse(Response::new("r", "m").text("hi").stop("STOP").concat()));
+    server.reply(ServerReply::json(200, &json!({"access_token": "at", "expires_in": 3600})));
+    server.reply(ServerReply::sse(GoogleResponse::new("r", "m").text("hi").stop("STOP").concat()));
     let dir = tempfile::tempdir().unwrap();
     let file = credentials(
         dir.path(),
@@ -93,11 +93,11 @@ async fn a_login_becomes_a_token_that_is_sent() {
 #[tokio::test]
 async fn refusals_say_what_google_says() {
     let server = Server::start().await.unwrap();
-    server.reply(Reply::json(
+    server.reply(ServerReply::json(
         403,
         &json!({"error": {"code": 403, "message": "no access", "status": "PERMISSION_DENIED"}}),
     ));
-    server.reply(Reply::status(500));
+    server.reply(ServerReply::status(500));
     let error = end_of(at(&server.url(), Auth::key("k"), &[])).await.error.unwrap();
     assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Auth, "403 no access"));
     let error = end_of(at(&server.url(), Auth::key("k"), &[])).await.error.unwrap();

@@ -13,7 +13,7 @@ use pinch_stdx::fs::skip_hole;
 use pinch_stdx::pull::pulled;
 use tokio::sync::mpsc;
 
-use super::walk::{Entries, Rules, path_of, relative};
+use super::walk::{Rules, WalkEntries, path_of, relative};
 use super::{FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, SearchItem, meant, open_regular};
 
 /// Items that are handed over at once.
@@ -26,12 +26,12 @@ const MAX_HEAP: usize = 64 * 1024 * 1024;
 const MAX_PATTERN: usize = 16 * 1024 * 1024;
 
 /// Where a search puts what it sees.
-struct Out<T> {
+struct SearchSink<T> {
     tx: mpsc::Sender<Vec<SearchItem<T>>>,
     batch: Vec<SearchItem<T>>,
 }
 
-impl<T> Out<T> {
+impl<T> SearchSink<T> {
     /// Hands an item over, sooner or later. False when nobody wants to know any more.
     fn push(&mut self, item: SearchItem<T>) -> bool {
         self.batch.push(item);
@@ -54,12 +54,12 @@ impl<T> Out<T> {
 
 /// Runs a search on a thread of its own; it ends when the stream is dropped.
 fn stream<T: Send + 'static>(
-    search: impl FnOnce(&mut Out<T>) -> Result<(), SearchError> + Send + 'static,
+    search: impl FnOnce(&mut SearchSink<T>) -> Result<(), SearchError> + Send + 'static,
 ) -> BoxStream<'static, Result<SearchItem<T>, SearchError>> {
     Box::pin(pulled(move |emitter| async move {
         let (tx, mut rx) = mpsc::channel(WAITING);
         let worker = tokio::task::spawn_blocking(move || {
-            let mut out = Out { tx, batch: Vec::new() };
+            let mut out = SearchSink { tx, batch: Vec::new() };
             let done = search(&mut out);
             out.flush();
             done
@@ -82,7 +82,7 @@ pub(super) fn find(mut query: FindQuery) -> BoxStream<'static, Result<SearchItem
         query.root = meant(&query.root).into_owned();
         let pattern = PathPattern::new(&query.pattern)?;
         let rules = Rules { ignore_file: ".fdignore", globs: Override::empty() };
-        for entry in Entries::new(&query.root, rules) {
+        for entry in WalkEntries::new(&query.root, rules) {
             let goes_on = match entry {
                 Ok(entry) if pattern.fits(&query.root, entry.path()) => out.push(SearchItem::Hit(FoundPath {
                     path: relative(&query.root, entry.path()),
@@ -100,7 +100,7 @@ pub(super) fn find(mut query: FindQuery) -> BoxStream<'static, Result<SearchItem
 }
 
 /// Hands an error of the walk over. Lines of ignore files that make no sense are passed over.
-fn report<T>(out: &mut Out<T>, error: ignore::Error) -> bool {
+fn report<T>(out: &mut SearchSink<T>, error: ignore::Error) -> bool {
     let path = path_of(&error);
     match error.into_io_error() {
         Some(error) => out.unreadable(error, "scandir", path.as_deref()),
@@ -155,7 +155,8 @@ pub(super) fn grep(mut query: GrepQuery) -> BoxStream<'static, Result<SearchItem
     stream(move |out| {
         query.root = meant(&query.root).into_owned();
         let globs = globs(&query)?;
-        let mut search = Search { matcher: matcher(&query)?, searcher: searcher(&query), skips_holes: false, query };
+        let mut search =
+            FileSearch { matcher: matcher(&query)?, searcher: searcher(&query), skips_holes: false, query };
         let root = search.query.root.clone();
         if !root.is_dir() {
             let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -165,7 +166,7 @@ pub(super) fn grep(mut query: GrepQuery) -> BoxStream<'static, Result<SearchItem
             search.file(&root, name, out);
             return Ok(());
         }
-        for entry in Entries::new(&root, Rules { ignore_file: ".rgignore", globs }) {
+        for entry in WalkEntries::new(&root, Rules { ignore_file: ".rgignore", globs }) {
             let goes_on = match entry {
                 Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
                     search.file(entry.path(), relative(&root, entry.path()), out)
@@ -215,7 +216,7 @@ fn searcher(query: &GrepQuery) -> Searcher {
 }
 
 /// One search through many files.
-struct Search {
+struct FileSearch {
     matcher: RegexMatcher,
     searcher: Searcher,
     /// Whether the holes of a file are no part of it. They would end the search of a file that is not named.
@@ -223,15 +224,15 @@ struct Search {
     query: GrepQuery,
 }
 
-impl Search {
+impl FileSearch {
     /// Searches one file. False when nobody wants to know any more.
-    fn file(&mut self, path: &Path, shown: String, out: &mut Out<GrepLine>) -> bool {
+    fn file(&mut self, path: &Path, shown: String, out: &mut SearchSink<GrepLine>) -> bool {
         let file = match open_regular(path) {
             Ok(file) => file,
             Err(error) => return out.unreadable(error, "open", Some(path)),
         };
         let reader = WhileWanted { file, skips_holes: self.skips_holes, tx: out.tx.clone() };
-        let lines = Lines { path: shown, max_chars: self.query.max_line_chars, out };
+        let lines = LineSink { path: shown, max_chars: self.query.max_line_chars, out };
         match self.searcher.search_reader(&self.matcher, reader, lines) {
             Ok(()) => out.flush(),
             Err(_) if out.tx.is_closed() => false,
@@ -270,13 +271,13 @@ impl Read for WhileWanted {
 }
 
 /// Takes the lines of one file.
-struct Lines<'a> {
+struct LineSink<'a> {
     path: String,
     max_chars: usize,
-    out: &'a mut Out<GrepLine>,
+    out: &'a mut SearchSink<GrepLine>,
 }
 
-impl Lines<'_> {
+impl LineSink<'_> {
     fn push(&mut self, number: Option<u64>, is_match: bool, line: &[u8]) -> bool {
         let (text, is_cut) = shorten(line, self.max_chars);
         let line = GrepLine { path: self.path.clone(), number: number.unwrap_or_default(), is_match, text, is_cut };
@@ -284,7 +285,7 @@ impl Lines<'_> {
     }
 }
 
-impl Sink for Lines<'_> {
+impl Sink for LineSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {

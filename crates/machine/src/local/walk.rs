@@ -18,7 +18,7 @@ pub(super) struct Rules {
 /// The entries below a directory, in the order of their paths; the directory itself is none of them.
 ///
 /// Rules of `.gitignore` files hold outside of repositories too, but never inside a repository below: that is walked by itself.
-pub(super) struct Entries {
+pub(super) struct WalkEntries {
     rules: Rules,
     /// The directory and, above it, repositories that were come upon and not yet walked to their end.
     levels: Vec<Level>,
@@ -39,7 +39,7 @@ struct Level {
     pending: Option<Result<DirEntry, ignore::Error>>,
 }
 
-impl Entries {
+impl WalkEntries {
     pub(super) fn new(root: &Path, rules: Rules) -> Self {
         let level = Level::new(root, &rules, root.ancestors().any(is_repository));
         // Rules of the directories above hold as well.
@@ -49,7 +49,7 @@ impl Entries {
     }
 }
 
-impl Iterator for Entries {
+impl Iterator for WalkEntries {
     type Item = Result<DirEntry, ignore::Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -85,7 +85,7 @@ impl Iterator for Entries {
     }
 }
 
-impl Entries {
+impl WalkEntries {
     fn enter(&mut self, repository: DirEntry) -> Result<DirEntry, ignore::Error> {
         self.levels.push(Level::new(repository.path(), &self.rules, true));
         Ok(repository)

@@ -38,7 +38,7 @@ pub trait SummaryHooks: Send + Sync {
     }
 
     /// The leaf has moved.
-    fn moved(&self, moved: &Moved) {
+    fn moved(&self, moved: &MovedLeaf) {
         let _ = moved;
     }
 }
@@ -118,7 +118,7 @@ pub struct MoveChanges {
 
 /// A move that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
+pub struct MovedLeaf {
     /// Where the leaf is now; `None` before the first entry.
     pub new_leaf: Option<EntryId>,
     /// Where it was.

@@ -9,7 +9,7 @@ use super::cut;
 use super::estimate::tokens_of;
 use super::file_list::FileList;
 use super::{CompactError, CompactionSettings};
-use crate::entry::scan::{LineKind, Role};
+use crate::entry::scan::{EntryType, MessageRole};
 use crate::entry::{Compaction, Entry, EntryBody, EntryId};
 use crate::session_log::{Branch, SessionLog, context_of, edited_messages};
 
@@ -115,7 +115,7 @@ fn previous(path: &[Arc<Entry>]) -> (Option<&Compaction>, usize) {
 pub fn prepare_log(log: &SessionLog, settings: &CompactionSettings) -> Result<Preparation, CompactError> {
     let branch = log.active_branch();
     let (path, index) = (branch.path(), branch.index());
-    let compaction = path.iter().rposition(|at| index.slots()[*at].kind == LineKind::Compaction);
+    let compaction = path.iter().rposition(|at| index.slots()[*at].kind == EntryType::Compaction);
     let from = compaction.map_or(0, |place| {
         let kept = match &index.entry(path[place]).body {
             EntryBody::Compaction(compaction) => compaction.first_kept_entry_id.clone(),
@@ -135,7 +135,7 @@ fn verbatim(log: &SessionLog, branch: &Branch<'_>, first_kept: usize) -> Verbati
     let (path, index) = (branch.path(), branch.index());
     let speaks = |at: &usize| {
         let slot = &index.slots()[*at];
-        slot.role == Role::User || slot.kind == LineKind::CustomMessage
+        slot.role == MessageRole::User || slot.kind == EntryType::CustomMessage
     };
     let newest = path.iter().rposition(speaks).filter(|place| *place < first_kept);
     let last_user_request = newest.map(|place| text_of(&index.entry(path[place]))).filter(|text| !text.is_empty());

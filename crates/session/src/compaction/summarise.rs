@@ -14,7 +14,7 @@ use pinch_stdx::host::Host;
 use pinch_stdx::text::utf16_len;
 
 use super::{CompactError, Preparation, Strategy, Summarised, instructions, serialise, stripped};
-use crate::recovery::{self, Again, Failure, TurnRetry};
+use crate::recovery::{self, Again, FailedAnswer, TurnRetry};
 
 /// One summary request, from which the session builds the [`Request`] with model, credentials and thinking level.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,7 +206,7 @@ impl SummaryModel<'_> {
 
     fn is_overflow(&self, end: &Finished) -> bool {
         let (error, context_window) = (end.error.as_deref(), self.context_window);
-        recovery::is_overflow(&Failure {
+        recovery::is_overflow(&FailedAnswer {
             message: &end.message,
             error,
             context_window,

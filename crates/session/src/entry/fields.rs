@@ -201,7 +201,7 @@ fn write_body<M: SerializeMap>(map: &mut M, body: &EntryBody) -> Result<(), M::E
         EntryBody::SessionInfo { name } => map.serialize_entry("name", name)?,
         EntryBody::ContextEdit { target_id, replacement } => {
             map.serialize_entry("targetId", target_id.as_str())?;
-            map.serialize_entry("replacement", &replacement.as_ref().map(|content| Replacement { content }))?;
+            map.serialize_entry("replacement", &replacement.as_ref().map(|content| ReplacedField { content }))?;
         }
         EntryBody::Usage(note) => {
             map.serialize_entry("kind", &note.kind)?;
@@ -216,7 +216,7 @@ fn write_body<M: SerializeMap>(map: &mut M, body: &EntryBody) -> Result<(), M::E
 }
 
 #[derive(Serialize)]
-struct Replacement<'a> {
+struct ReplacedField<'a> {
     content: &'a Content,
 }
 

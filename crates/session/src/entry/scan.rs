@@ -10,7 +10,7 @@ use pinch_stdx::text::bom_len;
 
 /// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LineKind {
+pub(crate) enum EntryType {
     /// A header.
     Session,
     Message,
@@ -29,7 +29,7 @@ pub(crate) enum LineKind {
 
 /// The role of a message entry's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum MessageRole {
     /// Not a message.
     None,
     System,
@@ -43,9 +43,9 @@ pub(crate) enum Role {
 
 /// What one line is.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Line<'a> {
-    pub(crate) kind: LineKind,
-    pub(crate) role: Role,
+pub(crate) struct ScannedLine<'a> {
+    pub(crate) kind: EntryType,
+    pub(crate) role: MessageRole,
     pub(crate) id: Option<Cow<'a, str>>,
     pub(crate) parent_id: Option<Cow<'a, str>>,
 }
@@ -70,7 +70,7 @@ pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 
 /// Where a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct LineEnd {
     /// Bytes of its object.
     pub(crate) n_bytes: usize,
     /// Where the line end stands, or would.
@@ -78,29 +78,29 @@ pub(crate) struct Place {
 }
 
 /// Scans a line; `None` when it is not a JSON object with a string `type`.
-pub(crate) fn line(bytes: &[u8]) -> Option<Line<'_>> {
+pub(crate) fn line(bytes: &[u8]) -> Option<ScannedLine<'_>> {
     first_line(bytes).map(|(line, _)| line)
 }
 
 /// Looks at the first line of a text, like [`line()`]; its end is found on the way.
-pub(crate) fn first_line(text: &[u8]) -> Option<(Line<'_>, Place)> {
+pub(crate) fn first_line(text: &[u8]) -> Option<(ScannedLine<'_>, LineEnd)> {
     let mut walk = Walk::of_line(text);
-    let mut found = Line { kind: LineKind::Unknown, role: Role::None, id: None, parent_id: None };
+    let mut found = ScannedLine { kind: EntryType::Unknown, role: MessageRole::None, id: None, parent_id: None };
     let mut has_type = false;
     walk.object(0, |walk, key| {
         match key {
             b"type" => {
                 let value = walk.string_or_skip(0)?;
                 has_type = value.is_some();
-                found.kind = value.map_or(LineKind::Unknown, |value| kind(&value));
+                found.kind = value.map_or(EntryType::Unknown, |value| kind(&value));
             }
             b"id" => found.id = walk.string_or_skip(0)?,
             b"parentId" => found.parent_id = walk.string_or_skip(0)?,
             b"message" if walk.peek()? == b'{' => {
-                found.role = Role::Other;
+                found.role = MessageRole::Other;
                 walk.object(1, |walk, key| {
                     if key == b"role" {
-                        found.role = walk.string_or_skip(1)?.map_or(Role::Other, |value| role(&value));
+                        found.role = walk.string_or_skip(1)?.map_or(MessageRole::Other, |value| role(&value));
                         Some(())
                     } else {
                         walk.value(1)
@@ -111,39 +111,39 @@ pub(crate) fn first_line(text: &[u8]) -> Option<(Line<'_>, Place)> {
         }
         Some(())
     })?;
-    if found.kind != LineKind::Message {
-        found.role = Role::None;
+    if found.kind != EntryType::Message {
+        found.role = MessageRole::None;
     }
     let n_bytes = walk.n_walked();
-    (has_type && walk.is_at_end()).then(|| (found, Place { n_bytes, line_end: walk.n_walked() }))
+    (has_type && walk.is_at_end()).then(|| (found, LineEnd { n_bytes, line_end: walk.n_walked() }))
 }
 
-fn kind(word: &str) -> LineKind {
+fn kind(word: &str) -> EntryType {
     match word {
-        "session" => LineKind::Session,
-        "message" => LineKind::Message,
-        "thinking_level_change" => LineKind::ThinkingLevelChange,
-        "model_change" => LineKind::ModelChange,
-        "compaction" => LineKind::Compaction,
-        "branch_summary" => LineKind::BranchSummary,
-        "custom" => LineKind::Custom,
-        "custom_message" => LineKind::CustomMessage,
-        "label" => LineKind::Label,
-        "session_info" => LineKind::SessionInfo,
-        "context_edit" => LineKind::ContextEdit,
-        "usage" => LineKind::Usage,
-        _ => LineKind::Unknown,
+        "session" => EntryType::Session,
+        "message" => EntryType::Message,
+        "thinking_level_change" => EntryType::ThinkingLevelChange,
+        "model_change" => EntryType::ModelChange,
+        "compaction" => EntryType::Compaction,
+        "branch_summary" => EntryType::BranchSummary,
+        "custom" => EntryType::Custom,
+        "custom_message" => EntryType::CustomMessage,
+        "label" => EntryType::Label,
+        "session_info" => EntryType::SessionInfo,
+        "context_edit" => EntryType::ContextEdit,
+        "usage" => EntryType::Usage,
+        _ => EntryType::Unknown,
     }
 }
 
-fn role(word: &str) -> Role {
+fn role(word: &str) -> MessageRole {
     match word {
-        "system" => Role::System,
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
-        "toolResult" => Role::ToolResult,
-        "bashExecution" => Role::BashExecution,
-        _ => Role::Other,
+        "system" => MessageRole::System,
+        "user" => MessageRole::User,
+        "assistant" => MessageRole::Assistant,
+        "toolResult" => MessageRole::ToolResult,
+        "bashExecution" => MessageRole::BashExecution,
+        _ => MessageRole::Other,
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
     fn finds_what_matters_wherever_it_stands() {
         let text = br#" { "message":{"content":[{"role":"x"}, "a\"}"],"role":"user"},"n":-1.5e3, "parentId":null,"id":"\u0061b","type":"message"}"#;
         let line = line(text).unwrap();
-        assert_eq!((line.kind, line.role), (LineKind::Message, Role::User));
+        assert_eq!((line.kind, line.role), (EntryType::Message, MessageRole::User));
         assert_eq!((line.id.as_deref(), line.parent_id.as_deref()), (Some("ab"), None));
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
-use pinch_llm::error::retry::{Limits, retry_delay};
+use pinch_llm::error::retry::{RetryLimits, retry_delay};
 use pinch_llm::event::{EventStream, StreamEvent};
 use pinch_llm::provider::Provider;
 use pinch_llm::request::Request;
@@ -37,7 +37,7 @@ impl Provider for RepeatingProvider {
             &about,
             now,
             pulled(move |emitter| async move {
-                let limits = Limits { max_retries: plan.max_retries, max_delay: plan.max_delay };
+                let limits = RetryLimits { max_retries: plan.max_retries, max_delay: plan.max_delay };
                 for n_done in 0.. {
                     let mut events = inner.stream(request.clone(), cancel.clone());
                     let first = events.next().await;

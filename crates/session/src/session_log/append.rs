@@ -16,7 +16,7 @@ use crate::store::{Appended, StoreError};
 const MAX_SPARE: usize = 64 * 1024;
 
 /// What one append writes.
-struct Batch {
+struct AppendBatch {
     entries: Vec<(EntryId, EntryBody)>,
     /// Place of the entry that was asked for.
     own: usize,
@@ -66,7 +66,7 @@ impl SessionLog {
     }
 
     /// What is written for one entry: missing results and held entries before it, held entries after the last awaited result.
-    fn batch(&self, body: &EntryBody, missing: &[ToolCall], awaited: &[ToolCall]) -> Batch {
+    fn batch(&self, body: &EntryBody, missing: &[ToolCall], awaited: &[ToolCall]) -> AppendBatch {
         let mut entries: Vec<(EntryId, EntryBody)> = Vec::with_capacity(1 + missing.len());
         for call in missing {
             entries.push((self.fresh_id(&entries), heal::missing_result(call, self.host.now_ms())));
@@ -86,7 +86,7 @@ impl SessionLog {
         if held_after {
             entries.extend(self.held.iter().cloned());
         }
-        Batch { entries, own, with_held: held_before || held_after }
+        AppendBatch { entries, own, with_held: held_before || held_after }
     }
 
     fn fresh_id(&self, batch: &[(EntryId, EntryBody)]) -> EntryId {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::SessionLog;
 use super::circles;
 use super::index::{Index, Label};
-use crate::entry::scan::LineKind;
+use crate::entry::scan::EntryType;
 use crate::entry::{Entry, EntryId};
 use crate::store::StoreError;
 
@@ -45,7 +45,7 @@ impl<'a> Branch<'a> {
 
     /// Whether any of its entries sets the thinking level.
     pub fn has_level(&self) -> bool {
-        self.path.iter().any(|at| self.index.slots()[*at].kind == LineKind::ThinkingLevelChange)
+        self.path.iter().any(|at| self.index.slots()[*at].kind == EntryType::ThinkingLevelChange)
     }
 
     /// The places of its entries in the file, root first: what [`SessionLog::try_entry`] takes.
@@ -60,16 +60,16 @@ impl<'a> Branch<'a> {
 
 /// All entries as trees: flat, because branches can be very deep.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tree {
+pub struct EntryTree {
     /// The nodes in file order.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<TreeNode>,
     /// Places of the roots in `nodes`.
     pub roots: Vec<usize>,
 }
 
 /// One entry in a tree.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct TreeNode {
     /// The entry.
     pub id: EntryId,
     /// Its type.
@@ -80,7 +80,7 @@ pub struct Node {
     pub label: Option<Label>,
 }
 
-impl Tree {
+impl EntryTree {
     /// Whether a walk from the roots comes upon at most so many nodes.
     fn has_at_most(&self, max: usize) -> bool {
         let mut waiting: Vec<usize> = self.roots.clone();
@@ -114,7 +114,7 @@ impl SessionLog {
     /// Every entry is in it once, whatever the file says: where parents lead in a cycle, its first entry is a root. One exception: an older
     /// program could write the same lines twice. Such copies are where pi shows them, beside the entry that they are copies of, as long as
     /// the whole has at most twice as many nodes as the file has entries.
-    pub fn tree(&self) -> Tree {
+    pub fn tree(&self) -> EntryTree {
         let slots = self.index.slots();
         let last_of = |at: usize| self.index.find(slots[at].id.as_str()).unwrap_or(at);
         let mut parents: Vec<Option<usize>> =
@@ -127,14 +127,14 @@ impl SessionLog {
             with_copies = cuts.is_empty() && self.index.n_cycles == 0 && (0..slots.len()).all(is_copy);
             cuts.into_iter().for_each(|at| parents[at] = None);
         }
-        let mut tree = Tree::default();
+        let mut tree = EntryTree::default();
         for (at, slot) in slots.iter().enumerate() {
             let type_name = match slot.kind {
-                LineKind::Message => "message".to_owned(),
+                EntryType::Message => "message".to_owned(),
                 _ => self.index.entry(at).body.type_name().to_owned(),
             };
             let label = self.index.label(&slot.id).cloned();
-            tree.nodes.push(Node { id: slot.id.clone(), type_name, children: Vec::new(), label });
+            tree.nodes.push(TreeNode { id: slot.id.clone(), type_name, children: Vec::new(), label });
         }
         self.connect(&mut tree, &parents, with_copies);
         if with_copies && !tree.has_at_most(2 * slots.len()) {
@@ -145,7 +145,7 @@ impl SessionLog {
 
     /// Hangs the nodes of a tree under their parents; of entries with the same id the last one, and with `with_copies` as often as there are
     /// such entries.
-    fn connect(&self, tree: &mut Tree, parents: &[Option<usize>], with_copies: bool) {
+    fn connect(&self, tree: &mut EntryTree, parents: &[Option<usize>], with_copies: bool) {
         tree.roots.clear();
         let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
         for (at, parent) in parents.iter().enumerate() {

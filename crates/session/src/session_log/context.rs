@@ -8,7 +8,7 @@ use pinch_llm::message::{Content, Message};
 
 use super::index::Index;
 use super::roles;
-use crate::entry::scan::{LineKind, Role};
+use crate::entry::scan::{EntryType, MessageRole};
 use crate::entry::{Entry, EntryBody, EntryId};
 
 /// What a branch gives a model, before roles of this layer are converted.
@@ -66,7 +66,7 @@ pub fn context_of(path: &[Arc<Entry>]) -> Context {
 /// The context of a path of slots: only what the model is shown is parsed; of the live branch it stays parsed for the next time.
 pub(super) fn context_at(index: &Index, path: &[usize], is_live: bool) -> Context {
     let slots = index.slots();
-    let compaction = path.iter().rposition(|at| slots[*at].kind == LineKind::Compaction);
+    let compaction = path.iter().rposition(|at| slots[*at].kind == EntryType::Compaction);
     let mut shown: Vec<usize> = Vec::new();
     let rest = match compaction {
         None => 0,
@@ -76,7 +76,8 @@ pub(super) fn context_at(index: &Index, path: &[usize], is_live: bool) -> Contex
             shown.push(path[place]);
             let kept = &path[kept.unwrap_or(place)..place];
             shown.extend(
-                kept.iter().filter(|at| slots[**at].kind != LineKind::Compaction && slots[**at].role != Role::System),
+                kept.iter()
+                    .filter(|at| slots[**at].kind != EntryType::Compaction && slots[**at].role != MessageRole::System),
             );
             place + 1
         }
@@ -85,11 +86,11 @@ pub(super) fn context_at(index: &Index, path: &[usize], is_live: bool) -> Contex
     shown.retain(|at| {
         matches!(
             slots[*at].kind,
-            LineKind::Message
-                | LineKind::CustomMessage
-                | LineKind::BranchSummary
-                | LineKind::ContextEdit
-                | LineKind::Compaction
+            EntryType::Message
+                | EntryType::CustomMessage
+                | EntryType::BranchSummary
+                | EntryType::ContextEdit
+                | EntryType::Compaction
         )
     });
     let entries = index.entries(&shown);
@@ -98,11 +99,11 @@ pub(super) fn context_at(index: &Index, path: &[usize], is_live: bool) -> Contex
     }
     let mut context = emit(&entries);
     let slots = path.iter().rev().map(|at| (*at, slots[*at].kind, slots[*at].role));
-    let mut levels = slots.clone().filter(|(_, kind, _)| *kind == LineKind::ThinkingLevelChange);
+    let mut levels = slots.clone().filter(|(_, kind, _)| *kind == EntryType::ThinkingLevelChange);
     if let Some(level) = levels.find_map(|(at, ..)| level_of(&index.entry(at))) {
         context.thinking_level = level;
     }
-    let mut models = slots.filter(|(_, kind, role)| *kind == LineKind::ModelChange || *role == Role::Assistant);
+    let mut models = slots.filter(|(_, kind, role)| *kind == EntryType::ModelChange || *role == MessageRole::Assistant);
     context.model = models.find_map(|(at, ..)| model_of(&index.entry(at)));
     context
 }

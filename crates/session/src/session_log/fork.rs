@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Header, SessionLog, line, new_header};
 use crate::entry::migrate::{fresh_id, migrate};
-use crate::entry::scan::{self, LineKind, Role};
+use crate::entry::scan::{self, EntryType, MessageRole};
 use crate::entry::{Entry, EntryBody, EntryId, text};
 use crate::store::{Appended, SessionRef, SessionStore, StoreError};
 
@@ -68,7 +68,7 @@ impl SessionLog {
         let header = NewSession { parent_session: Some(name.display().to_string()), ..new }.into_header(host);
         let mut copy = line(&header.to_line());
         for (_, text) in scan::lines(&text) {
-            if scan::line(text).is_some_and(|line| line.kind != LineKind::Session) {
+            if scan::line(text).is_some_and(|line| line.kind != EntryType::Session) {
                 copy.extend_from_slice(text);
                 copy.push(b'\n');
             }
@@ -171,7 +171,7 @@ impl SessionLog {
         let n_before = copy.len();
         let last = self.copy_path(&path, &mut copy)?;
         self.copy_labels(&path, last, &mut copy);
-        let begins = |role: Role| matches!(role, Role::User | Role::Assistant);
+        let begins = |role: MessageRole| matches!(role, MessageRole::User | MessageRole::Assistant);
         let at_once = path.iter().any(|at| begins(self.index.slots()[*at].role));
         let journal = match &self.store {
             Some(store) => Some(store.create(&header).await?),
@@ -211,7 +211,7 @@ impl SessionLog {
         let mut next: Option<&EntryId> = None;
         for at in path.iter().rev() {
             match slots[*at].kind {
-                LineKind::Label => drop(next.map(|next| next_of.insert(slots[*at].id.as_str(), next))),
+                EntryType::Label => drop(next.map(|next| next_of.insert(slots[*at].id.as_str(), next))),
                 _ => next = Some(&slots[*at].id),
             }
         }
@@ -219,12 +219,12 @@ impl SessionLog {
         let mut after_label = false;
         for at in path {
             let slot = &slots[*at];
-            if slot.kind == LineKind::Label {
+            if slot.kind == EntryType::Label {
                 after_label = true;
                 continue;
             }
             let kept = match (&slot.kind, &self.index.entry(*at).body) {
-                (LineKind::Compaction, EntryBody::Compaction(compaction)) => {
+                (EntryType::Compaction, EntryBody::Compaction(compaction)) => {
                     compaction.first_kept_entry_id.as_ref().and_then(|id| next_of.get(id.as_str()).copied())
                 }
                 _ => None,
@@ -256,7 +256,9 @@ impl SessionLog {
         let mut used: HashSet<EntryId> = HashSet::new();
         for at in path {
             let target = &slots[*at].id;
-            let Some(label) = self.index.label(target).filter(|_| slots[*at].kind != LineKind::Label) else { continue };
+            let Some(label) = self.index.label(target).filter(|_| slots[*at].kind != EntryType::Label) else {
+                continue;
+            };
             let is_used = |id: &str| self.index.find(id).is_some() || used.contains(&EntryId::new(id));
             let id = EntryId::new(fresh_id(&self.host, is_used));
             used.insert(id.clone());

@@ -8,7 +8,7 @@ use pinch_llm::message::{Message, ToolCall};
 use super::index::Index;
 use super::roles::BASH_EXECUTION;
 use crate::entry::EntryBody;
-use crate::entry::scan::{LineKind, Role};
+use crate::entry::scan::{EntryType, MessageRole};
 
 /// What an append has to do.
 #[derive(Debug)]
@@ -71,21 +71,21 @@ pub(super) fn awaited_at(index: &Index, leaf: Option<usize>) -> Vec<ToolCall> {
     for at in index.path(leaf).into_iter().rev() {
         let slot = &index.slots()[at];
         match (slot.kind, slot.role) {
-            (LineKind::Message, Role::ToolResult) => {
+            (EntryType::Message, MessageRole::ToolResult) => {
                 if let EntryBody::Message(message) = &index.entry(at).body
                     && let Message::ToolResult(result) = &**message
                 {
                     answered.insert(result.tool_call_id.clone());
                 }
             }
-            (LineKind::Message, Role::BashExecution) => {}
-            (LineKind::Message, Role::Assistant) => {
+            (EntryType::Message, MessageRole::BashExecution) => {}
+            (EntryType::Message, MessageRole::Assistant) => {
                 let entry = index.entry(at);
                 let mut calls = entry.body.as_message().map(|message| calls_of(message)).unwrap_or_default();
                 calls.retain(|call| !answered.contains(&call.id));
                 return calls;
             }
-            (LineKind::Message | LineKind::CustomMessage, _) => return Vec::new(),
+            (EntryType::Message | EntryType::CustomMessage, _) => return Vec::new(),
             _ => {}
         }
     }

@@ -10,11 +10,11 @@ use bytes::Bytes;
 use serde_json::Map;
 
 use super::circles;
-use super::parts::{self, Part};
-use super::segment::{Segment, Window};
-use super::slots::{NONE, Slot, Slots, number};
+use super::parts::{self, TextPart};
+use super::segment::{LineWindow, Segment};
+use super::slots::{EntrySlot, NONE, Slots, number};
 use super::threads;
-use crate::entry::scan::{self, LineKind};
+use crate::entry::scan::{self, EntryType};
 use crate::entry::{Entry, EntryBody, EntryId};
 use crate::store::StoredText;
 
@@ -73,7 +73,7 @@ impl Index {
         self.add(Segment::Kept(text), parts)
     }
 
-    fn add(&mut self, text: Segment, parts: Vec<Part>) -> Range<usize> {
+    fn add(&mut self, text: Segment, parts: Vec<TextPart>) -> Range<usize> {
         let first = self.slots.len();
         let segment = number(self.segments.len());
         // Parents that are not the entry before.
@@ -107,7 +107,7 @@ impl Index {
         }
         self.segments.push(text);
         for at in first..self.slots.len() {
-            if self.slots[at].kind == LineKind::Label {
+            if self.slots[at].kind == EntryType::Label {
                 self.note_label(at);
             }
         }
@@ -137,7 +137,7 @@ impl Index {
         }
     }
 
-    pub(crate) fn slots(&self) -> &[Slot] {
+    pub(crate) fn slots(&self) -> &[EntrySlot] {
         &self.slots
     }
 
@@ -194,7 +194,7 @@ impl Index {
     pub(crate) fn entries(&self, places: &[usize]) -> Vec<Arc<Entry>> {
         let n_bytes = places.iter().map(|at| self.slots[*at].len as usize).sum();
         threads::in_chunks(places, threads::worth(n_bytes), |places| {
-            let mut window = Window::default();
+            let mut window = LineWindow::default();
             let mut entry = |at: usize| {
                 let parsed = self.parsed().get(&number(at)).cloned();
                 parsed.unwrap_or_else(|| {

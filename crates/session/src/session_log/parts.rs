@@ -6,10 +6,10 @@ use std::ops::Range;
 use memchr::{memchr, memrchr};
 use pinch_stdx::text::bom_len;
 
-use super::slots::{NONE, Slot, number};
+use super::slots::{EntrySlot, NONE, number};
 use super::threads;
 use crate::entry::EntryId;
-use crate::entry::scan::{self, Line, LineKind};
+use crate::entry::scan::{self, EntryType, ScannedLine};
 use crate::store::StoredText;
 
 /// Bytes of a stored text that are looked at together.
@@ -17,9 +17,9 @@ const BUFFER: usize = 1 << 18;
 
 /// The contents of a part of a text: the lines that start in it.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct TextPart {
     /// The entries, without their segments and parents.
-    pub(super) found: Vec<Slot>,
+    pub(super) found: Vec<EntrySlot>,
     /// The parents of those that do not follow the one before them, with their places among the found ones. Most entries do.
     pub(super) others: Vec<(usize, Option<EntryId>)>,
     /// Lines that are not entries.
@@ -28,7 +28,7 @@ pub(super) struct Part {
     pub(super) torn: Vec<u8>,
 }
 
-impl Part {
+impl TextPart {
     /// Looks at lines whose first byte stands at `base`; true when one begins at `end` or later, which is another part's.
     fn add_lines(&mut self, lines: &[u8], base: u64, end: u64) -> bool {
         let mut from = if base == 0 { bom_len(lines) } else { 0 };
@@ -56,9 +56,9 @@ impl Part {
         n_blank + place.line_end + 1
     }
 
-    fn add(&mut self, seen: Line<'_>, start: u64, len: usize) {
+    fn add(&mut self, seen: ScannedLine<'_>, start: u64, len: usize) {
         match (seen.kind, seen.id) {
-            (LineKind::Session, _) => {}
+            (EntryType::Session, _) => {}
             (_, None) => self.n_skipped += 1,
             (kind, Some(id)) => {
                 let before = self.found.last().map(|found| found.id.as_str());
@@ -68,17 +68,17 @@ impl Part {
                 // Nothing of a text longer than this is in memory.
                 let start = u32::try_from(start).unwrap_or(NONE);
                 let (id, role) = (EntryId::new(id), seen.role);
-                self.found.push(Slot { segment: 0, start, len: number(len), parent: NONE, id, kind, role });
+                self.found.push(EntrySlot { segment: 0, start, len: number(len), parent: NONE, id, kind, role });
             }
         }
     }
 }
 
 /// The entries of a text.
-pub(super) fn of_text(text: &[u8]) -> Vec<Part> {
+pub(super) fn of_text(text: &[u8]) -> Vec<TextPart> {
     let ranges = whole_lines(text, threads::worth(text.len()));
     threads::map(&ranges, ranges.len(), |range| {
-        let mut part = Part::default();
+        let mut part = TextPart::default();
         part.add_lines(&text[range.clone()], range.start as u64, u64::MAX);
         part
     })
@@ -98,18 +98,18 @@ fn whole_lines(text: &[u8], n_parts: usize) -> Vec<Range<usize>> {
 }
 
 /// The entries of a stored text, of which no more than a buffer is in memory at a time.
-pub(super) fn of_stored(text: &dyn StoredText) -> io::Result<Vec<Part>> {
+pub(super) fn of_stored(text: &dyn StoredText) -> io::Result<Vec<TextPart>> {
     in_parts(text, threads::worth(usize::try_from(text.len()).unwrap_or(usize::MAX)), BUFFER)
 }
 
-fn in_parts(text: &dyn StoredText, n_parts: usize, buffer: usize) -> io::Result<Vec<Part>> {
+fn in_parts(text: &dyn StoredText, n_parts: usize, buffer: usize) -> io::Result<Vec<TextPart>> {
     let part = text.len().div_ceil(n_parts as u64);
     let ranges: Vec<_> = (0..n_parts as u64).map(|n| n * part..((n + 1) * part).min(text.len())).collect();
     threads::map(&ranges, n_parts, |range| of_range(text, range.clone(), vec![0; buffer])).into_iter().collect()
 }
 
-fn of_range(text: &dyn StoredText, range: Range<u64>, mut buffer: Vec<u8>) -> io::Result<Part> {
-    let mut part = Part::default();
+fn of_range(text: &dyn StoredText, range: Range<u64>, mut buffer: Vec<u8>) -> io::Result<TextPart> {
+    let mut part = TextPart::default();
     // What stands before the first line end belongs to the part before, unless that ends with it.
     let mut is_others = range.start > 0;
     let mut base = range.start.saturating_sub(1);
@@ -149,9 +149,9 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Memory(Vec<u8>);
+    struct MemoryText(Vec<u8>);
 
-    impl StoredText for Memory {
+    impl StoredText for MemoryText {
         fn len(&self) -> u64 {
             self.0.len() as u64
         }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     /// Everything that was found, in words.
-    fn told(parts: &[Part]) -> (Vec<String>, usize) {
+    fn told(parts: &[TextPart]) -> (Vec<String>, usize) {
         let mut before = None;
         let mut found = Vec::new();
         for part in parts {
@@ -179,7 +179,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, n_found: usize, n_skipped: usize) {
-        let mut whole = Part::default();
+        let mut whole = TextPart::default();
         whole.add_lines(text.as_bytes(), 0, u64::MAX);
         let whole = told(&[whole]);
         assert_eq!((whole.0.len(), whole.1), (n_found, n_skipped));
@@ -187,7 +187,7 @@ mod tests {
             let ranges = whole_lines(text.as_bytes(), n_parts);
             assert_eq!((ranges[0].start, ranges[n_parts - 1].end), (0, text.len()));
             for buffer in [1, 2, 7, 64, 1000, 4000] {
-                let parts = in_parts(&Memory(text.into()), n_parts, buffer).unwrap();
+                let parts = in_parts(&MemoryText(text.into()), n_parts, buffer).unwrap();
                 assert_eq!(told(&parts), whole, "{n_parts} parts, a buffer of {buffer} bytes");
                 let torn = &text[text.rfind('\n').map_or(0, |at| at + 1)..];
                 let told: Vec<u8> = parts.into_iter().flat_map(|part| part.torn).collect();

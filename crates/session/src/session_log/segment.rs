@@ -49,12 +49,12 @@ impl Segment {
 
 /// Reads lines one after another; of a stored text many at once.
 #[derive(Default)]
-pub(super) struct Window {
+pub(super) struct LineWindow {
     at: u64,
     bytes: Vec<u8>,
 }
 
-impl Window {
+impl LineWindow {
     /// Bytes of a segment. A session has one stored segment at most, its first.
     pub(super) fn read<'a>(&'a mut self, segment: &'a Segment, start: u32, len: u32) -> io::Result<&'a [u8]> {
         let text = match segment {

@@ -7,27 +7,27 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use crate::entry::EntryId;
-use crate::entry::scan::{LineKind, Role};
+use crate::entry::scan::{EntryType, MessageRole};
 
 /// Stands for "no entry" in a slot.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Where one entry is and what it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Slot {
+pub(crate) struct EntrySlot {
     pub(super) segment: u32,
     pub(super) start: u32,
     pub(super) len: u32,
     pub(super) parent: u32,
     pub(crate) id: EntryId,
-    pub(crate) kind: LineKind,
-    pub(crate) role: Role,
+    pub(crate) kind: EntryType,
+    pub(crate) role: MessageRole,
 }
 
 /// A slot for each entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots {
-    slots: Vec<Slot>,
+    slots: Vec<EntrySlot>,
     /// The last place of each id. Hashed fast, with a secret of this process: a session has tens of thousands, and a file must not choose where
     /// they fall.
     places: HashTable<u32>,
@@ -42,7 +42,7 @@ impl Slots {
     }
 
     /// Takes slots behind those that are there.
-    pub(super) fn add(&mut self, more: Vec<Slot>) {
+    pub(super) fn add(&mut self, more: Vec<EntrySlot>) {
         let first = self.slots.len();
         if first == 0 {
             self.slots = more;
@@ -81,9 +81,9 @@ impl Slots {
 }
 
 impl Deref for Slots {
-    type Target = [Slot];
+    type Target = [EntrySlot];
 
-    fn deref(&self) -> &[Slot] {
+    fn deref(&self) -> &[EntrySlot] {
         &self.slots
     }
 }
@@ -97,8 +97,16 @@ pub(super) fn number(at: usize) -> u32 {
 mod tests {
     use super::*;
 
-    fn slot(id: &str) -> Slot {
-        Slot { segment: 0, start: 0, len: 0, parent: NONE, id: id.into(), kind: LineKind::Custom, role: Role::None }
+    fn slot(id: &str) -> EntrySlot {
+        EntrySlot {
+            segment: 0,
+            start: 0,
+            len: 0,
+            parent: NONE,
+            id: id.into(),
+            kind: EntryType::Custom,
+            role: MessageRole::None,
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use pinch_llm::message::{Block, Content, Message};
 use pinch_stdx::host::ms_from_iso;
 
-use crate::entry::scan::{self, LineKind, Role};
+use crate::entry::scan::{self, EntryType, MessageRole};
 use crate::entry::{Entry, EntryBody, Header};
 
 mod cache;
@@ -122,7 +122,7 @@ pub(super) fn summarise_files(
 /// Summarises the text of one session; `None` when it is not a session. `path` names it where it has no file, and `file_modified` is the time
 /// of its last write in Unix milliseconds, where the store knows it.
 pub fn summarise(text: &[u8], path: PathBuf, file_modified: i64) -> Option<SessionSummary> {
-    let mut reader = Reader::new(path, file_modified);
+    let mut reader = SummaryReader::new(path, file_modified);
     for (_, line) in scan::lines(text) {
         if !reader.read(line) {
             return None;
@@ -133,7 +133,7 @@ pub fn summarise(text: &[u8], path: PathBuf, file_modified: i64) -> Option<Sessi
 
 /// Summarises a file; one line of it is held at a time.
 fn summarise_file(path: &Path, file_modified: i64) -> io::Result<Option<SessionSummary>> {
-    let mut reader = Reader::new(path.to_owned(), file_modified);
+    let mut reader = SummaryReader::new(path.to_owned(), file_modified);
     let mut file = BufReader::with_capacity(64 << 10, File::open(path)?);
     let mut line = Vec::new();
     while next_line(&mut file, &mut line)? {
@@ -175,7 +175,7 @@ fn next_line(file: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
 }
 
 /// Makes a summary of lines, one after the other.
-struct Reader {
+struct SummaryReader {
     summary: SessionSummary,
     search_text: String,
     has_header: bool,
@@ -183,7 +183,7 @@ struct Reader {
     newest: Option<i64>,
 }
 
-impl Reader {
+impl SummaryReader {
     fn new(path: PathBuf, file_modified: i64) -> Self {
         let summary = SessionSummary {
             path,
@@ -208,14 +208,14 @@ impl Reader {
             return self.header(line).is_some();
         }
         match (seen.kind, seen.role) {
-            (LineKind::SessionInfo, _) => {
+            (EntryType::SessionInfo, _) => {
                 if let Some(Entry { body: EntryBody::SessionInfo { name }, .. }) = Entry::parse(line) {
                     self.summary.name = Some(name.trim().to_owned()).filter(|name| !name.is_empty());
                 }
             }
-            (LineKind::Message, role) => {
+            (EntryType::Message, role) => {
                 self.summary.message_count += 1;
-                if matches!(role, Role::User | Role::Assistant) {
+                if matches!(role, MessageRole::User | MessageRole::Assistant) {
                     self.newest = self.newest.max(self.message(line, role));
                 }
             }
@@ -235,7 +235,7 @@ impl Reader {
     }
 
     /// Adds a message of user or model; returns its time. Lines of version 1 have no ids: the message alone is read.
-    fn message(&mut self, line: &[u8], role: Role) -> Option<i64> {
+    fn message(&mut self, line: &[u8], role: MessageRole) -> Option<i64> {
         let (message, entry_time) = match Entry::parse(line) {
             Some(Entry { body: EntryBody::Message(message), timestamp, .. }) => (message, ms_from_iso(&timestamp)),
             _ => {
@@ -246,7 +246,7 @@ impl Reader {
         };
         let text = text_of(&message);
         if !text.is_empty() {
-            if role == Role::User && self.summary.first_message.is_empty() {
+            if role == MessageRole::User && self.summary.first_message.is_empty() {
                 self.summary.first_message.clone_from(&text);
             }
             if self.search_text.len() < MAX_SEARCH_TEXT {

@@ -13,9 +13,9 @@ const MAX_PATTERN: usize = 1 << 20;
 
 /// A search query.
 #[derive(Clone, Debug)]
-pub enum Query {
+pub enum SearchQuery {
     /// All of these; none of them matches every session.
-    Tokens(Vec<Token>),
+    Tokens(Vec<SearchToken>),
     /// A regular expression, whatever the case.
     Regex(Pattern),
     /// An invalid regular expression, and why. It matches nothing.
@@ -24,7 +24,7 @@ pub enum Query {
 
 /// One part of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Token {
+pub enum SearchToken {
     /// Letters in this order, with anything between them.
     Fuzzy(String),
     /// These words as they stand; blanks of any kind and number are the same, and so are capitals.
@@ -75,7 +75,7 @@ pub fn search(
     if query.trim().is_empty() {
         return sessions;
     }
-    let query = Query::parse(query);
+    let query = SearchQuery::parse(query);
     let mut found: Vec<(f64, SessionSummary)> =
         sessions.into_iter().filter_map(|session| Some((query.rank(&session)?, session))).collect();
     if sort == SortMode::Relevance {
@@ -84,7 +84,7 @@ pub fn search(
     found.into_iter().map(|(_, session)| session).collect()
 }
 
-impl Query {
+impl SearchQuery {
     /// Reads a query. One with a quote that is not closed is split at blanks, quotes and all.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
@@ -105,12 +105,12 @@ impl Query {
         match self {
             Self::Tokens(tokens) => {
                 let lower = text.to_lowercase();
-                let folded = tokens.iter().any(|token| matches!(token, Token::Phrase(_))).then(|| folded(&lower));
+                let folded = tokens.iter().any(|token| matches!(token, SearchToken::Phrase(_))).then(|| folded(&lower));
                 tokens.iter().try_fold(0.0, |sum, token| {
                     Some(
                         sum + match token {
-                            Token::Fuzzy(word) => fuzzy::rank_word(word, &lower)?,
-                            Token::Phrase(phrase) => {
+                            SearchToken::Fuzzy(word) => fuzzy::rank_word(word, &lower)?,
+                            SearchToken::Phrase(phrase) => {
                                 let text = folded.as_deref().unwrap_or_default();
                                 of_place(text, text.find(&self::folded(&phrase.to_lowercase()))?)
                             }
@@ -133,16 +133,16 @@ fn folded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn tokens(text: &str) -> Vec<Token> {
+fn tokens(text: &str) -> Vec<SearchToken> {
     if text.matches('"').count() % 2 == 1 {
-        return text.split_whitespace().map(|word| Token::Fuzzy(word.to_owned())).collect();
+        return text.split_whitespace().map(|word| SearchToken::Fuzzy(word.to_owned())).collect();
     }
     let mut tokens = Vec::new();
     for (n, part) in text.split('"').enumerate() {
         if n % 2 == 0 {
-            tokens.extend(part.split_whitespace().map(|word| Token::Fuzzy(word.to_owned())));
+            tokens.extend(part.split_whitespace().map(|word| SearchToken::Fuzzy(word.to_owned())));
         } else if !part.trim().is_empty() {
-            tokens.push(Token::Phrase(part.trim().to_owned()));
+            tokens.push(SearchToken::Phrase(part.trim().to_owned()));
         }
     }
     tokens

@@ -17,9 +17,9 @@ use pinch_testing::logs::{answer, append, create, file, message, open, result, s
 
 /// Answers with a fixed text and remembers what it was asked.
 #[derive(Default)]
-struct Fixed(Mutex<Vec<Preparation>>);
+struct FixedSummaries(Mutex<Vec<Preparation>>);
 
-impl Strategy for Fixed {
+impl Strategy for FixedSummaries {
     fn summarise<'a>(
         &'a self,
         preparation: &'a Preparation,
@@ -35,7 +35,7 @@ fn keep(tokens: u64) -> CompactionSettings {
 }
 
 async fn compact(log: &mut SessionLog, tokens: u64) -> Result<compaction::Compacted, CompactError> {
-    compaction::compact(log, &keep(tokens), &Fixed::default(), CompactionReason::Manual, &Cancel::new()).await
+    compaction::compact(log, &keep(tokens), &FixedSummaries::default(), CompactionReason::Manual, &Cancel::new()).await
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn cancelling_stores_nothing() {
     append(&mut log, [user("one"), answer("a1", &[]), user("two")]).await;
     let cancel = Cancel::new();
     cancel.cancel(pinch_stdx::cancel::CancelReason::User);
-    let strategy = Fixed::default();
+    let strategy = FixedSummaries::default();
     let outcome = compaction::compact(&mut log, &keep(1), &strategy, CompactionReason::Manual, &cancel).await;
     assert!(matches!(outcome, Err(CompactError::Cancelled)));
     assert_eq!(log.entry_ids().len(), 3);

@@ -13,7 +13,7 @@ use pinch_testing::logs::{answer, append, bash, create, file, message, open, res
 
 /// One thing that can happen to a log.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum LogStep {
     User(String),
     Answer(u8),
     Result(u8),
@@ -29,62 +29,62 @@ pub(crate) enum Step {
     Reopen,
 }
 
-pub(crate) fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = LogStep> {
     prop_oneof![
-        4 => ".{0,12}".prop_map(Step::User),
-        4 => (0u8..3).prop_map(Step::Answer),
-        4 => (0u8..3).prop_map(Step::Result),
-        1 => Just(Step::Bash),
-        1 => Just(Step::Custom),
-        1 => Just(Step::System),
-        1 => Just(Step::Level),
-        1 => any::<usize>().prop_map(Step::Label),
-        1 => (any::<usize>(), any::<bool>()).prop_map(|(at, hide)| Step::Edit(at, hide)),
-        1 => any::<usize>().prop_map(Step::Compact),
-        1 => any::<usize>().prop_map(Step::Move),
-        1 => Just(Step::Reset),
-        1 => Just(Step::Reopen),
+        4 => ".{0,12}".prop_map(LogStep::User),
+        4 => (0u8..3).prop_map(LogStep::Answer),
+        4 => (0u8..3).prop_map(LogStep::Result),
+        1 => Just(LogStep::Bash),
+        1 => Just(LogStep::Custom),
+        1 => Just(LogStep::System),
+        1 => Just(LogStep::Level),
+        1 => any::<usize>().prop_map(LogStep::Label),
+        1 => (any::<usize>(), any::<bool>()).prop_map(|(at, hide)| LogStep::Edit(at, hide)),
+        1 => any::<usize>().prop_map(LogStep::Compact),
+        1 => any::<usize>().prop_map(LogStep::Move),
+        1 => Just(LogStep::Reset),
+        1 => Just(LogStep::Reopen),
     ]
 }
 
-pub(crate) async fn play(dir: &std::path::Path, steps: Vec<Step>) -> SessionLog {
+pub(crate) async fn play(dir: &std::path::Path, steps: Vec<LogStep>) -> SessionLog {
     let mut log = create(dir).await;
     append(&mut log, [user("begin")]).await;
     for step in steps {
         let ids: Vec<EntryId> = log.entry_ids().cloned().collect();
         let pick = |at: usize| ids[at % ids.len()].clone();
         let body = match step {
-            Step::User(text) => user(&text),
-            Step::Answer(n) => answer("a", &["c0", "c1", "c2"][..usize::from(n)]),
-            Step::Result(n) => result(["c0", "c1", "c2"][usize::from(n)]),
-            Step::Bash => bash(),
-            Step::Custom => EntryBody::CustomMessage(CustomMessage {
+            LogStep::User(text) => user(&text),
+            LogStep::Answer(n) => answer("a", &["c0", "c1", "c2"][..usize::from(n)]),
+            LogStep::Result(n) => result(["c0", "c1", "c2"][usize::from(n)]),
+            LogStep::Bash => bash(),
+            LogStep::Custom => EntryBody::CustomMessage(CustomMessage {
                 custom_type: "t".into(),
                 content: Content::Text("c".into()),
                 display: true,
                 details: None,
             }),
-            Step::System => message(json!({ "role": "system", "content": "prompt", "timestamp": 1 })),
-            Step::Level => EntryBody::ThinkingLevelChange { thinking_level: "low".into() },
-            Step::Label(at) => EntryBody::Label { target_id: pick(at), label: Some("l".into()) },
-            Step::Edit(at, hide) => EntryBody::ContextEdit {
+            LogStep::System => message(json!({ "role": "system", "content": "prompt", "timestamp": 1 })),
+            LogStep::Level => EntryBody::ThinkingLevelChange { thinking_level: "low".into() },
+            LogStep::Label(at) => EntryBody::Label { target_id: pick(at), label: Some("l".into()) },
+            LogStep::Edit(at, hide) => EntryBody::ContextEdit {
                 target_id: pick(at),
                 replacement: (!hide).then(|| Content::Text("edited".into())),
             },
-            Step::Compact(at) => EntryBody::Compaction(Compaction {
+            LogStep::Compact(at) => EntryBody::Compaction(Compaction {
                 summary: "S".into(),
                 first_kept_entry_id: Some(pick(at)),
                 ..Compaction::default()
             }),
-            Step::Move(at) => {
+            LogStep::Move(at) => {
                 log.move_to(&pick(at)).unwrap();
                 continue;
             }
-            Step::Reset => {
+            LogStep::Reset => {
                 log.reset_leaf();
                 continue;
             }
-            Step::Reopen => {
+            LogStep::Reopen => {
                 log = open(&file(&log)).await.unwrap();
                 continue;
             }

@@ -9,15 +9,15 @@ use pinch_session::entry::Header;
 use pinch_session::store::{
     Appended, Fence, Journal, JsonlStore, ListScope, MemoryStore, SessionRef, SessionStore, SessionSummary, StoreError,
 };
-use pinch_testing::suites::store::{Place, Scenario};
+use pinch_testing::suites::store::{StorePlace, StoreScenario};
 
 /// Session files in a folder of their own.
-struct Files {
+struct FileStores {
     dir: tempfile::TempDir,
     store: fn(PathBuf) -> JsonlStore,
 }
 
-impl Files {
+impl FileStores {
     fn flat() -> Self {
         Self { dir: tempfile::tempdir().unwrap(), store: |folder| JsonlStore::flat(folder) }
     }
@@ -31,7 +31,7 @@ impl Files {
     }
 }
 
-impl Place for Files {
+impl StorePlace for FileStores {
     fn store(&self) -> Arc<dyn SessionStore> {
         Arc::new(self.open())
     }
@@ -48,18 +48,18 @@ impl Place for Files {
 }
 
 /// Sessions in memory; `wrap` may break them.
-struct Memory {
+struct MemoryStores {
     store: MemoryStore,
     wrap: fn(MemoryStore) -> Arc<dyn SessionStore>,
 }
 
-impl Memory {
+impl MemoryStores {
     fn new() -> Self {
         Self { store: MemoryStore::new(), wrap: |store| Arc::new(store) }
     }
 }
 
-impl Place for Memory {
+impl StorePlace for MemoryStores {
     fn store(&self) -> Arc<dyn SessionStore> {
         (self.wrap)(self.store.clone())
     }
@@ -79,14 +79,14 @@ impl Place for Memory {
 }
 
 pinch_testing::store_suite! {
-    flat => Files::flat(), gaps: [];
-    by_cwd => Files::by_cwd(), gaps: [];
-    memory => Memory::new(), gaps: [];
+    flat => FileStores::flat(), gaps: [];
+    by_cwd => FileStores::by_cwd(), gaps: [];
+    memory => MemoryStores::new(), gaps: [];
 }
 
 /// What is wrong with a store.
 #[derive(Clone, Copy)]
-enum Fault {
+enum StoreFault {
     /// Who writes last wins: nobody is told of foreign lines.
     Overwrites,
     /// Lines are parsed and written anew.
@@ -100,9 +100,9 @@ enum Fault {
 }
 
 /// A memory store with a fault.
-struct Faulty(MemoryStore, Fault);
+struct Faulty(MemoryStore, StoreFault);
 
-struct FaultyJournal(Box<dyn Journal>, Fault);
+struct FaultyJournal(Box<dyn Journal>, StoreFault);
 
 impl SessionStore for Faulty {
     fn list(&self, scope: ListScope) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
@@ -121,7 +121,7 @@ impl SessionStore for Faulty {
 
     fn remove(&self, at: &SessionRef) -> BoxFuture<'_, Result<(), StoreError>> {
         match self.1 {
-            Fault::KeepsRemoved => Box::pin(async { Ok(()) }),
+            StoreFault::KeepsRemoved => Box::pin(async { Ok(()) }),
             _ => self.0.remove(at),
         }
     }
@@ -130,7 +130,7 @@ impl SessionStore for Faulty {
 impl FaultyJournal {
     async fn append_wrongly(&mut self, lines: Bytes, end: u64) -> Result<Appended, StoreError> {
         match self.1 {
-            Fault::Overwrites => match self.0.append(lines.clone(), end).await? {
+            StoreFault::Overwrites => match self.0.append(lines.clone(), end).await? {
                 Appended::Moved { tail } => {
                     let all = self.0.load().await?;
                     let kept = all.slice(..all.len() - tail.len());
@@ -138,7 +138,7 @@ impl FaultyJournal {
                 }
                 at => Ok(at),
             },
-            Fault::Normalises => {
+            StoreFault::Normalises => {
                 let text = String::from_utf8_lossy(&lines).into_owned();
                 let anew = |line: &str| match serde_json::from_str::<serde_json::Value>(line) {
                     Ok(value) => format!("{value}\n"),
@@ -146,18 +146,18 @@ impl FaultyJournal {
                 };
                 self.0.append(text.lines().map(anew).collect::<String>().into(), end).await
             }
-            Fault::Glues => {
+            StoreFault::Glues => {
                 let all = self.0.load().await.unwrap_or_default();
                 if all.is_empty() || all.ends_with(b"\n") || all.len() as u64 != end {
                     return self.0.append(lines, end).await;
                 }
                 self.0.replace([&all[..], &lines].concat().into(), end, "bak").await
             }
-            Fault::Halves => {
+            StoreFault::Halves => {
                 let first = memchr::memchr(b'\n', &lines).map_or(lines.len(), |at| at + 1);
                 self.0.append(lines.slice(..first), end).await
             }
-            Fault::KeepsRemoved => self.0.append(lines, end).await,
+            StoreFault::KeepsRemoved => self.0.append(lines, end).await,
         }
     }
 }
@@ -186,49 +186,53 @@ impl Journal for FaultyJournal {
 }
 
 /// The scenarios that find a store out.
-fn found_by(wrap: fn(MemoryStore) -> Arc<dyn SessionStore>) -> Vec<Scenario> {
-    let fails = |scenario: &Scenario| {
-        let place = Memory { store: MemoryStore::new(), wrap };
+fn found_by(wrap: fn(MemoryStore) -> Arc<dyn SessionStore>) -> Vec<StoreScenario> {
+    let fails = |scenario: &StoreScenario| {
+        let place = MemoryStores { store: MemoryStore::new(), wrap };
         // A broken store may well make a scenario panic.
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| scenario.run(&place))).map_or(true, |ran| ran.is_err())
     };
-    Scenario::ALL.iter().copied().filter(fails).collect()
+    StoreScenario::ALL.iter().copied().filter(fails).collect()
 }
 
 #[track_caller]
-fn check(wrap: fn(MemoryStore) -> Arc<dyn SessionStore>, expected: &[Scenario]) {
+fn check(wrap: fn(MemoryStore) -> Arc<dyn SessionStore>, expected: &[StoreScenario]) {
     let found = found_by(wrap);
     for scenario in expected {
         assert!(found.contains(scenario), "{scenario:?} does not find it; only {found:?} do");
     }
-    assert!(found.len() < Scenario::ALL.len() / 2, "scenarios are about one thing each: {found:?}");
+    assert!(found.len() < StoreScenario::ALL.len() / 2, "scenarios are about one thing each: {found:?}");
 }
 
 #[test]
 fn a_store_that_overwrites_is_found_out() {
-    let expected = [Scenario::Moved, Scenario::Parallel, Scenario::Followed, Scenario::ParallelLogs];
-    check(|store| Arc::new(Faulty(store, Fault::Overwrites)), &expected);
+    let expected =
+        [StoreScenario::Moved, StoreScenario::Parallel, StoreScenario::Followed, StoreScenario::ParallelLogs];
+    check(|store| Arc::new(Faulty(store, StoreFault::Overwrites)), &expected);
 }
 
 #[test]
 fn a_store_that_writes_lines_anew_is_found_out() {
-    check(|store| Arc::new(Faulty(store, Fault::Normalises)), &[Scenario::Bytes]);
+    check(|store| Arc::new(Faulty(store, StoreFault::Normalises)), &[StoreScenario::Bytes]);
 }
 
 #[test]
 fn a_store_that_glues_lines_is_found_out() {
-    check(|store| Arc::new(Faulty(store, Fault::Glues)), &[Scenario::MissingNewline, Scenario::TornTail]);
+    check(
+        |store| Arc::new(Faulty(store, StoreFault::Glues)),
+        &[StoreScenario::MissingNewline, StoreScenario::TornTail],
+    );
 }
 
 #[test]
 fn a_store_that_keeps_what_was_removed_is_found_out() {
     check(
-        |store| Arc::new(Faulty(store, Fault::KeepsRemoved)),
-        &[Scenario::Missing, Scenario::Removed, Scenario::Fresh],
+        |store| Arc::new(Faulty(store, StoreFault::KeepsRemoved)),
+        &[StoreScenario::Missing, StoreScenario::Removed, StoreScenario::Fresh],
     );
 }
 
 #[test]
 fn a_store_that_writes_half_is_found_out() {
-    check(|store| Arc::new(Faulty(store, Fault::Halves)), &[Scenario::Order, Scenario::Reopen]);
+    check(|store| Arc::new(Faulty(store, StoreFault::Halves)), &[StoreScenario::Order, StoreScenario::Reopen]);
 }

@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 use pinch_testing::logs::{answer, append, create, host, shown, user};
 
 /// Answers with stop reasons and texts in order, and keeps what it was asked.
-struct Scripted {
+struct ScriptedSummaries {
     answers: Mutex<VecDeque<(&'static str, &'static str)>>,
     asked: Mutex<Vec<String>>,
 }
 
-impl Scripted {
+impl ScriptedSummaries {
     fn new(answers: &[(&'static str, &'static str)]) -> Self {
         Self { answers: Mutex::new(answers.iter().copied().collect()), asked: Mutex::default() }
     }
@@ -34,7 +34,7 @@ impl Scripted {
     }
 }
 
-impl Provider for Scripted {
+impl Provider for ScriptedSummaries {
     fn stream(&self, request: Request, _cancel: Cancel) -> EventStream {
         let text = match &*request.messages[0] {
             Message::User(user) => user.content.text(""),
@@ -65,7 +65,7 @@ fn request(prompt: SummaryPrompt) -> Request {
         .with_host(host())
 }
 
-fn model<'a>(provider: &'a Scripted, focus: Option<&str>, context_window: u64) -> SummaryModel<'a> {
+fn model<'a>(provider: &'a ScriptedSummaries, focus: Option<&str>, context_window: u64) -> SummaryModel<'a> {
     SummaryModel { provider, build: &request, focus: focus.map(str::to_owned), context_window, retry: None }
 }
 
@@ -79,7 +79,7 @@ async fn a_split_turn_asks_twice_one_after_the_other() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &[])]).await;
-    let provider = Scripted::new(&[("stop", "HISTORY"), ("stop", "PREFIX")]);
+    let provider = ScriptedSummaries::new(&[("stop", "HISTORY"), ("stop", "PREFIX")]);
     let made = compact(&mut log, &model(&provider, Some("tests"), 0)).await.unwrap();
     let initial = instructions::INITIAL;
     let prefix = instructions::TURN_PREFIX;
@@ -102,7 +102,7 @@ async fn an_earlier_summary_is_brought_up_to_date_without_our_blocks() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     append(&mut log, [user("q1"), answer("a1", &["f"]), user("q2")]).await;
-    let provider = Scripted::new(&[("stop", "ONE"), ("stop", "TWO")]);
+    let provider = ScriptedSummaries::new(&[("stop", "ONE"), ("stop", "TWO")]);
     let made = compact(&mut log, &model(&provider, None, 0)).await.unwrap();
     assert_eq!(made.summary, "ONE\n\n<read-files>\nf\n</read-files>");
     append(&mut log, [answer("a2", &[]), user("q3")]).await;
@@ -123,7 +123,7 @@ async fn a_long_history_is_summarised_in_parts() {
     let mut log = create(dir.path()).await;
     let long = "x".repeat(300);
     append(&mut log, [user(&long), answer("a1", &[]), user(&long), answer("a2", &[]), user("q")]).await;
-    let provider = Scripted::new(&[("stop", "ONE"), ("stop", "TWO")]);
+    let provider = ScriptedSummaries::new(&[("stop", "ONE"), ("stop", "TWO")]);
     let made = compact(&mut log, &model(&provider, None, 200)).await.unwrap();
     let asked = provider.asked();
     assert!(asked[0].ends_with(instructions::INITIAL) && asked[1].ends_with(instructions::UPDATE));
@@ -142,7 +142,7 @@ async fn bad_answers_are_never_stored() {
         let dir = tempfile::tempdir().unwrap();
         let mut log = create(dir.path()).await;
         append(&mut log, [user("q1"), answer("a1", &[]), user("q2")]).await;
-        let provider = Scripted::new(&[(stop, text)]);
+        let provider = ScriptedSummaries::new(&[(stop, text)]);
         let error = compact(&mut log, &model(&provider, None, 0)).await.unwrap_err();
         assert_eq!(error.to_string(), expected);
         assert_eq!(log.entry_ids().len(), 3);
@@ -156,7 +156,7 @@ async fn a_branch_that_is_left_is_summarised() {
     let ids = append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &["f"])]).await;
     let left = branch::collect(&log, log.leaf_id(), &ids[1]).unwrap();
     assert_eq!(left.common_ancestor.as_ref(), Some(&ids[1]));
-    let provider = Scripted::new(&[("stop", "BRANCH")]);
+    let provider = ScriptedSummaries::new(&[("stop", "BRANCH")]);
     let wanted = branch::BranchInstructions::default();
     let summary = branch::summarise(&left, &model(&provider, None, 0), 100, &wanted, &Cancel::new()).await.unwrap();
     assert!(provider.asked()[0].starts_with("<conversation>\n[User]: q2\n\n"));

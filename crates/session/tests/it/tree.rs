@@ -15,7 +15,7 @@ use pinch_testing::logs::{append, create, file, store, user};
 
 /// One thing that can happen to a tree.
 #[derive(Clone, Debug)]
-enum Step {
+enum TreeStep {
     Say(u8),
     Level,
     Name(String),
@@ -29,25 +29,25 @@ enum Step {
     Reopen,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = TreeStep> {
     prop_oneof![
-        5 => any::<u8>().prop_map(Step::Say),
-        1 => Just(Step::Level),
-        1 => " ?[a-b]{0,2}\n?[a-b]{0,2}".prop_map(Step::Name),
-        3 => (any::<usize>(), prop::option::weighted(0.7, any::<u8>())).prop_map(|(at, label)| Step::Label(at, label)),
-        3 => any::<usize>().prop_map(Step::MoveTo),
-        1 => Just(Step::Reset),
-        1 => prop::option::of(any::<usize>()).prop_map(Step::Summary),
-        1 => Just(Step::Unknown),
-        1 => Just(Step::Fork),
-        1 => any::<usize>().prop_map(Step::Branched),
-        2 => Just(Step::Reopen),
+        5 => any::<u8>().prop_map(TreeStep::Say),
+        1 => Just(TreeStep::Level),
+        1 => " ?[a-b]{0,2}\n?[a-b]{0,2}".prop_map(TreeStep::Name),
+        3 => (any::<usize>(), prop::option::weighted(0.7, any::<u8>())).prop_map(|(at, label)| TreeStep::Label(at, label)),
+        3 => any::<usize>().prop_map(TreeStep::MoveTo),
+        1 => Just(TreeStep::Reset),
+        1 => prop::option::of(any::<usize>()).prop_map(TreeStep::Summary),
+        1 => Just(TreeStep::Unknown),
+        1 => Just(TreeStep::Fork),
+        1 => any::<usize>().prop_map(TreeStep::Branched),
+        2 => Just(TreeStep::Reopen),
     ]
 }
 
 /// What an entry is in the model.
 #[derive(Clone, Debug, PartialEq)]
-enum Kind {
+enum ModelEntryKind {
     Said(String),
     Summary,
     Name(String),
@@ -57,20 +57,20 @@ enum Kind {
 
 /// A tree as a list of nodes; everything else is looked up by going through it.
 #[derive(Clone, Debug, Default)]
-struct Model {
-    nodes: Vec<(EntryId, Option<EntryId>, Kind)>,
+struct TreeModel {
+    nodes: Vec<(EntryId, Option<EntryId>, ModelEntryKind)>,
     leaf: Option<EntryId>,
     n_hosts: u64,
 }
 
-impl Model {
+impl TreeModel {
     /// A host of another program: it draws different ids.
     fn next_host(&mut self) -> Host {
         self.n_hosts += 1;
         Host::builder().clock(1_770_000_000_000, 1000).seed(1000 + self.n_hosts).build()
     }
 
-    fn add(&mut self, id: EntryId, kind: Kind) {
+    fn add(&mut self, id: EntryId, kind: ModelEntryKind) {
         self.nodes.push((id.clone(), self.leaf.replace(id), kind));
     }
 
@@ -89,8 +89,10 @@ impl Model {
         let mut labels = BTreeMap::new();
         for (_, _, kind) in &self.nodes {
             match kind {
-                Kind::Label { target, label: Some(label) } => drop(labels.insert(target.clone(), label.clone())),
-                Kind::Label { target, label: None } => drop(labels.remove(target)),
+                ModelEntryKind::Label { target, label: Some(label) } => {
+                    drop(labels.insert(target.clone(), label.clone()))
+                }
+                ModelEntryKind::Label { target, label: None } => drop(labels.remove(target)),
                 _ => {}
             }
         }
@@ -99,7 +101,7 @@ impl Model {
 
     fn name(&self) -> Option<String> {
         let last = self.nodes.iter().rev().find_map(|(_, _, kind)| match kind {
-            Kind::Name(name) => Some(name.clone()),
+            ModelEntryKind::Name(name) => Some(name.clone()),
             _ => None,
         });
         last.filter(|name| !name.is_empty())
@@ -108,8 +110,8 @@ impl Model {
     fn shown(&self) -> Vec<String> {
         let path = self.path(self.leaf.as_ref());
         let in_words = |at: usize| match &self.nodes[at].2 {
-            Kind::Said(text) => Some(text.clone()),
-            Kind::Summary => Some("branchSummary".to_owned()),
+            ModelEntryKind::Said(text) => Some(text.clone()),
+            ModelEntryKind::Summary => Some("branchSummary".to_owned()),
             _ => None,
         };
         path.into_iter().filter_map(in_words).collect()
@@ -121,7 +123,7 @@ impl Model {
         let path = self.path(Some(leaf));
         for at in &path {
             let (id, _, kind) = &self.nodes[*at];
-            if !matches!(kind, Kind::Label { .. }) {
+            if !matches!(kind, ModelEntryKind::Label { .. }) {
                 branch.add(id.clone(), kind.clone());
             }
         }
@@ -130,14 +132,14 @@ impl Model {
             branch.nodes.iter().filter_map(|(id, ..)| Some((id.clone(), labels.get(id)?.clone()))).collect();
         let ids: Vec<EntryId> = log.entry_ids().skip(branch.nodes.len()).cloned().collect();
         for ((target, label), id) in kept.into_iter().zip(ids) {
-            branch.add(id, Kind::Label { target, label: Some(label) });
+            branch.add(id, ModelEntryKind::Label { target, label: Some(label) });
         }
         branch
     }
 }
 
 /// Compares everything that can be asked of a log.
-fn compare(log: &SessionLog, model: &Model) -> Result<(), TestCaseError> {
+fn compare(log: &SessionLog, model: &TreeModel) -> Result<(), TestCaseError> {
     let parents: Vec<_> = log.entries().map(|entry| (entry.id.clone(), entry.parent_id.clone())).collect();
     let expected: Vec<_> = model.nodes.iter().map(|(id, parent, _)| (id.clone(), parent.clone())).collect();
     prop_assert_eq!(parents, expected);
@@ -174,41 +176,41 @@ fn compare(log: &SessionLog, model: &Model) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-async fn take(step: Step, log: &mut SessionLog, model: &mut Model, dir: &Path) {
+async fn take(step: TreeStep, log: &mut SessionLog, model: &mut TreeModel, dir: &Path) {
     let pick = |at: usize| model.nodes[at % model.nodes.len()].0.clone();
     match step {
-        Step::Say(n) => {
+        TreeStep::Say(n) => {
             let text = format!("say {n}");
             let id = log.append(user(&text)).await.unwrap();
-            model.add(id, Kind::Said(text));
+            model.add(id, ModelEntryKind::Said(text));
         }
-        Step::Level => {
+        TreeStep::Level => {
             let id = log.append(EntryBody::ThinkingLevelChange { thinking_level: "low".into() }).await.unwrap();
-            model.add(id, Kind::Other);
+            model.add(id, ModelEntryKind::Other);
         }
-        Step::Unknown => {
+        TreeStep::Unknown => {
             let id = log.append(EntryBody::Custom { custom_type: "t".into(), data: None }).await.unwrap();
-            model.add(id, Kind::Other);
+            model.add(id, ModelEntryKind::Other);
         }
-        Step::Name(name) => {
+        TreeStep::Name(name) => {
             let id = log.append_name(&name).await.unwrap();
-            model.add(id, Kind::Name(name.trim().replace('\n', " ")));
+            model.add(id, ModelEntryKind::Name(name.trim().replace('\n', " ")));
         }
-        Step::Label(at, label) => {
+        TreeStep::Label(at, label) => {
             let (target, label) = (pick(at), label.map(|n| n.to_string()));
             let id = log.append_label(&target, label.as_deref()).await.unwrap();
-            model.add(id, Kind::Label { target, label });
+            model.add(id, ModelEntryKind::Label { target, label });
         }
-        Step::MoveTo(at) => {
+        TreeStep::MoveTo(at) => {
             let id = pick(at);
             log.move_to(&id).unwrap();
             model.leaf = Some(id);
         }
-        Step::Reset => {
+        TreeStep::Reset => {
             log.reset_leaf();
             model.leaf = None;
         }
-        Step::Summary(at) => {
+        TreeStep::Summary(at) => {
             let target = at.map(pick);
             let summary = BranchSummary {
                 from_id: String::new(),
@@ -221,9 +223,9 @@ async fn take(step: Step, log: &mut SessionLog, model: &mut Model, dir: &Path) {
             let id = log.branch_with_summary(target.as_ref(), summary).await.unwrap();
             assert!(matches!(&log.entry(&id).unwrap().body, EntryBody::BranchSummary(made) if made.from_id == left));
             model.leaf = target;
-            model.add(id, Kind::Summary);
+            model.add(id, ModelEntryKind::Summary);
         }
-        Step::Fork => {
+        TreeStep::Fork => {
             let at = SessionRef::Path(file(log));
             let copy =
                 SessionLog::fork_from(&model.next_host(), store(dir), &at, NewSession::in_folder("/w")).await.unwrap();
@@ -231,17 +233,17 @@ async fn take(step: Step, log: &mut SessionLog, model: &mut Model, dir: &Path) {
             *log = copy;
             model.leaf = model.nodes.last().map(|(id, ..)| id.clone());
         }
-        Step::Branched(at) => {
+        TreeStep::Branched(at) => {
             let leaf = pick(at);
             log.create_branched_session(&leaf).await.unwrap();
             *model = model.branched(&leaf, log);
             if !file(log).exists() {
                 // Nothing was said on that branch, so its file comes with the next words.
                 let id = log.append(user("first")).await.unwrap();
-                model.add(id, Kind::Said("first".into()));
+                model.add(id, ModelEntryKind::Said("first".into()));
             }
         }
-        Step::Reopen => {
+        TreeStep::Reopen => {
             let at = SessionRef::Path(file(log));
             *log = SessionLog::open(&model.next_host(), store(dir), &at, "/w").await.unwrap();
             model.leaf = model.nodes.last().map(|(id, ..)| id.clone());
@@ -257,9 +259,9 @@ proptest! {
         run(async {
             let dir = tempfile::tempdir().unwrap();
             let mut log = create(dir.path()).await;
-            let mut model = Model::default();
+            let mut model = TreeModel::default();
             let begin = append(&mut log, [user("begin")]).await.remove(0);
-            model.add(begin, Kind::Said("begin".into()));
+            model.add(begin, ModelEntryKind::Said("begin".into()));
             for step in steps {
                 take(step, &mut log, &mut model, dir.path()).await;
                 compare(&log, &model)?;

@@ -46,7 +46,7 @@ impl FileLock {
     /// # Errors
     /// [`LockError`].
     pub fn acquire(path: &Path, patience: Duration) -> Result<Self, LockError> {
-        let mut wait = Wait::new(patience);
+        let mut wait = LockWait::new(patience);
         loop {
             if let Some(lock) = Self::try_acquire(path)? {
                 return Ok(lock);
@@ -60,7 +60,7 @@ impl FileLock {
     /// # Errors
     /// [`LockError`].
     pub async fn acquire_async(path: &Path, patience: Duration) -> Result<Self, LockError> {
-        let mut wait = Wait::new(patience);
+        let mut wait = LockWait::new(patience);
         loop {
             if let Some(lock) = Self::try_acquire(path)? {
                 return Ok(lock);
@@ -124,12 +124,12 @@ pub fn is_still(_: &File, _: &Path) -> io::Result<bool> {
 }
 
 /// Pauses between tries, until patience ends.
-struct Wait {
+struct LockWait {
     until: Option<Instant>,
     pause: Duration,
 }
 
-impl Wait {
+impl LockWait {
     fn new(patience: Duration) -> Self {
         Self { until: Instant::now().checked_add(patience), pause: FIRST_PAUSE }
     }

@@ -6,28 +6,28 @@ use uuid::Uuid;
 
 /// A source of ids: random, or following from a seed so that tests can repeat a run.
 #[derive(Debug)]
-pub struct Ids(Source);
+pub struct Ids(IdSource);
 
 #[derive(Debug)]
-enum Source {
+enum IdSource {
     Random,
     Seeded(Mutex<u64>),
 }
 
 impl Ids {
     pub(super) fn random() -> Self {
-        Self(Source::Random)
+        Self(IdSource::Random)
     }
 
     pub(super) fn seeded(seed: u64) -> Self {
-        Self(Source::Seeded(Mutex::new(seed)))
+        Self(IdSource::Seeded(Mutex::new(seed)))
     }
 
     /// Sixteen random bytes.
     fn bytes(&self) -> [u8; 16] {
         match &self.0 {
-            Source::Random => *Uuid::new_v4().as_bytes(),
-            Source::Seeded(state) => {
+            IdSource::Random => *Uuid::new_v4().as_bytes(),
+            IdSource::Seeded(state) => {
                 let mut state = state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 let mut bytes = [0; 16];
                 bytes[..8].copy_from_slice(&split_mix(&mut state).to_be_bytes());

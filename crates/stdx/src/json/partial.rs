@@ -12,7 +12,7 @@ mod string;
 #[cfg(test)]
 mod tests;
 
-use string::{Piece, StringState};
+use string::{StringPiece, StringState};
 
 /// Containers inside one another that are read; the same limit as serde_json's.
 const MAX_DEPTH: usize = 127;
@@ -35,7 +35,7 @@ const MAX_DEPTH: usize = 127;
 /// ```
 #[derive(Debug, Default)]
 pub struct PartialJson {
-    state: State,
+    state: PartialState,
     /// The open containers, outermost first.
     open: Vec<Container>,
     /// The root object once it is closed.
@@ -49,7 +49,7 @@ enum Container {
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum PartialState {
     /// Nothing but space so far.
     #[default]
     Start,
@@ -85,7 +85,7 @@ impl PartialJson {
     /// Reads more text. Costs what the piece is long, whatever came before.
     pub fn push(&mut self, text: &str) {
         let mut rest = text;
-        while !rest.is_empty() && !matches!(self.state, State::End) {
+        while !rest.is_empty() && !matches!(self.state, PartialState::End) {
             rest = self.step(rest);
         }
     }
@@ -114,9 +114,9 @@ impl PartialJson {
     /// The value that is being read, when it is worth showing.
     fn open_value(&self) -> Option<Value> {
         match &self.state {
-            State::InString(string) => Some(Value::String(string.text.clone())),
-            State::InNumber(digits) => number(digits),
-            State::InWord { word, .. } => Some(word_value(word)),
+            PartialState::InString(string) => Some(Value::String(string.text.clone())),
+            PartialState::InNumber(digits) => number(digits),
+            PartialState::InWord { word, .. } => Some(word_value(word)),
             _ => None,
         }
     }
@@ -124,16 +124,16 @@ impl PartialJson {
     /// Reads from the front of `text`, which is not empty, and returns what is left.
     fn step<'a>(&mut self, text: &'a str) -> &'a str {
         match &mut self.state {
-            State::InKey(string) | State::InString(string) => {
+            PartialState::InKey(string) | PartialState::InString(string) => {
                 let (piece, rest) = string.read(text);
                 match piece {
-                    Piece::Open => {}
-                    Piece::Closed => self.close_string(),
-                    Piece::Broken => self.state = State::End,
+                    StringPiece::Open => {}
+                    StringPiece::Closed => self.close_string(),
+                    StringPiece::Broken => self.state = PartialState::End,
                 }
                 return rest;
             }
-            State::InNumber(digits) => {
+            PartialState::InNumber(digits) => {
                 let n_read =
                     text.bytes().take_while(|b| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')).count();
                 digits.push_str(&text[..n_read]);
@@ -142,15 +142,15 @@ impl PartialJson {
                     let ends = matches!(next, b',' | b']' | b'}') || is_space(next);
                     match number(digits).filter(|_| ends) {
                         Some(value) => self.attach(value),
-                        None => self.state = State::End,
+                        None => self.state = PartialState::End,
                     }
                 }
                 return rest;
             }
-            State::InWord { word, n_read } => {
+            PartialState::InWord { word, n_read } => {
                 let (word, wanted) = (*word, word.as_bytes()[*n_read]);
                 if text.as_bytes()[0] != wanted {
-                    self.state = State::End;
+                    self.state = PartialState::End;
                     return text;
                 }
                 *n_read += 1;
@@ -165,42 +165,45 @@ impl PartialJson {
         let Some(first) = text.chars().next() else { return text };
         self.structure(first);
         // A character that begins a number belongs to it.
-        if matches!(self.state, State::InNumber(_)) { text } else { &text[first.len_utf8()..] }
+        if matches!(self.state, PartialState::InNumber(_)) { text } else { &text[first.len_utf8()..] }
     }
 
     /// Takes one character between values.
     fn structure(&mut self, c: char) {
         self.state = match (&self.state, c) {
-            (State::Start, '{') => self.open(Container::Object { members: Map::new(), key: None }, State::KeyOrEnd),
-            (State::KeyOrEnd | State::Key, '"') => State::InKey(StringState::default()),
-            (State::KeyOrEnd | State::Key, '}') | (State::ValueOrEnd | State::Value, ']') => return self.close(c),
-            (State::Colon, ':') => State::Value,
-            (State::Value | State::ValueOrEnd, _) => self.begin_value(c),
-            (State::AfterValue, ',') => match self.open.last() {
-                Some(Container::Object { .. }) => State::Key,
-                _ => State::Value,
+            (PartialState::Start, '{') => {
+                self.open(Container::Object { members: Map::new(), key: None }, PartialState::KeyOrEnd)
+            }
+            (PartialState::KeyOrEnd | PartialState::Key, '"') => PartialState::InKey(StringState::default()),
+            (PartialState::KeyOrEnd | PartialState::Key, '}')
+            | (PartialState::ValueOrEnd | PartialState::Value, ']') => return self.close(c),
+            (PartialState::Colon, ':') => PartialState::Value,
+            (PartialState::Value | PartialState::ValueOrEnd, _) => self.begin_value(c),
+            (PartialState::AfterValue, ',') => match self.open.last() {
+                Some(Container::Object { .. }) => PartialState::Key,
+                _ => PartialState::Value,
             },
-            (State::AfterValue, '}' | ']') => return self.close(c),
-            _ => State::End,
+            (PartialState::AfterValue, '}' | ']') => return self.close(c),
+            _ => PartialState::End,
         };
     }
 
-    fn begin_value(&mut self, c: char) -> State {
+    fn begin_value(&mut self, c: char) -> PartialState {
         match c {
-            '"' => State::InString(StringState::default()),
-            '{' => self.open(Container::Object { members: Map::new(), key: None }, State::KeyOrEnd),
-            '[' => self.open(Container::Array(Vec::new()), State::ValueOrEnd),
-            '-' | '0'..='9' => State::InNumber(String::new()),
-            't' => State::InWord { word: "true", n_read: 1 },
-            'f' => State::InWord { word: "false", n_read: 1 },
-            'n' => State::InWord { word: "null", n_read: 1 },
-            _ => State::End,
+            '"' => PartialState::InString(StringState::default()),
+            '{' => self.open(Container::Object { members: Map::new(), key: None }, PartialState::KeyOrEnd),
+            '[' => self.open(Container::Array(Vec::new()), PartialState::ValueOrEnd),
+            '-' | '0'..='9' => PartialState::InNumber(String::new()),
+            't' => PartialState::InWord { word: "true", n_read: 1 },
+            'f' => PartialState::InWord { word: "false", n_read: 1 },
+            'n' => PartialState::InWord { word: "null", n_read: 1 },
+            _ => PartialState::End,
         }
     }
 
-    fn open(&mut self, container: Container, then: State) -> State {
+    fn open(&mut self, container: Container, then: PartialState) -> PartialState {
         if self.open.len() >= MAX_DEPTH {
-            return State::End;
+            return PartialState::End;
         }
         self.open.push(container);
         then
@@ -210,7 +213,7 @@ impl PartialJson {
     fn close(&mut self, c: char) {
         let fits =
             matches!((self.open.last(), c), (Some(Container::Object { .. }), '}') | (Some(Container::Array(_)), ']'));
-        self.state = State::End;
+        self.state = PartialState::End;
         if !fits {
             return;
         }
@@ -233,13 +236,13 @@ impl PartialJson {
             Some(Container::Array(items)) => items.push(value),
             None => {}
         }
-        self.state = State::AfterValue;
+        self.state = PartialState::AfterValue;
     }
 
     fn close_string(&mut self) {
-        match std::mem::replace(&mut self.state, State::Colon) {
-            State::InString(string) => self.attach(Value::String(string.text)),
-            State::InKey(string) => {
+        match std::mem::replace(&mut self.state, PartialState::Colon) {
+            PartialState::InString(string) => self.attach(Value::String(string.text)),
+            PartialState::InKey(string) => {
                 if let Some(Container::Object { key, .. }) = self.open.last_mut() {
                     *key = Some(string.text);
                 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::mark::Mark;
-use super::table::{self, Row};
+use super::mark::ProcessMark;
+use super::table::{self, ProcessRow};
 
 /// A process, distinguished from a later one with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,25 +21,25 @@ impl Stray {
     }
 }
 
-impl From<Row> for Stray {
-    fn from(row: Row) -> Self {
+impl From<ProcessRow> for Stray {
+    fn from(row: ProcessRow) -> Self {
         Self { id: row.id, started: row.started }
     }
 }
 
 /// Identifies the processes that belong to a command.
 #[derive(Clone, Debug)]
-pub(super) struct Family {
+pub(super) struct ProcessFamily {
     /// The process that was started, and the id of the group that it leads.
     pub(super) leader: u32,
     /// When it was started: no process of the family is older.
     pub(super) since: u64,
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "marks can only be read on Linux"))]
-    pub(super) mark: Mark,
+    pub(super) mark: ProcessMark,
 }
 
-impl Family {
-    pub(super) fn of(leader: u32, mark: Mark) -> Self {
+impl ProcessFamily {
+    pub(super) fn of(leader: u32, mark: ProcessMark) -> Self {
         Self { leader, since: table::of(&[leader]).first().map_or(0, |row| row.started), mark }
     }
 }

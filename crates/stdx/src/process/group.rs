@@ -4,29 +4,29 @@
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 #[cfg(unix)]
-use super::family::{Family, Stray};
-use super::mark::Mark;
+use super::family::{ProcessFamily, Stray};
+use super::mark::ProcessMark;
 
 /// A process group, named by its leader, and the family that the leader began.
 #[cfg(unix)]
 #[derive(Clone, Debug, Default)]
-pub(super) struct Group {
-    family: Option<(Pid, Family)>,
+pub(super) struct ProcessGroup {
+    family: Option<(Pid, ProcessFamily)>,
     /// Processes that have left the group and were asked to terminate.
     strays: Vec<Stray>,
 }
 
 #[cfg(unix)]
-impl Group {
-    /// Marks a command that is to lead a group. The mark goes to [`Group::of`].
-    pub(super) fn prepare(command: &mut std::process::Command) -> Mark {
+impl ProcessGroup {
+    /// Marks a command that is to lead a group. The mark goes to [`ProcessGroup::of`].
+    pub(super) fn prepare(command: &mut std::process::Command) -> ProcessMark {
         std::os::unix::process::CommandExt::process_group(command, 0);
-        Mark::put_on(command)
+        ProcessMark::put_on(command)
     }
 
-    pub(super) fn of(leader: Option<u32>, mark: Mark) -> Self {
+    pub(super) fn of(leader: Option<u32>, mark: ProcessMark) -> Self {
         let pid = leader.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        Self { family: leader.and_then(|id| Some((pid?, Family::of(id, mark)))), strays: Vec::new() }
+        Self { family: leader.and_then(|id| Some((pid?, ProcessFamily::of(id, mark)))), strays: Vec::new() }
     }
 
     /// Asks every process of the family to end. All are halted first: otherwise a shell whose command dies would begin the next one before
@@ -95,15 +95,15 @@ fn send_to(stray: Stray, signal: Signal) {
 /// Without process groups only the child itself can be killed, which tokio does.
 #[cfg(not(unix))]
 #[derive(Clone, Debug, Default)]
-pub(super) struct Group;
+pub(super) struct ProcessGroup;
 
 #[cfg(not(unix))]
-impl Group {
-    pub(super) fn prepare(command: &mut std::process::Command) -> Mark {
-        Mark::put_on(command)
+impl ProcessGroup {
+    pub(super) fn prepare(command: &mut std::process::Command) -> ProcessMark {
+        ProcessMark::put_on(command)
     }
 
-    pub(super) fn of(_: Option<u32>, _: Mark) -> Self {
+    pub(super) fn of(_: Option<u32>, _: ProcessMark) -> Self {
         Self
     }
 

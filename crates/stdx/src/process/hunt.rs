@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::mpsc;
 use std::time::Instant;
 
-use super::family::{Family, Stray};
+use super::family::{ProcessFamily, Stray};
 use super::mark::Carries;
 use super::table;
 
@@ -22,7 +22,7 @@ const KERNEL: u32 = 2;
 ///
 /// The search runs on its own thread, because reading an environment may block forever. If no thread can be created, because the family uses
 /// up all that the system allows, it runs on the current one.
-pub(super) fn marked(family: &Family, known: &mut Vec<Stray>, stop: fn(Stray), until: Instant) -> bool {
+pub(super) fn marked(family: &ProcessFamily, known: &mut Vec<Stray>, stop: fn(Stray), until: Instant) -> bool {
     let (sender, receiver) = mpsc::sync_channel(1024);
     let hunt = {
         let (family, known) = (family.clone(), known.clone());
@@ -51,7 +51,7 @@ pub(super) fn marked(family: &Family, known: &mut Vec<Stray>, stop: fn(Stray), u
 }
 
 /// Passes over all processes until there are no new ones, or until `found` returns false.
-fn go(family: &Family, known: &[Stray], until: Instant, mut found: impl FnMut(Stray) -> bool) -> bool {
+fn go(family: &ProcessFamily, known: &[Stray], until: Instant, mut found: impl FnMut(Stray) -> bool) -> bool {
     let mut looked_at: HashSet<u32> = known.iter().map(|stray| stray.id).collect();
     let mut n_doubts = 0;
     for _ in 0..MAX_PASSES {

@@ -1,15 +1,15 @@
 //! A mark in the environment of a command, which everything that it starts inherits.
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{Carries, Mark};
+pub(super) use linux::{Carries, ProcessMark};
 
 /// No mark: the environment of other processes cannot be read here.
 #[cfg(not(target_os = "linux"))]
 #[derive(Clone, Debug)]
-pub(super) struct Mark;
+pub(super) struct ProcessMark;
 
 #[cfg(not(target_os = "linux"))]
-impl Mark {
+impl ProcessMark {
     pub(super) fn put_on(_: &mut std::process::Command) -> Self {
         Self
     }
@@ -29,7 +29,7 @@ mod linux {
 
     /// The id of one command.
     #[derive(Clone, Debug)]
-    pub(in super::super) struct Mark(String);
+    pub(in super::super) struct ProcessMark(String);
 
     /// Whether a process carries a mark.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ mod linux {
         Unclear,
     }
 
-    impl Mark {
+    impl ProcessMark {
         /// The variable with the ids of a command and of those around it, the innermost last, with colons between.
         pub(in super::super) const VARIABLE: &str = "PINCH_PROCESS";
 
@@ -92,21 +92,21 @@ mod linux {
         use super::*;
 
         fn value(command: &Command) -> String {
-            let (_, value) = command.get_envs().find(|(name, _)| *name == Mark::VARIABLE).unwrap();
+            let (_, value) = command.get_envs().find(|(name, _)| *name == ProcessMark::VARIABLE).unwrap();
             value.unwrap().to_str().unwrap().to_owned()
         }
 
         fn environment(command: &Command) -> Vec<u8> {
-            format!("A=b\0{}={}\0Z=\0", Mark::VARIABLE, value(command)).into_bytes()
+            format!("A=b\0{}={}\0Z=\0", ProcessMark::VARIABLE, value(command)).into_bytes()
         }
 
         #[test]
         fn a_command_carries_the_ids_of_all_around_it() {
             let mut outer = Command::new("true");
-            let outer_mark = Mark::put_on(&mut outer);
+            let outer_mark = ProcessMark::put_on(&mut outer);
             let mut inner = Command::new("true");
-            inner.env(Mark::VARIABLE, value(&outer));
-            let inner_mark = Mark::put_on(&mut inner);
+            inner.env(ProcessMark::VARIABLE, value(&outer));
+            let inner_mark = ProcessMark::put_on(&mut inner);
             assert!(outer_mark.is_in(&environment(&outer)) && !inner_mark.is_in(&environment(&outer)));
             assert!(outer_mark.is_in(&environment(&inner)) && inner_mark.is_in(&environment(&inner)));
             assert!(!inner_mark.is_in(&environment(&inner)[..40]));
@@ -116,15 +116,15 @@ mod linux {
         fn what_is_no_id_is_not_passed_on_and_the_oldest_make_room() {
             let mut command = Command::new("true");
             let given: Vec<String> = (0..200).map(|n| format!("{n:032x}")).collect();
-            command.env(Mark::VARIABLE, format!("{}:a word:{}", "x".repeat(200_000), given.join(":")));
-            let Mark(own) = Mark::put_on(&mut command);
+            command.env(ProcessMark::VARIABLE, format!("{}:a word:{}", "x".repeat(200_000), given.join(":")));
+            let ProcessMark(own) = ProcessMark::put_on(&mut command);
             let wanted: Vec<&str> = given[136..].iter().map(String::as_str).chain([own.as_str()]).collect();
             assert_eq!(value(&command).split(':').collect::<Vec<_>>(), wanted);
         }
 
         #[test]
         fn who_is_not_there_is_not_denied() {
-            let mark = Mark::put_on(&mut Command::new("true"));
+            let mark = ProcessMark::put_on(&mut Command::new("true"));
             assert_eq!(mark.of(u32::MAX), Carries::Unclear);
             assert_eq!(mark.of(std::process::id()), Carries::No);
         }

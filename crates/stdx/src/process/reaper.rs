@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::process::Child;
 
-use super::group::Group;
+use super::group::ProcessGroup;
 
 /// How many are being killed. Processes belong to the whole program, and so does this.
 static N_AT_WORK: Mutex<usize> = Mutex::new(0);
@@ -17,7 +17,7 @@ fn n_at_work() -> MutexGuard<'static, usize> {
 
 /// A child that is not awaited. Dropping it kills its whole process tree.
 struct Orphan {
-    group: Group,
+    group: ProcessGroup,
     /// Its end is not taken note of before the family is dead: until then its id is its own.
     _child: Child,
 }
@@ -31,7 +31,7 @@ impl Drop for Orphan {
 }
 
 /// Kills a child with all its descendants: its group at once, the others on a thread of its own.
-pub(super) fn kill_aside(child: Child, group: Group) {
+pub(super) fn kill_aside(child: Child, group: ProcessGroup) {
     group.halt_known();
     *n_at_work() += 1;
     let orphan = Orphan { group, _child: child };

@@ -3,17 +3,17 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::family::{Family, Stray};
+use super::family::{ProcessFamily, Stray};
 #[cfg(target_os = "linux")]
 use super::hunt;
-use super::table::{self, Row};
+use super::table::{self, ProcessRow};
 
 /// Time limit of the search. A program that keeps starting processes faster than they are found escapes.
 const LONGEST: Duration = Duration::from_secs(2);
 /// How often the search is repeated if it found nothing but may have missed a process.
 const MAX_DOUBTS: usize = 2;
 
-impl Family {
+impl ProcessFamily {
     /// Finds the descendants in other process groups and passes each to `stop`, until there are no new ones: they start further processes
     /// until they are stopped. `known` holds the ones found before, and new ones are added to it. `has_leader` means that the leader has not
     /// been reaped, so that its id is still its own. Blocks for at most 3 s.
@@ -50,7 +50,7 @@ impl Family {
 
     fn find_descendants(&self, has_leader: bool, known: &mut Vec<Stray>, stop: fn(Stray)) {
         let old: HashSet<Stray> = known.iter().copied().collect();
-        let mut children: HashMap<u32, Vec<Row>> = HashMap::new();
+        let mut children: HashMap<u32, Vec<ProcessRow>> = HashMap::new();
         let mut kin = Vec::new();
         for row in table::now().into_iter().filter(|row| row.started >= self.since && !row.is_dead) {
             let of_group = has_leader && (row.id == self.leader || row.group == self.leader);

@@ -2,7 +2,7 @@
 
 /// A process at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct ProcessRow {
     pub(super) id: u32,
     pub(super) parent: u32,
     pub(super) group: u32,
@@ -19,7 +19,7 @@ pub(super) use ps::{now, of};
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::Row;
+    use super::ProcessRow;
     use crate::process::alive::stat;
 
     /// The ids of all processes.
@@ -29,23 +29,23 @@ mod linux {
     }
 
     /// All processes.
-    pub(in super::super) fn now() -> Vec<Row> {
+    pub(in super::super) fn now() -> Vec<ProcessRow> {
         ids().filter_map(row).collect()
     }
 
     /// Those of these processes that are there.
-    pub(in super::super) fn of(ids: &[u32]) -> Vec<Row> {
+    pub(in super::super) fn of(ids: &[u32]) -> Vec<ProcessRow> {
         ids.iter().filter_map(|id| row(*id)).collect()
     }
 
     /// One process, while it is there.
-    pub(in super::super) fn row(id: u32) -> Option<Row> {
+    pub(in super::super) fn row(id: u32) -> Option<ProcessRow> {
         let stat = stat(id)?;
         let mut fields = stat.split(' ');
         let is_dead = matches!(fields.next()?, "Z" | "X");
         let parent = fields.next()?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
-        Some(Row { id, parent, group, started: fields.nth(16)?.parse().ok()?, is_dead })
+        Some(ProcessRow { id, parent, group, started: fields.nth(16)?.parse().ok()?, is_dead })
     }
 }
 
@@ -57,7 +57,7 @@ mod ps {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use super::Row;
+    use super::ProcessRow;
 
     /// How long the program may take.
     const PATIENCE: Duration = Duration::from_secs(1);
@@ -65,17 +65,17 @@ mod ps {
     const MAX_ANSWER: u64 = 16 * 1024 * 1024;
 
     /// All processes. None when the program does not answer.
-    pub(in super::super) fn now() -> Vec<Row> {
+    pub(in super::super) fn now() -> Vec<ProcessRow> {
         ask(&["-ax"])
     }
 
     /// Those of these processes that are there.
-    pub(in super::super) fn of(ids: &[u32]) -> Vec<Row> {
+    pub(in super::super) fn of(ids: &[u32]) -> Vec<ProcessRow> {
         let list: Vec<String> = ids.iter().map(u32::to_string).collect();
         if list.is_empty() { Vec::new() } else { ask(&["-p", &list.join(",")]) }
     }
 
-    fn ask(whom: &[&str]) -> Vec<Row> {
+    fn ask(whom: &[&str]) -> Vec<ProcessRow> {
         let mut command = Command::new("/bin/ps");
         command.args(whom).args(["-o", "pid=,ppid=,pgid=,state=,lstart="]).current_dir("/");
         command.env_clear().env("LC_ALL", "C").env("TZ", "UTC");
@@ -98,14 +98,14 @@ mod ps {
     }
 
     /// `PID PPID PGID STATE Sun Nov 22 12:55:17 2026`.
-    fn parse(line: &str) -> Option<Row> {
+    fn parse(line: &str) -> Option<ProcessRow> {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [id, parent, group, state, _, month, day, time, year] = fields[..] else { return None };
         let month = MONTHS.iter().position(|name| *name == month)?;
         let digits: String = time.split(':').collect();
         let started = format!("{year}{month:02}{day:0>2}{digits}").parse().ok()?;
         let [id, parent, group] = [id, parent, group].map(|number| number.parse().ok());
-        Some(Row { id: id?, parent: parent?, group: group?, started, is_dead: state.starts_with('Z') })
+        Some(ProcessRow { id: id?, parent: parent?, group: group?, started, is_dead: state.starts_with('Z') })
     }
 
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -117,10 +117,11 @@ mod ps {
         #[test]
         fn lines_of_both_families_of_systems_are_read() {
             let of_mac = "  501     1   501 Ss   Thu Jan  1 00:00:09 1970    ";
-            let wanted = Row { id: 501, parent: 1, group: 501, started: 19_700_001_000_009, is_dead: false };
+            let wanted = ProcessRow { id: 501, parent: 1, group: 501, started: 19_700_001_000_009, is_dead: false };
             assert_eq!(parse(of_mac), Some(wanted));
             let of_linux = "30669 30652 30660 Z Sun Nov 22 12:55:17 2026";
-            let wanted = Row { id: 30_669, parent: 30_652, group: 30_660, started: 20_261_022_125_517, is_dead: true };
+            let wanted =
+                ProcessRow { id: 30_669, parent: 30_652, group: 30_660, started: 20_261_022_125_517, is_dead: true };
             assert_eq!(parse(of_linux), Some(wanted));
             for line in ["", "1 2 3", "1 2 3 S Sun Foo 22 12:55:17 2026", "-1 2 3 S Sun Nov 22 12:55:17 2026"] {
                 assert_eq!(parse(line), None, "{line}");

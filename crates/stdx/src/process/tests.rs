@@ -4,10 +4,10 @@ use super::*;
 
 const LONG: Duration = Duration::from_secs(20);
 
-fn sh(script: &str) -> Process {
+fn sh(script: &str) -> ChildTree {
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(script);
-    Process::spawn(command).unwrap()
+    ChildTree::spawn(command).unwrap()
 }
 
 /// Runs a script to its end; its output and how it ended.
@@ -119,9 +119,9 @@ async fn dropping_does_not_block() {
 async fn errors_name_the_directory_or_the_program() {
     let mut command = Command::new("/bin/sh");
     command.current_dir("/no/such/folder");
-    let error = Process::spawn(command).unwrap_err();
+    let error = ChildTree::spawn(command).unwrap_err();
     assert_eq!(error.to_string(), "working directory does not exist: /no/such/folder");
-    let error = Process::spawn(Command::new("/no/such/program")).unwrap_err();
+    let error = ChildTree::spawn(Command::new("/no/such/program")).unwrap_err();
     assert_eq!(error.to_string(), "cannot start /no/such/program");
 }
 
@@ -179,7 +179,7 @@ async fn who_has_left_the_group_and_lost_its_parent_is_stopped_too() {
 
 /// What a process says first.
 #[cfg(target_os = "linux")]
-async fn first_line(process: &mut Process) -> String {
+async fn first_line(process: &mut ChildTree) -> String {
     let mut line = vec![0; 32];
     let n_read = process.take_stdout().unwrap().read(&mut line).await.unwrap();
     String::from_utf8(line[..n_read].to_vec()).unwrap()
@@ -205,7 +205,7 @@ async fn who_runs_away_from_process_to_process_is_caught() {
     std::fs::write(dir.path().join("hop"), hop.replace("exit", "echo $! > last; exit")).unwrap();
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg("for n in 1 2 3; do (setsid sh ./hop &); done; sleep 30").current_dir(dir.path());
-    let mut process = Process::spawn(command).unwrap();
+    let mut process = ChildTree::spawn(command).unwrap();
     let ended = process.pump(&Cancel::new(), Some(Duration::from_millis(500)), LONG, &mut |_| {}).await.unwrap();
     assert!(matches!(ended, ProcessEnd::TimedOut(_)), "{ended:?}");
     // Whoever was missed writes this file anew.
@@ -231,7 +231,7 @@ async fn commands_of_commands_are_stopped_from_outside_and_by_themselves() {
     let inner = || {
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(format!("{DAEMON}; sleep 30")).env("PINCH_PROCESS", mark);
-        Process::spawn(command).unwrap()
+        ChildTree::spawn(command).unwrap()
     };
     let (mut first, mut second) = (inner(), inner());
     let (of_first, of_second) = (first_line(&mut first).await, first_line(&mut second).await);

@@ -16,10 +16,10 @@ pub fn strip_ansi(text: &str) -> Cow<'_, str> {
 ///
 /// An unfinished sequence at the very end is dropped with the filter.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct AnsiFilter(State);
+pub struct AnsiFilter(AnsiState);
 
 #[derive(Clone, Copy, Debug, Default)]
-enum State {
+enum AnsiState {
     #[default]
     Text,
     /// After ESC.
@@ -39,37 +39,38 @@ impl AnsiFilter {
     pub fn push(&mut self, text: &str, out: &mut String) {
         for c in text.chars() {
             self.0 = match (self.0, c) {
-                (State::Text, '\u{1b}') => State::Escape,
-                (State::Text, '\u{9b}') => State::Control,
-                (State::Text, _) => {
+                (AnsiState::Text, '\u{1b}') => AnsiState::Escape,
+                (AnsiState::Text, '\u{9b}') => AnsiState::Control,
+                (AnsiState::Text, _) => {
                     out.push(c);
-                    State::Text
+                    AnsiState::Text
                 }
-                (State::Escape, '[') => State::Control,
-                (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::Command,
-                (State::Escape | State::Intermediate, ' '..='/') => State::Intermediate,
-                (State::Escape | State::Control | State::Intermediate, '\u{1b}') => State::Escape,
-                (State::Escape | State::Intermediate, '0'..='~') | (State::Control, '@'..='~') => State::Text,
-                (State::Control, ' '..='?') => State::Control,
+                (AnsiState::Escape, '[') => AnsiState::Control,
+                (AnsiState::Escape, ']' | 'P' | 'X' | '^' | '_') => AnsiState::Command,
+                (AnsiState::Escape | AnsiState::Intermediate, ' '..='/') => AnsiState::Intermediate,
+                (AnsiState::Escape | AnsiState::Control | AnsiState::Intermediate, '\u{1b}') => AnsiState::Escape,
+                (AnsiState::Escape | AnsiState::Intermediate, '0'..='~') | (AnsiState::Control, '@'..='~') => {
+                    AnsiState::Text
+                }
+                (AnsiState::Control, ' '..='?') => AnsiState::Control,
                 // No sequence after all: what follows is text again.
-                (State::Escape | State::Intermediate | State::Control, _) => {
+                (AnsiState::Escape | AnsiState::Intermediate | AnsiState::Control, _) => {
                     out.push(c);
-                    State::Text
+                    AnsiState::Text
                 }
-                (State::Command | State::CommandEscape, '\u{7}' | '\u{9c}') | (State::CommandEscape, '\\') => {
-                    State::Text
-                }
-                (State::Command, '\u{1b}') => State::CommandEscape,
+                (AnsiState::Command | AnsiState::CommandEscape, '\u{7}' | '\u{9c}')
+                | (AnsiState::CommandEscape, '\\') => AnsiState::Text,
+                (AnsiState::Command, '\u{1b}') => AnsiState::CommandEscape,
                 // A line end inside such a string: it was never closed.
-                (State::Command, '\n') => {
+                (AnsiState::Command, '\n') => {
                     out.push(c);
-                    State::Text
+                    AnsiState::Text
                 }
-                (State::Command, _) => State::Command,
+                (AnsiState::Command, _) => AnsiState::Command,
                 // ESC ends the string; another sequence begins.
-                (State::CommandEscape, '[') => State::Control,
-                (State::CommandEscape, ']' | 'P' | 'X' | '^' | '_') => State::Command,
-                (State::CommandEscape, _) => State::Text,
+                (AnsiState::CommandEscape, '[') => AnsiState::Control,
+                (AnsiState::CommandEscape, ']' | 'P' | 'X' | '^' | '_') => AnsiState::Command,
+                (AnsiState::CommandEscape, _) => AnsiState::Text,
             };
         }
     }

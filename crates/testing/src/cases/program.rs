@@ -190,7 +190,7 @@ async fn run_all(program: &Program, file: &Value, input: &Value) -> Result<Progr
         let mut child = command.spawn().map_err(|why| why.to_string())?;
         let work = async {
             if is_talk {
-                let talk = talk::Talk::new(&mut child, &input["replies"])?;
+                let talk = talk::ProgramDialogue::new(&mut child, &input["replies"])?;
                 lines = talk.run(&child, &input["lines"], input, |text| places.fill(text)).await?;
             } else if let (Some(text), Some(mut to)) = (piped, child.stdin.take()) {
                 to.write_all(text.as_bytes()).await.map_err(|why| why.to_string())?;

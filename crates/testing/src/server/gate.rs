@@ -6,10 +6,10 @@ use tokio::sync::{Semaphore, watch};
 
 /// Holds a response back until the test opens it. Each opening lets one passage through; clones are the same gate.
 #[derive(Clone, Debug)]
-pub struct Gate(Arc<Inner>);
+pub struct Gate(Arc<GateInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct GateInner {
     passages: Semaphore,
     n_reached: watch::Sender<usize>,
 }
@@ -23,7 +23,7 @@ impl Default for Gate {
 impl Gate {
     /// A closed gate.
     pub fn new() -> Self {
-        Self(Arc::new(Inner { passages: Semaphore::new(0), n_reached: watch::Sender::new(0) }))
+        Self(Arc::new(GateInner { passages: Semaphore::new(0), n_reached: watch::Sender::new(0) }))
     }
 
     /// Lets one passage through, now or when it comes.

@@ -34,7 +34,7 @@ impl Recorded {
 }
 
 /// Everything before a body.
-struct Head {
+struct RequestHead {
     request: Recorded,
     bytes: usize,
     body: BodyKind,
@@ -77,7 +77,7 @@ fn invalid(why: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.to_string())
 }
 
-fn parse_head(buffer: &[u8]) -> io::Result<Option<Head>> {
+fn parse_head(buffer: &[u8]) -> io::Result<Option<RequestHead>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     let httparse::Status::Complete(bytes) = parsed.parse(buffer).map_err(invalid)? else { return Ok(None) };
@@ -96,7 +96,7 @@ fn parse_head(buffer: &[u8]) -> io::Result<Option<Head>> {
     } else {
         BodyKind::Length(request.header("content-length").map_or(Ok(0), |n| n.trim().parse().map_err(invalid))?)
     };
-    Ok(Some(Head { request, bytes, body }))
+    Ok(Some(RequestHead { request, bytes, body }))
 }
 
 /// The body of chunks and the bytes it took; `None` while its end is missing. Trailers are not taken.

@@ -13,17 +13,17 @@ use super::gate::Gate;
 
 /// What the server does with one request: status, headers, and then one step after another. The body ends after the last step.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct ServerReply {
     status: u16,
     headers: Vec<(String, String)>,
-    steps: Vec<Step>,
+    steps: Vec<ReplyStep>,
     /// The connection becomes a WebSocket instead.
     #[cfg(feature = "socket")]
     pub(super) socket: Option<super::socket::SocketScript>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum ReplyStep {
     Send(Bytes),
     Pause(Duration),
     Gate(Gate),
@@ -32,7 +32,7 @@ pub(super) enum Step {
     Head,
 }
 
-impl Reply {
+impl ServerReply {
     /// An empty response with a status.
     pub fn status(status: u16) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Reply {
 
     /// Nothing at all: not even a status.
     pub fn fault(fault: Fault) -> Self {
-        Self { steps: vec![Step::Fault(fault)], ..Self::status(0) }
+        Self { steps: vec![ReplyStep::Fault(fault)], ..Self::status(0) }
     }
 
     /// Makes the connection a WebSocket, if that is what was asked for.
@@ -80,7 +80,7 @@ impl Reply {
     /// Sends a piece of the body, in a write of its own.
     #[must_use]
     pub fn send(self, piece: impl Into<Bytes>) -> Self {
-        self.step(Step::Send(piece.into()))
+        self.step(ReplyStep::Send(piece.into()))
     }
 
     /// Sends pieces of the body with a gate before each.
@@ -92,28 +92,28 @@ impl Reply {
     /// Waits until the test opens the gate.
     #[must_use]
     pub fn gate(self, gate: &Gate) -> Self {
-        self.step(Step::Gate(gate.clone()))
+        self.step(ReplyStep::Gate(gate.clone()))
     }
 
     /// Waits for a time.
     #[must_use]
     pub fn pause(self, time: Duration) -> Self {
-        self.step(Step::Pause(time))
+        self.step(ReplyStep::Pause(time))
     }
 
     /// Sends status and headers here and not at the beginning, so that earlier steps delay them.
     #[must_use]
     pub fn head(self) -> Self {
-        self.step(Step::Head)
+        self.step(ReplyStep::Head)
     }
 
     /// Ends the connection before its time.
     #[must_use]
     pub fn then(self, fault: Fault) -> Self {
-        self.step(Step::Fault(fault))
+        self.step(ReplyStep::Fault(fault))
     }
 
-    fn step(mut self, step: Step) -> Self {
+    fn step(mut self, step: ReplyStep) -> Self {
         self.steps.push(step);
         self
     }
@@ -129,36 +129,36 @@ impl Reply {
 }
 
 /// What became of a connection.
-pub(super) enum Played {
+pub(super) enum ConnectionEnd {
     KeepAlive,
     Broken,
 }
 
 /// Plays a reply to its end.
-pub(super) async fn play(stream: &mut TcpStream, reply: Reply) -> io::Result<Played> {
-    let head_is_held = reply.steps.iter().any(|step| matches!(step, Step::Head));
+pub(super) async fn play(stream: &mut TcpStream, reply: ServerReply) -> io::Result<ConnectionEnd> {
+    let head_is_held = reply.steps.iter().any(|step| matches!(step, ReplyStep::Head));
     if reply.status != 0 && !head_is_held {
         stream.write_all(&reply.head_bytes()).await?;
     }
     for step in &reply.steps {
         match step {
             // An empty chunk would end the body.
-            Step::Send(piece) if piece.is_empty() => {}
-            Step::Send(piece) => {
+            ReplyStep::Send(piece) if piece.is_empty() => {}
+            ReplyStep::Send(piece) => {
                 let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
                 chunk.extend_from_slice(piece);
                 chunk.extend_from_slice(b"\r\n");
                 stream.write_all(&chunk).await?;
             }
-            Step::Pause(time) => tokio::time::sleep(*time).await,
-            Step::Gate(gate) => gate.pass().await,
-            Step::Head => stream.write_all(&reply.head_bytes()).await?,
-            Step::Fault(fault) => {
+            ReplyStep::Pause(time) => tokio::time::sleep(*time).await,
+            ReplyStep::Gate(gate) => gate.pass().await,
+            ReplyStep::Head => stream.write_all(&reply.head_bytes()).await?,
+            ReplyStep::Fault(fault) => {
                 fault.strike(stream).await?;
-                return Ok(Played::Broken);
+                return Ok(ConnectionEnd::Broken);
             }
         }
     }
     stream.write_all(b"0\r\n\r\n").await?;
-    Ok(Played::KeepAlive)
+    Ok(ConnectionEnd::KeepAlive)
 }

@@ -18,12 +18,12 @@ const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// What the server does with one WebSocket: one step after another. After the last one it listens until the client goes away.
 #[derive(Clone, Debug)]
 pub struct SocketScript {
-    steps: Vec<Step>,
+    steps: Vec<SocketStep>,
     log: SocketLog,
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum SocketStep {
     Hear,
     Send(String),
     Ping(Vec<u8>),
@@ -100,46 +100,46 @@ impl SocketScript {
     /// Waits for a text.
     #[must_use]
     pub fn hear(self) -> Self {
-        self.step(Step::Hear)
+        self.step(SocketStep::Hear)
     }
 
     /// Sends events, each in a text of its own.
     #[must_use]
     pub fn send<'e>(self, events: impl IntoIterator<Item = &'e Value>) -> Self {
-        events.into_iter().fold(self, |script, event| script.step(Step::Send(event.to_string())))
+        events.into_iter().fold(self, |script, event| script.step(SocketStep::Send(event.to_string())))
     }
 
     /// Sends a text.
     #[must_use]
     pub fn send_text(self, text: impl Into<String>) -> Self {
-        self.step(Step::Send(text.into()))
+        self.step(SocketStep::Send(text.into()))
     }
 
     /// Sends a ping.
     #[must_use]
     pub fn ping(self, payload: &[u8]) -> Self {
-        self.step(Step::Ping(payload.to_vec()))
+        self.step(SocketStep::Ping(payload.to_vec()))
     }
 
     /// Waits until the test opens the gate.
     #[must_use]
     pub fn gate(self, gate: &Gate) -> Self {
-        self.step(Step::Gate(gate.clone()))
+        self.step(SocketStep::Gate(gate.clone()))
     }
 
     /// Says that it closes the connection, and closes it. Any number will do, also those that must not be sent.
     #[must_use]
     pub fn close(self, code: u16, reason: &str) -> Self {
-        self.step(Step::Close { code, reason: reason.to_owned() })
+        self.step(SocketStep::Close { code, reason: reason.to_owned() })
     }
 
     /// Closes the connection without a word.
     #[must_use]
     pub fn drop(self) -> Self {
-        self.step(Step::Drop)
+        self.step(SocketStep::Drop)
     }
 
-    fn step(mut self, step: Step) -> Self {
+    fn step(mut self, step: SocketStep) -> Self {
         self.steps.push(step);
         self
     }
@@ -155,16 +155,16 @@ pub(super) async fn play(stream: &mut TcpStream, key: &str, script: SocketScript
     script.log.add(ClientFrame::Opened);
     for step in &script.steps {
         match step {
-            Step::Hear => while !matches!(hear(stream, &script.log).await?, ClientFrame::Text(_)) {},
-            Step::Send(text) => send(stream, 0x81, text.as_bytes()).await?,
-            Step::Ping(payload) => send(stream, 0x89, payload).await?,
-            Step::Gate(gate) => gate.pass().await,
-            Step::Close { code, reason } => {
+            SocketStep::Hear => while !matches!(hear(stream, &script.log).await?, ClientFrame::Text(_)) {},
+            SocketStep::Send(text) => send(stream, 0x81, text.as_bytes()).await?,
+            SocketStep::Ping(payload) => send(stream, 0x89, payload).await?,
+            SocketStep::Gate(gate) => gate.pass().await,
+            SocketStep::Close { code, reason } => {
                 let payload = [&code.to_be_bytes(), reason.as_bytes()].concat();
                 send(stream, 0x88, &payload).await?;
                 return stream.shutdown().await;
             }
-            Step::Drop => return stream.shutdown().await,
+            SocketStep::Drop => return stream.shutdown().await,
         }
     }
     loop {

@@ -7,11 +7,11 @@
 //!
 //! use futures::future::BoxFuture;
 //! use pinch_session::store::{JsonlStore, SessionRef, SessionStore};
-//! use pinch_testing::suites::store::{Place, Scenario};
+//! use pinch_testing::suites::store::{StorePlace, StoreScenario};
 //!
 //! struct Directory(std::path::PathBuf);
 //!
-//! impl Place for Directory {
+//! impl StorePlace for Directory {
 //!     fn store(&self) -> Arc<dyn SessionStore> {
 //!         Arc::new(JsonlStore::flat(&self.0))
 //!     }
@@ -26,7 +26,7 @@
 //!
 //! # let directory = std::env::temp_dir().join(format!("store-suite-{}", std::process::id()));
 //! # std::fs::create_dir_all(&directory).unwrap();
-//! Scenario::Moved.check(&Directory(directory.clone()), &[]);
+//! StoreScenario::Moved.check(&Directory(directory.clone()), &[]);
 //! # std::fs::remove_dir_all(&directory).unwrap();
 //! ```
 //!
@@ -35,7 +35,7 @@
 //! ```ignore
 //! pinch_testing::store_suite! {
 //!     files => Directory::new(), gaps: [];
-//!     mine => MyPlace::new(), gaps: [Scenario::TornTail => "a row is written whole or not at all"];
+//!     mine => MyPlace::new(), gaps: [StoreScenario::TornTail => "a row is written whole or not at all"];
 //! }
 //! ```
 //!
@@ -55,7 +55,7 @@ mod list;
 mod log;
 
 /// Where sessions are kept; empty when a scenario begins.
-pub trait Place: Send + Sync {
+pub trait StorePlace: Send + Sync {
     /// The sessions as one more program sees them: each call opens a store of its own.
     fn store(&self) -> Arc<dyn SessionStore>;
 
@@ -69,11 +69,11 @@ macro_rules! scenarios {
     ($($(#[$doc:meta])+ $name:ident => $run:path),+ $(,)?) => {
         /// One thing that every store must do.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Scenario {
+        pub enum StoreScenario {
             $($(#[$doc])+ $name,)+
         }
 
-        impl Scenario {
+        impl StoreScenario {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
@@ -81,7 +81,7 @@ macro_rules! scenarios {
             ///
             /// # Errors
             /// What does not hold.
-            pub fn run(self, place: &dyn Place) -> Result<(), String> {
+            pub fn run(self, place: &dyn StorePlace) -> Result<(), String> {
                 match self {
                     $(Self::$name => $run(place),)+
                 }
@@ -159,12 +159,12 @@ scenarios! {
     ParallelLogs => log::parallel,
 }
 
-impl Scenario {
+impl StoreScenario {
     /// Runs the scenario and panics when it does not hold, or when it is a gap and holds.
     ///
     /// # Panics
     /// As a test does.
-    pub fn check(self, place: &dyn Place, gaps: &[(Self, &str)]) {
+    pub fn check(self, place: &dyn StorePlace, gaps: &[(Self, &str)]) {
         let gap = gaps.iter().find(|(scenario, _)| *scenario == self);
         match (self.run(place), gap) {
             (Ok(()), None) | (Err(_), Some(_)) => {}
@@ -181,16 +181,16 @@ macro_rules! store_suite {
         $(
             $(#[$meta])*
             mod $name {
-                use $crate::suites::store::Scenario;
+                use $crate::suites::store::StoreScenario;
 
                 use super::*;
 
-                const GAPS: &[(Scenario, &str)] = &[$(($gap, $reason)),*];
+                const GAPS: &[(StoreScenario, &str)] = &[$(($gap, $reason)),*];
 
                 /// Fails when the tests below are not all there are.
                 #[test]
                 fn every_scenario_is_run() {
-                    assert_eq!(SCENARIOS, Scenario::ALL);
+                    assert_eq!(SCENARIOS, StoreScenario::ALL);
                 }
 
                 $crate::store_suite!(@scenarios $place;
@@ -205,12 +205,12 @@ macro_rules! store_suite {
         )+
     };
     (@scenarios $place:expr; $($test:ident $scenario:ident),+) => {
-        const SCENARIOS: &[Scenario] = &[$(Scenario::$scenario),+];
+        const SCENARIOS: &[StoreScenario] = &[$(StoreScenario::$scenario),+];
 
         $(
             #[test]
             fn $test() {
-                Scenario::$scenario.check(&$place, GAPS);
+                StoreScenario::$scenario.check(&$place, GAPS);
             }
         )+
     };

@@ -2,9 +2,9 @@
 //!
 //! ```ignore
 //! pinch_testing::wire_suite! {
-//!     anthropic => Anthropic, gaps: [];
+//!     anthropic => AnthropicServer, gaps: [];
 //!     #[cfg(feature = "mine")]
-//!     mine => MyFormat, gaps: [Scenario::Thinking => "its models do not think aloud"];
+//!     mine => MyFormat, gaps: [WireScenario::Thinking => "its models do not think aloud"];
 //! }
 //! ```
 //!
@@ -23,7 +23,7 @@ use crate::wires::Wire;
 
 /// One thing that every wire format must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scenario {
+pub enum WireScenario {
     /// Text arrives in deltas that add up to it.
     Text,
     /// Thinking arrives before the text, and stays apart from it.
@@ -100,7 +100,7 @@ pub enum Scenario {
     Secrets,
 }
 
-impl Scenario {
+impl WireScenario {
     /// Runs the scenario on a format.
     ///
     /// # Errors
@@ -181,11 +181,11 @@ macro_rules! wire_suite {
         $(
             $(#[$meta])*
             mod $name {
-                use $crate::suites::wire::Scenario;
+                use $crate::suites::wire::WireScenario;
 
                 use super::*;
 
-                const GAPS: &[(Scenario, &str)] = &[$(($gap, $reason)),*];
+                const GAPS: &[(WireScenario, &str)] = &[$(($gap, $reason)),*];
 
                 $crate::wire_suite!(@scenarios $wire;
                     text Text, thinking Thinking, split_arguments SplitArguments, parallel_calls ParallelCalls, empty Empty,
@@ -214,7 +214,7 @@ macro_rules! wire_suite {
         $(
             #[test]
             fn $test() {
-                Scenario::$scenario.check(&$wire, GAPS);
+                WireScenario::$scenario.check(&$wire, GAPS);
             }
         )+
     };

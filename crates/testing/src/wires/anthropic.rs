@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, End, Part, Pieces, Wire, split};
+use super::{Answer, AnswerPart, End, TextPieces, Wire, split};
 
 /// A response put together block by block. Texts are split into pieces where that is asked for.
 #[derive(Clone, Debug)]
-pub struct Response {
+pub struct AnthropicResponse {
     events: Vec<Value>,
     n_blocks: usize,
-    pieces: Pieces,
+    pieces: TextPieces,
 }
 
-impl Response {
+impl AnthropicResponse {
     /// A response with an id, of 10 tokens input and 5 output.
     pub fn new(id: &str) -> Self {
         Self::with_usage(id, &json!({"input_tokens": 10, "output_tokens": 5}))
@@ -24,21 +24,21 @@ impl Response {
         Self {
             events: vec![json!({"type": "message_start", "message": message})],
             n_blocks: 0,
-            pieces: Pieces::Many(1),
+            pieces: TextPieces::Many(1),
         }
     }
 
     /// Splits what follows into `n` deltas a block.
     #[must_use]
     pub fn in_pieces(mut self, n: usize) -> Self {
-        self.pieces = Pieces::Many(n);
+        self.pieces = TextPieces::Many(n);
         self
     }
 
     /// Splits what follows into deltas of so many characters.
     #[must_use]
     pub fn in_pieces_of(mut self, n_chars: usize) -> Self {
-        self.pieces = Pieces::Of(n_chars);
+        self.pieces = TextPieces::Of(n_chars);
         self
     }
 
@@ -110,9 +110,9 @@ pub fn frame(event: &Value) -> String {
 
 /// The format, for tests that speak all of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Anthropic;
+pub struct AnthropicServer;
 
-impl Wire for Anthropic {
+impl Wire for AnthropicServer {
     fn api(&self) -> &'static str {
         "anthropic-messages"
     }
@@ -120,12 +120,12 @@ impl Wire for Anthropic {
     fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
         let tokens = answer.tokens;
         let usage = json!({"input_tokens": tokens.input, "output_tokens": 1, "cache_read_input_tokens": tokens.cached});
-        let mut response = Response::with_usage("msg_1", &usage).in_pieces(answer.pieces);
+        let mut response = AnthropicResponse::with_usage("msg_1", &usage).in_pieces(answer.pieces);
         for part in &answer.parts {
             response = match part {
-                Part::Text(text) => response.text(text),
-                Part::Thinking(text) => response.thinking(text, "U0lH"),
-                Part::Call { id, name, arguments } => response.tool_call(id, name, arguments),
+                AnswerPart::Text(text) => response.text(text),
+                AnswerPart::Thinking(text) => response.thinking(text, "U0lH"),
+                AnswerPart::Call { id, name, arguments } => response.tool_call(id, name, arguments),
             };
         }
         let word = match &answer.end {

@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, End, Part, Wire, split};
+use super::{Answer, AnswerPart, End, Wire, split};
 
 /// The format itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Bedrock;
+pub struct BedrockServer;
 
-impl Wire for Bedrock {
+impl Wire for BedrockServer {
     fn api(&self) -> &'static str {
         "bedrock-converse-stream"
     }
 
     fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
-        let mut response = Response::new().in_pieces(answer.pieces);
+        let mut response = BedrockResponse::new().in_pieces(answer.pieces);
         for part in &answer.parts {
             response = match part {
-                Part::Text(text) => response.text(text),
-                Part::Thinking(text) => response.thinking(text, "U0lH"),
-                Part::Call { id, name, arguments } => response.tool_call(id, name, arguments),
+                AnswerPart::Text(text) => response.text(text),
+                AnswerPart::Thinking(text) => response.thinking(text, "U0lH"),
+                AnswerPart::Call { id, name, arguments } => response.tool_call(id, name, arguments),
             };
         }
         let word = match &answer.end {
@@ -61,19 +61,19 @@ impl Wire for Bedrock {
 
 /// A response put together block by block. Texts are split into pieces where that is asked for.
 #[derive(Clone, Debug)]
-pub struct Response {
+pub struct BedrockResponse {
     events: Vec<(&'static str, Value)>,
     n_blocks: usize,
     pieces: usize,
 }
 
-impl Default for Response {
+impl Default for BedrockResponse {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Response {
+impl BedrockResponse {
     /// A response of the assistant.
     pub fn new() -> Self {
         Self { events: vec![("messageStart", json!({"role": "assistant"}))], n_blocks: 0, pieces: 1 }

@@ -2,35 +2,35 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, End, Part, Pieces, Tokens, Wire, split};
+use super::{Answer, AnswerPart, End, TextPieces, Tokens, Wire, split};
 
 /// A response put together delta by delta.
 #[derive(Clone, Debug)]
-pub struct Response {
+pub struct CompletionsResponse {
     id: String,
     model: String,
     frames: Vec<String>,
     n_calls: usize,
-    pieces: Pieces,
+    pieces: TextPieces,
 }
 
-impl Response {
+impl CompletionsResponse {
     /// A response of a model.
     pub fn new(id: &str, model: &str) -> Self {
-        Self { id: id.to_owned(), model: model.to_owned(), frames: Vec::new(), n_calls: 0, pieces: Pieces::Many(1) }
+        Self { id: id.to_owned(), model: model.to_owned(), frames: Vec::new(), n_calls: 0, pieces: TextPieces::Many(1) }
     }
 
     /// Splits what follows into `n` deltas each.
     #[must_use]
     pub fn in_pieces(mut self, n: usize) -> Self {
-        self.pieces = Pieces::Many(n);
+        self.pieces = TextPieces::Many(n);
         self
     }
 
     /// Splits what follows into deltas of so many characters.
     #[must_use]
     pub fn in_pieces_of(mut self, n_chars: usize) -> Self {
-        self.pieces = Pieces::Of(n_chars);
+        self.pieces = TextPieces::Of(n_chars);
         self
     }
 
@@ -107,20 +107,20 @@ impl Response {
 
 /// The format, for tests that speak all of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Completions;
+pub struct CompletionsServer;
 
-impl Wire for Completions {
+impl Wire for CompletionsServer {
     fn api(&self) -> &'static str {
         "openai-completions"
     }
 
     fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
-        let mut response = Response::new("c1", "m").in_pieces(answer.pieces);
+        let mut response = CompletionsResponse::new("c1", "m").in_pieces(answer.pieces);
         for part in &answer.parts {
             response = match part {
-                Part::Text(text) => response.text(text),
-                Part::Thinking(text) => response.thinking("reasoning_content", text),
-                Part::Call { id, name, arguments } => response.tool_call(id, name, arguments),
+                AnswerPart::Text(text) => response.text(text),
+                AnswerPart::Thinking(text) => response.thinking("reasoning_content", text),
+                AnswerPart::Call { id, name, arguments } => response.tool_call(id, name, arguments),
             };
         }
         response = match &answer.end {

@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, End, Part, Tokens, Wire};
+use super::{Answer, AnswerPart, End, Tokens, Wire};
 
 /// A response put together part by part.
 #[derive(Clone, Debug)]
-pub struct Response {
+pub struct GoogleResponse {
     id: String,
     model: String,
     frames: Vec<String>,
     pieces: usize,
 }
 
-impl Response {
+impl GoogleResponse {
     /// A response of a model.
     pub fn new(id: &str, model: &str) -> Self {
         Self { id: id.to_owned(), model: model.to_owned(), frames: Vec::new(), pieces: 1 }
@@ -97,7 +97,7 @@ impl Response {
 
 /// The formats, for tests that speak all of them.
 #[derive(Clone, Copy, Debug)]
-pub enum Google {
+pub enum GoogleServer {
     /// The Generative Language API.
     Generative,
     /// Google's cloud.
@@ -106,7 +106,7 @@ pub enum Google {
     CodeAssist,
 }
 
-impl Google {
+impl GoogleServer {
     fn wrapped(self, frames: Vec<String>) -> Vec<String> {
         let wrap = |frame: String| match frame.trim_end().strip_prefix("data: ") {
             Some(chunk) => format!("data: {{\"response\":{chunk},\"traceId\":\"t\"}}\n\n"),
@@ -116,7 +116,7 @@ impl Google {
     }
 }
 
-impl Wire for Google {
+impl Wire for GoogleServer {
     fn api(&self) -> &'static str {
         match self {
             Self::Generative => "google-generative-ai",
@@ -126,12 +126,12 @@ impl Wire for Google {
     }
 
     fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
-        let mut response = Response::new("r1", "m").in_pieces(answer.pieces);
+        let mut response = GoogleResponse::new("r1", "m").in_pieces(answer.pieces);
         for part in &answer.parts {
             response = match part {
-                Part::Text(text) => response.text(text),
-                Part::Thinking(text) => response.thinking(text, "c2ln"),
-                Part::Call { id, name, arguments } => {
+                AnswerPart::Text(text) => response.text(text),
+                AnswerPart::Thinking(text) => response.thinking(text, "c2ln"),
+                AnswerPart::Call { id, name, arguments } => {
                     // Calls come as JSON objects. Gateways pass on what is none as the text it was.
                     let object = serde_json::from_str(arguments).ok().filter(Value::is_object);
                     response.tool_call(id, name, &object.unwrap_or_else(|| json!(arguments)))

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, End, Part, Tokens, Wire};
+use super::{Answer, AnswerPart, End, Tokens, Wire};
 
 /// A response put together delta by delta.
 #[derive(Clone, Debug)]
-pub struct Response {
+pub struct MistralResponse {
     id: String,
     model: String,
     frames: Vec<String>,
@@ -14,7 +14,7 @@ pub struct Response {
     pieces: usize,
 }
 
-impl Response {
+impl MistralResponse {
     /// A response of a model. Its first delta has a role and no text, as Mistral's do.
     pub fn new(id: &str, model: &str) -> Self {
         let response = Self { id: id.to_owned(), model: model.to_owned(), frames: Vec::new(), n_calls: 0, pieces: 1 };
@@ -108,20 +108,20 @@ impl Response {
 
 /// The format, for tests that speak all of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Mistral;
+pub struct MistralServer;
 
-impl Wire for Mistral {
+impl Wire for MistralServer {
     fn api(&self) -> &'static str {
         "mistral-conversations"
     }
 
     fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
-        let mut response = Response::new("m1", "m").in_pieces(answer.pieces);
+        let mut response = MistralResponse::new("m1", "m").in_pieces(answer.pieces);
         for part in &answer.parts {
             response = match part {
-                Part::Text(text) => response.text(text),
-                Part::Thinking(text) => response.thinking(text),
-                Part::Call { id, name, arguments } => response.tool_call(id, name, arguments),
+                AnswerPart::Text(text) => response.text(text),
+                AnswerPart::Thinking(text) => response.thinking(text),
+                AnswerPart::Call { id, name, arguments } => response.tool_call(id, name, arguments),
             };
         }
         let Tokens { input, output, cached } = answer.tokens;

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, End, Part, Tokens, Wire, split};
+use super::{Answer, AnswerPart, End, Tokens, Wire, split};
 
 /// A response put together item by item. Texts are split into pieces where that is asked for.
 #[derive(Clone, Debug)]
-pub struct Response {
+pub struct ResponsesResponse {
     id: String,
     events: Vec<Value>,
     n_items: usize,
@@ -14,7 +14,7 @@ pub struct Response {
     usage: Value,
 }
 
-impl Response {
+impl ResponsesResponse {
     /// A response of a model, of 10 tokens input and 5 output.
     pub fn new(id: &str, model: &str) -> Self {
         let created =
@@ -138,7 +138,7 @@ pub fn frame(event: &Value) -> String {
 
 /// The format and those made after it, for tests that speak all of them.
 #[derive(Clone, Copy, Debug)]
-pub enum Responses {
+pub enum ResponsesServer {
     /// OpenAI's own.
     OpenAi,
     /// Azure's.
@@ -150,7 +150,7 @@ pub enum Responses {
 /// A token of the account `acc-1`, as ChatGPT subscriptions have it.
 const TOKEN: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjLTEifX0=.s";
 
-impl Wire for Responses {
+impl Wire for ResponsesServer {
     fn api(&self) -> &'static str {
         match self {
             Self::OpenAi => "openai-responses",
@@ -164,12 +164,12 @@ impl Wire for Responses {
         let details = json!({"cached_tokens": cached});
         let usage = json!({"input_tokens": input + cached, "output_tokens": output,
             "total_tokens": input + cached + output, "input_tokens_details": details});
-        let mut response = Response::new("resp_1", "m").in_pieces(answer.pieces).usage(&usage);
+        let mut response = ResponsesResponse::new("resp_1", "m").in_pieces(answer.pieces).usage(&usage);
         for part in &answer.parts {
             response = match part {
-                Part::Text(text) => response.text(text),
-                Part::Thinking(text) => response.thinking(text, "c2ln"),
-                Part::Call { id, name, arguments } => response.tool_call(id, name, arguments),
+                AnswerPart::Text(text) => response.text(text),
+                AnswerPart::Thinking(text) => response.thinking(text, "c2ln"),
+                AnswerPart::Call { id, name, arguments } => response.tool_call(id, name, arguments),
             };
         }
         super::bytes(match &answer.end {

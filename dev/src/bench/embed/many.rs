@@ -59,14 +59,14 @@ pub(in crate::bench) fn run(n: usize, url: &str) -> anyhow::Result<()> {
     let engine = engine(dir.path(), url, n)?;
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         // What the first run alone brings along, such as the HTTP client, is not each run's.
-        let began = Arc::new(Counting::default());
+        let began = Arc::new(CountingSink::default());
         let mut runs = JoinSet::new();
         spawn(&engine, "warm", &began, &mut runs);
         while began.n.load(Ordering::Relaxed) == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let before = process::in_use_mb("self").context("no /proc")?;
-        let counting = Arc::new(Counting::default());
+        let counting = Arc::new(CountingSink::default());
         for at in 0..n {
             spawn(&engine, &format!("s{at}"), &counting, &mut runs);
             // A few at a time, as they come in a real program.
@@ -93,7 +93,7 @@ pub(in crate::bench) fn run(n: usize, url: &str) -> anyhow::Result<()> {
     })
 }
 
-fn spawn(engine: &Engine, session: &str, counting: &Arc<Counting>, runs: &mut JoinSet<()>) {
+fn spawn(engine: &Engine, session: &str, counting: &Arc<CountingSink>, runs: &mut JoinSet<()>) {
     let run = engine.run(engine.request(session, None, None, "hello"));
     let sinks = Arc::new(OfRun { all: Arc::clone(counting), has_begun: AtomicUsize::new(0) });
     runs.spawn(async move {
@@ -120,13 +120,13 @@ pub(super) fn engine(dir: &Path, url: &str, n: usize) -> anyhow::Result<Engine> 
 }
 
 #[derive(Default)]
-struct Counting {
+struct CountingSink {
     n: AtomicUsize,
     n_runs: AtomicUsize,
 }
 
 struct OfRun {
-    all: Arc<Counting>,
+    all: Arc<CountingSink>,
     has_begun: AtomicUsize,
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
-use pinch_testing::wires::anthropic::Response;
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -84,9 +84,9 @@ async fn begin(mut stream: TcpStream) -> Option<TcpStream> {
     let is_short = memchr::memmem::find(&request, SHORT_PROMPT.as_bytes()).is_some();
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let answer = if is_short {
-        Response::new("msg_1").in_pieces(SHORT).text(&PIECE.repeat(SHORT)).stop("end_turn")
+        AnthropicResponse::new("msg_1").in_pieces(SHORT).text(&PIECE.repeat(SHORT)).stop("end_turn")
     } else {
-        let mut frames = Response::new("msg_1").in_pieces(1).text(PIECE).frames();
+        let mut frames = AnthropicResponse::new("msg_1").in_pieces(1).text(PIECE).frames();
         // The block is left open: its end would follow the first piece.
         frames.pop();
         frames

@@ -29,7 +29,7 @@ enum Checksums {
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct DecodeCounts {
     /// JSON texts.
     pub(super) n_values: usize,
     /// Their bytes.
@@ -37,31 +37,35 @@ pub(super) struct Seen {
 }
 
 /// A way to read the JSON of a response.
-pub(super) type Parse = fn(Framing, &[u8]) -> anyhow::Result<Seen>;
+pub(super) type Parse = fn(Framing, &[u8]) -> anyhow::Result<DecodeCounts>;
 
 /// Checks the grammar of every text.
-pub(super) fn skip(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
+pub(super) fn skip(framing: Framing, body: &[u8]) -> anyhow::Result<DecodeCounts> {
     each::<IgnoredAny>(framing, body, Checksums::Skipped)
 }
 
 /// Reads every member of every text, and keeps none.
-pub(super) fn read(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
+pub(super) fn read(framing: Framing, body: &[u8]) -> anyhow::Result<DecodeCounts> {
     each::<Members>(framing, body, Checksums::Skipped)
 }
 
 /// The same, with the checksums of frames that have some.
-pub(super) fn check(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
+pub(super) fn check(framing: Framing, body: &[u8]) -> anyhow::Result<DecodeCounts> {
     each::<Members>(framing, body, Checksums::Checked)
 }
 
 /// Reads every text into a value.
-pub(super) fn keep(framing: Framing, body: &[u8]) -> anyhow::Result<Seen> {
+pub(super) fn keep(framing: Framing, body: &[u8]) -> anyhow::Result<DecodeCounts> {
     each::<Value>(framing, body, Checksums::Skipped)
 }
 
 /// Reads every JSON text of a response.
-fn each<'a, T: Deserialize<'a>>(framing: Framing, body: &'a [u8], checksums: Checksums) -> anyhow::Result<Seen> {
-    let mut seen = Seen { n_values: 0, n_bytes: 0 };
+fn each<'a, T: Deserialize<'a>>(
+    framing: Framing,
+    body: &'a [u8],
+    checksums: Checksums,
+) -> anyhow::Result<DecodeCounts> {
+    let mut seen = DecodeCounts { n_values: 0, n_bytes: 0 };
     let mut add = |data: &'a [u8]| -> anyhow::Result<()> {
         black_box(serde_json::from_str::<T>(std::str::from_utf8(data)?)?);
         seen.n_values += 1;
@@ -88,12 +92,12 @@ fn data_lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// One of Amazon's binary events: lengths of the whole and of the headers, a checksum, headers, JSON, a checksum.
-struct Message<'a> {
+struct BinaryEvent<'a> {
     whole: &'a [u8],
     payload: &'a [u8],
 }
 
-impl Message<'_> {
+impl BinaryEvent<'_> {
     /// Computes both checksums in one go and compares them.
     fn check(&self) -> anyhow::Result<()> {
         let end = self.whole.len() - 4;
@@ -107,13 +111,13 @@ impl Message<'_> {
 }
 
 /// Amazon's events one after the other. What is cut off at the end is left out.
-fn messages(body: &[u8]) -> impl Iterator<Item = Message<'_>> {
+fn messages(body: &[u8]) -> impl Iterator<Item = BinaryEvent<'_>> {
     let mut rest = body;
     std::iter::from_fn(move || {
         let length = |at: usize| rest.get(at..at + 4)?.try_into().ok().map(|bytes| u32::from_be_bytes(bytes) as usize);
         let (whole, headers) = (length(0)?, length(4)?);
         let payload = rest.get(12 + headers..whole.checked_sub(4)?)?;
-        let message = Message { whole: rest.get(..whole)?, payload };
+        let message = BinaryEvent { whole: rest.get(..whole)?, payload };
         rest = &rest[whole..];
         Some(message)
     })

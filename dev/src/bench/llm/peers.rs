@@ -14,14 +14,15 @@ use serde_json::Value;
 use super::super::Figure;
 use super::super::decoding::CHUNK;
 use super::super::transcript::{self, PIECE};
-use super::{Anthropic, Completions, Google, N_DELTAS, Responses, speed};
+use super::{AnthropicServer, CompletionsServer, GoogleServer, N_DELTAS, ResponsesServer, speed};
 use crate::cargo;
 
 const ROUNDS: usize = 5;
 /// Ours first.
 const CLIENTS: [&str; 3] = ["pinch", "genai", "rig"];
 /// The formats that all clients speak.
-const FORMATS: [&dyn Wire; 4] = [&Anthropic, &Completions, &Responses::OpenAi, &Google::Generative];
+const FORMATS: [&dyn Wire; 4] =
+    [&AnthropicServer, &CompletionsServer, &ResponsesServer::OpenAi, &GoogleServer::Generative];
 
 /// Builds the clients. `None`, said aloud, when that is not possible, for example without a registry.
 pub(super) fn build() -> anyhow::Result<Option<PathBuf>> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::bench::transcript::Setup;
+use crate::bench::transcript::TranscriptSetup;
 
 const N_SKILLS: usize = 200;
 const N_TEMPLATES: usize = 50;
@@ -15,7 +15,7 @@ const MODELS_JSON: usize = 5_000_000;
 const MODELS_OF_PROVIDER: usize = 300;
 
 /// Fills the user's agent folder, and moves the user into the innermost folder of a project.
-pub(super) fn furnish(setup: &mut Setup) -> anyhow::Result<()> {
+pub(super) fn furnish(setup: &mut TranscriptSetup) -> anyhow::Result<()> {
     let agent = setup.folder().join("agent");
     let body = "Do this, then that, and look at what came of it before you go on.\n".repeat(120);
     for n in 0..N_SKILLS {

@@ -1,7 +1,7 @@
 //! What is known to differ between pinch and pi 0.87.1 or 1.5.2 in print and JSON mode.
 
-use crate::interop::neutral::Known;
-use crate::interop::pi::peer::Version;
+use crate::interop::neutral::KnownDifference;
+use crate::interop::pi::peer::PiVersion;
 
 const EMPTY: &str = "pi ends without a word when nothing is asked; pinch says that there is no message";
 const FOLDER: &str = "pi dies of a folder; pinch says that it is no file";
@@ -42,8 +42,8 @@ const BEGUN: &str = "pinch tells of entries from the beginning of a session, too
 const ASKED: &str = "pi ends before what a command says is answered; pinch answers it";
 const LOADED: &str = "an extension that cannot be loaded is left out and told of; pi does not begin";
 
-const fn known(step: &'static str, at: &'static str, reason: &'static str) -> Known {
-    Known { step, at, reason }
+const fn known(step: &'static str, at: &'static str, reason: &'static str) -> KnownDifference {
+    KnownDifference { step, at, reason }
 }
 
 const BILLED: &str =
@@ -57,17 +57,17 @@ const ABORTED: &str =
     "a run whose process a signal ends says on standard error that it was aborted, as in pi since 1.0";
 
 /// What is known of a version. A difference that does not show any more is a failure, too.
-pub(super) fn of(version: Version) -> [&'static [Known]; 2] {
+pub(super) fn of(version: PiVersion) -> [&'static [KnownDifference]; 2] {
     [OF_BOTH, if version.is_target() { OF_1 } else { OF_0 }]
 }
 
 /// Everything that is known.
 #[cfg(test)]
-pub(super) fn all() -> impl Iterator<Item = &'static Known> {
+pub(super) fn all() -> impl Iterator<Item = &'static KnownDifference> {
     OF_BOTH.iter().chain(OF_0).chain(OF_1)
 }
 
-const OF_BOTH: &[Known] = &[
+const OF_BOTH: &[KnownDifference] = &[
     known("summed up between turns", "/events/*/result/summary", REQUEST),
     known("summed up between turns", "/events/*/result/tokensBefore", LOG),
     known("summed up between turns", "/events/*/result/estimatedTokensAfter", PROMPT),
@@ -158,7 +158,7 @@ const OF_BOTH: &[Known] = &[
 ];
 
 /// Of 0.87.1 only.
-const OF_0: &[Known] = &[
+const OF_0: &[KnownDifference] = &[
     known("a provider without a model", "/requests", PROVIDER),
     known("a provider without a model", "/session", PROVIDER),
     known("a provider without a model", "/stdout", PROVIDER),
@@ -186,7 +186,7 @@ const OF_0: &[Known] = &[
 ];
 
 /// Of 1.5.2 only.
-const OF_1: &[Known] = &[
+const OF_1: &[KnownDifference] = &[
     known("*", "/session/*/entries/*/message/usage/cost/totalFromProvider", BILLED),
     known("*", "/session/*/entries/*/usage/cost/totalFromProvider", BILLED),
     known("*", "/events/*/message/usage/cost/totalFromProvider", BILLED),

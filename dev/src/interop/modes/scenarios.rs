@@ -10,13 +10,13 @@ mod sessions;
 use serde_json::{Map, Value, json};
 
 /// A scenario: command lines, files and answers of a model, as the recorded cases write them.
-pub(super) struct Scenario {
+pub(super) struct ModeScenario {
     pub(super) name: &'static str,
     pub(super) input: Value,
 }
 
 /// All scenarios.
-pub(super) fn all() -> Vec<Scenario> {
+pub(super) fn all() -> Vec<ModeScenario> {
     let groups = [prompts::all(), resources::all(), calls::all(), sessions::all(), failures::all(), extensions::all()];
     groups.into_iter().flatten().collect()
 }
@@ -47,28 +47,28 @@ pub(super) fn configuration() -> Value {
 }
 
 /// One command line, by its words. An answer of the model is `ok` when none is given.
-fn scenario(name: &'static str, args: &str, more: Value) -> Scenario {
+fn scenario(name: &'static str, args: &str, more: Value) -> ModeScenario {
     let mut input = json!({"args": words(args), "serverScript": [{"text": "ok"}]});
     put_in(&mut input, more);
-    Scenario { name, input }
+    ModeScenario { name, input }
 }
 
 /// Several command lines in the same folders, one after another.
-fn runs(name: &'static str, runs: &[&str], more: Value) -> Scenario {
+fn runs(name: &'static str, runs: &[&str], more: Value) -> ModeScenario {
     let run = |args: &&str| json!({"args": words(args)});
     let answers: Vec<Value> = (1..=runs.len()).map(|n| json!({"text": format!("answer {n}")})).collect();
     let mut input = json!({"args": [], "runs": runs.iter().map(run).collect::<Vec<_>>(), "serverScript": answers});
     put_in(&mut input, more);
-    Scenario { name, input }
+    ModeScenario { name, input }
 }
 
 /// One run in JSON mode in which the model calls tools, and then says `done`.
-fn calls(name: &'static str, tools: &[(&str, Value)], more: Value) -> Scenario {
+fn calls(name: &'static str, tools: &[(&str, Value)], more: Value) -> ModeScenario {
     let steps = tools.iter().map(|(name, args)| json!({"tools": [{"name": name, "args": args}]}));
     let script: Vec<Value> = steps.chain([json!({"text": "done"})]).collect();
     let mut input = json!({"args": words("--mode json -p go"), "serverScript": script});
     put_in(&mut input, more);
-    Scenario { name, input }
+    ModeScenario { name, input }
 }
 
 /// The words of a command line. Quotes hold words together; a word may be empty.

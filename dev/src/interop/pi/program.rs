@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 
 /// A program that writes and reads sessions; one session is open at a time.
-pub(super) trait Program {
+pub(super) trait SessionProgram {
     /// Creates a session in a directory.
     fn create(&mut self, cwd: &str, folder: &Path) -> anyhow::Result<()>;
     /// Takes a session up.
@@ -56,7 +56,7 @@ fn store(folder: &Path) -> Arc<dyn SessionStore> {
     Arc::new(JsonlStore::flat(folder))
 }
 
-impl Program for Pinch {
+impl SessionProgram for Pinch {
     fn create(&mut self, cwd: &str, folder: &Path) -> anyhow::Result<()> {
         let log = SessionLog::create(&self.host, store(folder), NewSession::in_folder(cwd));
         self.log = Some(self.runtime.block_on(log)?);

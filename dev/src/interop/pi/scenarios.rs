@@ -6,12 +6,12 @@ mod known;
 
 mod given;
 
-pub(super) use known::{KNOWN, Known};
+pub(super) use known::{KNOWN, KnownPiDifference};
 
 use serde_json::{Value, json};
 
 /// A session step by step.
-pub(super) struct Scenario {
+pub(super) struct PiScenario {
     pub(super) name: &'static str,
     /// A file that is there before, instead of a new session.
     pub(super) given: Option<String>,
@@ -88,14 +88,14 @@ const ODD: &str = "line\u{2028}paragraph\u{2029}nul\0bell\u{7}esc\u{1b}[31m del\
 const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /// All sessions.
-pub(super) fn all() -> Vec<Scenario> {
+pub(super) fn all() -> Vec<PiScenario> {
     let mut scenarios = written();
     scenarios.extend(given::all());
     scenarios
 }
 
-fn written() -> Vec<Scenario> {
-    let scenario = |name, steps| Scenario { name, given: None, steps };
+fn written() -> Vec<PiScenario> {
+    let scenario = |name, steps| PiScenario { name, given: None, steps };
     let begin = || {
         vec![
             json!({"type": "model_change", "provider": "anthropic", "modelId": "claude-sonnet-4-5"}),

@@ -1,7 +1,7 @@
 //! What is known to differ between pinch and pi 0.87.1 or 1.5.2 over RPC.
 
-use crate::interop::neutral::Known;
-use crate::interop::pi::peer::Version;
+use crate::interop::neutral::KnownDifference;
+use crate::interop::pi::peer::PiVersion;
 
 const BROKEN: &str = "pi fills up arguments that are cut off; pinch refuses them, as pi does since 1.3";
 const OPEN: &str = "of an answer that is aborted pi ends the open text first; pinch leaves it open";
@@ -14,8 +14,8 @@ const MISSING: &str = "pi begins a new session where there is no file; pinch say
 const FETCH: &str =
     "a request that is aborted before it begins is an error of Node's fetch in pi; in pinch it is aborted";
 
-const fn known(step: &'static str, at: &'static str, reason: &'static str) -> Known {
-    Known { step, at, reason }
+const fn known(step: &'static str, at: &'static str, reason: &'static str) -> KnownDifference {
+    KnownDifference { step, at, reason }
 }
 
 const BILLED: &str =
@@ -28,11 +28,11 @@ const DURATION: &str =
     "pi says of a request which was never sent how long it took and with what level; pinch says neither";
 
 /// What is known of a version. A difference that does not show any more is a failure, too.
-pub(super) fn of(version: Version) -> [&'static [Known]; 2] {
+pub(super) fn of(version: PiVersion) -> [&'static [KnownDifference]; 2] {
     [OF_BOTH, if version.is_target() { OF_1 } else { OF_0 }]
 }
 
-const OF_BOTH: &[Known] = &[
+const OF_BOTH: &[KnownDifference] = &[
     known("a prompt with broken calls", "/lines", BROKEN),
     known("abort", "/lines", OPEN),
     known("abort with a queue", "/lines", OPEN),
@@ -49,7 +49,7 @@ const OF_BOTH: &[Known] = &[
 ];
 
 /// Of 0.87.1 only.
-const OF_0: &[Known] = &[
+const OF_0: &[KnownDifference] = &[
     known("abort of a command", "/lines/*/message/stopReason", FETCH),
     known("a prompt with several tools", "/lines/*/result/isError", DETAILS),
     known("a prompt with several tools", "/lines/*/result/details", DETAILS),
@@ -65,7 +65,7 @@ const OF_0: &[Known] = &[
 ];
 
 /// Of 1.5.2 only.
-const OF_1: &[Known] = &[
+const OF_1: &[KnownDifference] = &[
     known("*", "/lines/*/message/usage/cost/totalFromProvider", BILLED),
     known("*", "/lines/*/result/usage/cost/totalFromProvider", BILLED),
     known("*", "/lines/*/data/messages/*/usage/cost/totalFromProvider", BILLED),

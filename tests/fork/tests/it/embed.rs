@@ -11,26 +11,26 @@ use pinch_embed::engine::ReplyDelivery;
 use pinch_embed::replies::blocks::BlockBreak;
 use pinch_embed::runner::RunEvent;
 use pinch_embed::{BlockReplies, Config, Engine, EngineBuilder, EngineRun, RunRequest, RunTarget};
-use pinch_fork::replies::{Board, Mask};
+use pinch_fork::replies::{ReplyBoard, Mask};
 use pinch_fork::runtime::{ID, MemoryRuntime};
 use pinch_fork::tools::word_count;
 use pinch_llm::event::StreamEvent;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider, Step};
+use pinch_llm::provider::scripted::{ScriptedReply, ScriptedProvider, ScriptedStep};
 use pinch_llm::stdx::cancel::CancelReason;
 use serde_json::json;
 use tempfile::TempDir;
 
 /// An engine whose runs use the runtime of the fork, on a scripted model with two keys.
-struct World {
+struct ForkWorld {
     dir: TempDir,
     provider: Arc<ScriptedProvider>,
     runtime: Arc<MemoryRuntime>,
     engine: Engine,
 }
 
-impl World {
-    fn new(replies: impl IntoIterator<Item = Reply>, register: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Self {
+impl ForkWorld {
+    fn new(replies: impl IntoIterator<Item = ScriptedReply>, register: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let document = json!({
             "agents": {"defaults": {"model": {"primary": "demo/m1"}, "workspace": dir.path().join("workspace")}},
@@ -90,25 +90,25 @@ async fn all(mut events: EngineEvents) -> Vec<Arc<Envelope>> {
     envelopes
 }
 
-fn call(name: &str, arguments: serde_json::Value) -> Reply {
-    Reply::call("c1", name, arguments.as_object().unwrap().clone())
+fn call(name: &str, arguments: serde_json::Value) -> ScriptedReply {
+    ScriptedReply::call("c1", name, arguments.as_object().unwrap().clone())
 }
 
 #[tokio::test]
 async fn a_run_on_the_forks_runtime_rotates_keys_calls_tools_and_shows_each_block_once() {
     let replies = [
-        Reply::refused(http::StatusCode::TOO_MANY_REQUESTS, "slow down"),
+        ScriptedReply::refused(http::StatusCode::TOO_MANY_REQUESTS, "slow down"),
         call("word_count", json!({"text": "one two"})),
-        Reply::text("The secret text has 2 words.\n\nThere is nothing more to say about it."),
+        ScriptedReply::text("The secret text has 2 words.\n\nThere is nothing more to say about it."),
     ];
-    let world = World::new(replies, |builder| {
+    let world = ForkWorld::new(replies, |builder| {
         builder.tool(word_count()).reply_stages(|_, mut stages| {
             stages.push(Box::new(Mask { word: "secret".into() }));
             stages
         })
     });
     let listeners = [world.engine.subscribe(), world.engine.subscribe()];
-    let board = Arc::new(Board::new(60));
+    let board = Arc::new(ReplyBoard::new(60));
     let blocks = BlockReplies { break_at: BlockBreak::Paragraph, ..BlockReplies::default() };
     let run = world.engine.run(world.request("How many words?").block_replies(blocks)).deliver(board.clone()).await;
 
@@ -147,7 +147,7 @@ async fn a_run_on_the_forks_runtime_rotates_keys_calls_tools_and_shows_each_bloc
 
 #[tokio::test]
 async fn a_conversation_of_the_forks_runtime_goes_on_without_a_session_file() {
-    let world = World::new([Reply::text("One."), Reply::text("Two.")], |builder| builder);
+    let world = ForkWorld::new([ScriptedReply::text("One."), ScriptedReply::text("Two.")], |builder| builder);
     for prompt in ["first", "second"] {
         world.engine.run(world.request(prompt)).finish().await.unwrap();
     }
@@ -158,7 +158,7 @@ async fn a_conversation_of_the_forks_runtime_goes_on_without_a_session_file() {
 
 #[tokio::test]
 async fn a_queued_message_reaches_the_forks_runtime() {
-    let world = World::new([Reply::text("One moment."), Reply::text("In blue.")], |builder| builder);
+    let world = ForkWorld::new([ScriptedReply::text("One moment."), ScriptedReply::text("In blue.")], |builder| builder);
     let mut run = world.engine.run(world.request("Paint it."));
     pull_to_text(&mut run).await;
     assert!(world.engine.active()[0].is_streaming);
@@ -174,8 +174,8 @@ async fn a_queued_message_reaches_the_forks_runtime() {
 
 #[tokio::test]
 async fn an_aborted_run_on_the_forks_runtime_keeps_what_was_said() {
-    let half = Reply { steps: vec![Step::Text(vec!["Half of".into()]), Step::Hang], ..Reply::default() };
-    let world = World::new([half, Reply::text("The whole.")], |builder| builder);
+    let half = ScriptedReply { steps: vec![ScriptedStep::Text(vec!["Half of".into()]), ScriptedStep::Hang], ..ScriptedReply::default() };
+    let world = ForkWorld::new([half, ScriptedReply::text("The whole.")], |builder| builder);
     let mut run = world.engine.run(world.request("Go."));
     pull_to_text(&mut run).await;
     assert_eq!(world.engine.abort(RunTarget::Session("s1"), CancelReason::User), 1);

@@ -7,8 +7,8 @@ use pinch_llm::Client;
 use pinch_llm::http::HttpClient;
 use pinch_llm::provider::http::HttpProvider;
 use pinch_llm::wire::WireFormat;
-use pinch_testing::server::{Reply, Server};
-use pinch_testing::wires::{Answer, End, Part, Wire};
+use pinch_testing::server::{ServerReply, Server};
+use pinch_testing::wires::{Answer, End, AnswerPart, Wire};
 use serde_json::{Value, json};
 
 /// The server's side of the format.
@@ -39,9 +39,9 @@ impl Wire for AcornServer {
         };
         for part in &answer.parts {
             match part {
-                Part::Text(text) => deltas("text", text, &mut events),
-                Part::Thinking(text) => deltas("thinking", text, &mut events),
-                Part::Call { id, name, arguments } => {
+                AnswerPart::Text(text) => deltas("text", text, &mut events),
+                AnswerPart::Thinking(text) => deltas("thinking", text, &mut events),
+                AnswerPart::Call { id, name, arguments } => {
                     events.push(json!({"kind": "call", "id": id, "name": name}));
                     deltas("arguments", arguments, &mut events);
                 }
@@ -75,7 +75,7 @@ pinch_testing::wire_suite! {
 #[tokio::test]
 async fn a_client_calls_models_of_the_format() {
     let server = Server::start().await.unwrap();
-    server.reply(Reply::sse(AcornServer.frames(&Answer::of([Part::text("hello")])).concat()));
+    server.reply(ServerReply::sse(AcornServer.frames(&Answer::of([AnswerPart::text("hello")])).concat()));
     let provider = HttpProvider::new(Box::new(Acorn), Arc::new(HttpClient::new()));
     let client = Client::builder().provider(API, Arc::new(provider)).server("oak", server.url(), API).build();
     let reply = client.chat("oak/m").user("hi").send().await.unwrap();

@@ -13,14 +13,14 @@ use pinch_fork::extension::NoDeletions;
 use pinch_fork::machine::MemoryMachine;
 use pinch_fork::tools::word_count;
 use pinch_llm::message::{Message, block::join_text};
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider, Step};
+use pinch_llm::provider::scripted::{ScriptedReply, ScriptedProvider, ScriptedStep};
 use pinch_llm::stdx::host::Host;
 use pinch_machine::{FileKind, Machine};
 use serde_json::{Value, json};
 
-fn call(name: &str, arguments: Value) -> Reply {
+fn call(name: &str, arguments: Value) -> ScriptedReply {
     let arguments = arguments.as_object().cloned().unwrap_or_default();
-    Reply { steps: vec![Step::ToolCall { id: "c1".into(), name: name.into(), arguments }], ..Reply::default() }
+    ScriptedReply { steps: vec![ScriptedStep::ToolCall { id: "c1".into(), name: name.into(), arguments }], ..ScriptedReply::default() }
 }
 
 /// The results of tools in a conversation: whether they failed, and their texts.
@@ -35,7 +35,7 @@ fn results(messages: &[Arc<Message>]) -> Vec<(bool, String)> {
 #[tokio::test]
 async fn a_tool_of_the_fork_runs_in_the_loop() {
     let provider =
-        Arc::new(ScriptedProvider::new([call("word_count", json!({"text": "one two"})), Reply::text("Two.")]));
+        Arc::new(ScriptedProvider::new([call("word_count", json!({"text": "one two"})), ScriptedReply::text("Two.")]));
     let agent = Agent::builder(ScriptedProvider::model("scripted")).provider(provider).tool(word_count());
     let mut agent = agent.build().unwrap();
     assert_eq!(agent.prompt("How many words has \"one two\"?").await.unwrap().text(), "Two.");
@@ -47,7 +47,7 @@ async fn a_tool_of_the_fork_runs_in_the_loop() {
 async fn an_extension_of_the_fork_brings_tools_and_denies_calls() {
     let host = Host::builder().build();
     let replies =
-        [call("word_count", json!({"text": "a b c"})), call("delete", json!({"path": "/"})), Reply::text("Done.")];
+        [call("word_count", json!({"text": "a b c"})), call("delete", json!({"path": "/"})), ScriptedReply::text("Done.")];
     let provider = Arc::new(ScriptedProvider::new(replies));
     let log = SessionLog::in_memory(&host, NewSession::in_folder("/w"));
     let model = Arc::new(ScriptedProvider::model("scripted"));

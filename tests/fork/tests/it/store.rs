@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, ready};
-use pinch_fork::store::Table;
+use pinch_fork::store::StoreTable;
 use pinch_session::store::{SessionRef, SessionStore};
-use pinch_testing::suites::store::Place;
+use pinch_testing::suites::store::StorePlace;
 
 /// A table of its own for each scenario.
 #[derive(Default)]
-struct Fresh(Table);
+struct Fresh(StoreTable);
 
-impl Place for Fresh {
+impl StorePlace for Fresh {
     fn store(&self) -> Arc<dyn SessionStore> {
         Arc::new(self.0.clone())
     }

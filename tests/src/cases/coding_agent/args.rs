@@ -1,12 +1,12 @@
 //! Cases of kind `cli_args`: what a command line says.
 
-use pinch_cli::options::Options;
+use pinch_cli::options::CliOptions;
 use serde_json::{Map, Value, json};
 
 /// What was read, under the names that the recordings use: only what was set, and four members that are always there.
 pub(super) fn read(input: &Value) -> Value {
     let args = input["argv"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-    let options = Options::parse(args);
+    let options = CliOptions::parse(args);
     let mut shown = Map::new();
     let mut put = |name: &str, value: Value| drop(shown.insert(name.to_owned(), value));
     put("messages", json!(options.messages));

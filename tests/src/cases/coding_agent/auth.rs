@@ -6,31 +6,31 @@ use std::sync::Arc;
 
 use pinch_agent_core::llm::model::Model;
 use pinch_agent_core::llm::request::Auth;
-use pinch_coding_agent::auth::{Ask, AuthError, AuthStorage, config_value};
+use pinch_coding_agent::auth::{AuthError, AuthStorage, KeyLookup, config_value};
 use pinch_coding_agent::models::{ModelRegistry, RegistryAuth};
 use pinch_stdx::host::{Env, Host};
 use pinch_stdx::secret::Secret;
 use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Runs a case; `None` when it is of another kind.
-pub(super) fn run(case: &Case<'_>) -> Option<Outcome> {
+pub(super) fn run(case: &Case<'_>) -> Option<CaseOutcome> {
     let input = &case.case["input"];
     let ours = &case.case["ours"];
     let wanted = if ours.is_null() { &case.case["expect"] } else { ours };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
-        Err(error) => return Some(Outcome::Failed(error.to_string())),
+        Err(error) => return Some(CaseOutcome::Failed(error.to_string())),
     };
     let done = match case.kind {
         "config_value" => runtime.block_on(async {
             let value = config_value::resolve(input["value"].as_str().unwrap_or_default(), &env(input)).await.ok();
             same(wanted, &json!({"ok": true, "value": value.filter(|value| !value.is_empty())}))
         }),
-        "auth" if !input["fallback"].is_null() => return Some(Outcome::NotImplemented),
+        "auth" if !input["fallback"].is_null() => return Some(CaseOutcome::NotImplemented),
         "auth" => runtime.block_on(stored(input, wanted)),
         "auth_file" => runtime.block_on(file(input, wanted)),
         "request_auth" => runtime.block_on(request(input, wanted)),
@@ -68,7 +68,7 @@ async fn stored(input: &Value, wanted: &Value) -> Result<(), String> {
     for (member, wanted) in wanted.as_object().into_iter().flatten() {
         let found = match member.as_str() {
             "key" | "noFallback" => {
-                let found = auth.key(&provider, Ask::Value).await.ok().flatten();
+                let found = auth.key(&provider, KeyLookup::Value).await.ok().flatten();
                 json!(found.and_then(|found| found.key).map(|key| key.reveal().to_owned()))
             }
             "status" => status_of(&auth, name),
@@ -108,7 +108,7 @@ async fn request(input: &Value, wanted: &Value) -> Result<(), String> {
     let found = registry.find(&text("provider").into(), text("model"));
     let record = json!({"id": text("model"), "provider": text("provider"), "api": "x"});
     let model = found.map_or_else(|| Model::from_record(&record).map(Arc::new), Ok).map_err(|e| e.to_string())?;
-    let found = match auth.key_and_headers(&model, Ask::Value).await {
+    let found = match auth.key_and_headers(&model, KeyLookup::Value).await {
         Ok(found) => {
             let found = found.unwrap_or_default();
             let mut shown = json!({"ok": true});

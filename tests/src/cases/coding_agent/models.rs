@@ -8,7 +8,7 @@ use pinch_agent_core::llm::provider::scripted::ScriptedProvider;
 use pinch_agent_core::llm::thinking::ThinkingLevel;
 use pinch_coding_agent::auth::{AuthStorage, RequestAuth};
 use pinch_coding_agent::models::pattern::{self, ModelMatch};
-use pinch_coding_agent::models::{ModelRegistry, ProviderConfig, RegistryAuth, initial, scope};
+use pinch_coding_agent::models::{ModelRegistry, ProviderDefinition, RegistryAuth, initial, scope};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use pinch_stdx::secret::Secret;
@@ -16,13 +16,13 @@ use pinch_testing::cases::compare::{contains, same};
 use serde_json::{Map, Value, json};
 
 use super::auth::headers_of;
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// The provider of the fixture without credentials.
 const WITHOUT_AUTH: &str = "cerebras";
 
 /// Runs a case; `None` when it is of another kind.
-pub(super) fn run(case: &Case<'_>) -> Option<Outcome> {
+pub(super) fn run(case: &Case<'_>) -> Option<CaseOutcome> {
     let input = &case.case["input"];
     let ours = &case.case["ours"];
     let wanted = if ours.is_null() { &case.case["expect"] } else { ours };
@@ -187,7 +187,7 @@ fn register(input: &Value, wanted: &Value) -> Result<(), String> {
     let document = config.as_object().cloned().unwrap_or_default();
     // A function of the host replaces a stream or a login.
     let stream = config.get("streamSimple").is_some().then(|| Arc::new(ScriptedProvider::new([])) as _);
-    let config = ProviderConfig { document, stream, oauth: None };
+    let config = ProviderDefinition { document, stream, oauth: None };
     match registry.register_provider(name, config) {
         Ok(()) => {
             same(&wanted["ok"], &json!(true))?;

@@ -13,13 +13,13 @@ use serde_json::{Map, Value, json};
 
 use super::files;
 use super::pure::texts;
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// No command takes longer.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
 /// Runs a case; `None` when it is of another kind.
-pub(super) fn run(case: &Case<'_>) -> Option<Outcome> {
+pub(super) fn run(case: &Case<'_>) -> Option<CaseOutcome> {
     let input = &case.case["input"];
     let ours = &case.case["ours"];
     let wanted = if ours.is_null() { &case.case["expect"] } else { ours };

@@ -5,23 +5,23 @@ use pinch_testing::cases::program::{self, ProgramOutput};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Members that are ignored where a case lacks them.
 const LATER: [&str; 6] =
     ["structuredContent", "disposition", "aborted", "durationMs", "thinkingLevel", "totalFromProvider"];
 
 /// Runs a case.
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let ours = &case.case["ours"];
     let wanted = if ours.is_null() { &case.case["expect"] } else { ours };
     let ran = match program::run(case.file, &case.case["input"]) {
         Ok(ran) => ran,
-        Err(why) => return Outcome::Failed(why),
+        Err(why) => return CaseOutcome::Failed(why),
     };
     match wanted.as_object() {
         Some(members) => members.iter().try_for_each(|(name, expected)| check(name, expected, &ran)).into(),
-        None => Outcome::NotImplemented,
+        None => CaseOutcome::NotImplemented,
     }
 }
 

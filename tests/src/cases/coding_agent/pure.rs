@@ -15,10 +15,10 @@ use pinch_testing::cases::compare::same;
 use serde_json::{Value, json};
 
 use super::{args, files};
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Runs a case; `None` when it is of another kind.
-pub(super) fn run(case: &Case<'_>) -> Option<Outcome> {
+pub(super) fn run(case: &Case<'_>) -> Option<CaseOutcome> {
     let input = &case.case["input"];
     let ours = &case.case["ours"];
     let wanted = if ours.is_null() { &case.case["expect"] } else { ours };
@@ -27,7 +27,7 @@ pub(super) fn run(case: &Case<'_>) -> Option<Outcome> {
         "template_args" => Ok(json!(templates::arguments(text("args")))),
         "template_substitution" => Ok(json!(templates::substitute(text("content"), &texts(&input["args"])))),
         "template_expand" => expand(input),
-        "template_load" => return Some(load(input).map_or_else(Outcome::Failed, |got| same(wanted, &got).into())),
+        "template_load" => return Some(load(input).map_or_else(CaseOutcome::Failed, |got| same(wanted, &got).into())),
         "frontmatter" => frontmatter::parse(text("text"))
             .map(|document| json!({"frontmatter": document.head, "body": document.body})),
         "format_size" => Ok(json!(format_size(count(&input["bytes"]).unwrap_or_default()))),

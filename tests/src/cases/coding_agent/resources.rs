@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pinch_coding_agent::agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSet, ToolSpec};
-use pinch_coding_agent::prompt::{self, Prompt, PromptParts, ToolNote};
+use pinch_coding_agent::prompt::{self, PromptParts, PromptSections, ToolPrompt};
 use pinch_coding_agent::resources::context_files::ContextFile;
 use pinch_coding_agent::resources::info::SourceInfo;
 use pinch_coding_agent::resources::skills::{self, Intent, Skill};
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use super::files;
 use super::pure::texts;
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Runs a case; `None` when it is of another kind.
-pub(super) fn run(case: &Case<'_>) -> Option<Outcome> {
+pub(super) fn run(case: &Case<'_>) -> Option<CaseOutcome> {
     let input = &case.case["input"];
     let ours = &case.case["ours"];
     let wanted = if ours.is_null() { &case.case["expect"] } else { ours };
@@ -122,7 +122,7 @@ fn whole_prompt(input: &Value) -> String {
         text: one["content"].as_str().unwrap_or_default().to_owned(),
     };
     let context_files: Vec<ContextFile> = input["contextFiles"].as_array().into_iter().flatten().map(file).collect();
-    let tools: ToolSet = notes.iter().map(|note| std::sync::Arc::new(Named::new(&note.name)) as _).collect();
+    let tools: ToolSet = notes.iter().map(|note| std::sync::Arc::new(NameOnlyTool::new(&note.name)) as _).collect();
     let cwd = Path::new(input["cwd"].as_str().unwrap_or_default());
     let skills = given_skills(&input["skills"]);
     let parts = PromptParts {
@@ -133,23 +133,23 @@ fn whole_prompt(input: &Value) -> String {
         skills: &skills,
         ..PromptParts::new(&tools, cwd)
     };
-    Prompt::coding(&parts).whole()
+    PromptSections::coding(&parts).whole()
 }
 
 /// The tools of a case with their descriptions; the advice of the case belongs to the last one.
-fn notes(input: &Value) -> Vec<ToolNote> {
+fn notes(input: &Value) -> Vec<ToolPrompt> {
     let names = match input["selectedTools"].is_array() {
         true => texts(&input["selectedTools"]),
         false => CODING.map(str::to_owned).to_vec(),
     };
     let snippet = |name: &str| input["toolSnippets"][name].as_str().map(str::to_owned);
-    let mut notes: Vec<ToolNote> = names
+    let mut notes: Vec<ToolPrompt> = names
         .iter()
-        .map(|name| ToolNote { name: name.clone(), snippet: snippet(name), guidelines: Vec::new() })
+        .map(|name| ToolPrompt { name: name.clone(), snippet: snippet(name), guidelines: Vec::new() })
         .collect();
     let guidelines = texts(&input["promptGuidelines"]);
     if !guidelines.is_empty() {
-        notes.push(ToolNote { name: "advice".to_owned(), snippet: None, guidelines });
+        notes.push(ToolPrompt { name: "advice".to_owned(), snippet: None, guidelines });
     }
     notes
 }
@@ -180,16 +180,16 @@ fn fits(expected: &Value, got: &str) -> Result<(), String> {
 }
 
 /// A tool of which only the name counts.
-struct Named(ToolSpec);
+struct NameOnlyTool(ToolSpec);
 
-impl Named {
+impl NameOnlyTool {
     fn new(name: &str) -> Self {
         let schema = Schema::new(json!({"type": "object", "properties": {}}));
         Self(ToolSpec::new(name, "", schema))
     }
 }
 
-impl Tool for Named {
+impl Tool for NameOnlyTool {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }

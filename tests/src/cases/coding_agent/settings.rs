@@ -2,20 +2,20 @@
 
 use std::path::Path;
 
-use pinch_coding_agent::settings::{Scope, SettingsFiles, SettingsManager};
+use pinch_coding_agent::settings::{SettingsFiles, SettingsManager, SettingsScope};
 use pinch_stdx::host::Host;
 use pinch_testing::cases::compare::{contains, same};
 use serde_json::{Map, Value, json};
 
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Runs a case.
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let ours = &case.case["ours"];
     let wanted = if ours.is_null() { &case.case["expect"] } else { ours };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return Outcome::Failed(error.to_string()),
+        Err(error) => return CaseOutcome::Failed(error.to_string()),
     };
     runtime.block_on(play(&case.case["input"], wanted)).into()
 }
@@ -51,8 +51,8 @@ async fn play(input: &Value, wanted: &Value) -> Result<(), String> {
                 let keys = wanted.as_object().into_iter().flatten();
                 keys.map(|(key, _)| (key.clone(), manager.value(key).unwrap_or_default())).collect::<Map<_, _>>().into()
             }
-            "global" => Value::Object(manager.document(Scope::Global)),
-            "project" => Value::Object(manager.document(Scope::Project)),
+            "global" => Value::Object(manager.document(SettingsScope::Global)),
+            "project" => Value::Object(manager.document(SettingsScope::Project)),
             "errors" => Value::Array(errors.clone()),
             "file" => read(&files.global, wanted)?,
             other => return Err(format!("nobody knows what {other} is")),

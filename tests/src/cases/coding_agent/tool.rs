@@ -13,7 +13,7 @@ use pinch_coding_agent::machine::LocalMachine;
 use pinch_coding_agent::tools::bash::Shell;
 use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_coding_agent::tools::file_queue::FileQueue;
-use pinch_coding_agent::tools::path::Place;
+use pinch_coding_agent::tools::path::WorkingDirectory;
 use pinch_coding_agent::tools::{ToolParts, all_tools};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
@@ -22,18 +22,18 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::{digest, files};
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Runs a case.
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let input = &case.case["input"];
     let wanted = if case.case["ours"].is_object() { &case.case["ours"] } else { &case.case["expect"] };
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() else {
-        return Outcome::Failed("no runtime".into());
+        return CaseOutcome::Failed("no runtime".into());
     };
     match runtime.block_on(call(input, wanted)) {
         Ok(actual) => compare(case.case, wanted, actual).into(),
-        Err(why) => Outcome::Failed(why),
+        Err(why) => CaseOutcome::Failed(why),
     }
 }
 
@@ -75,7 +75,7 @@ async fn output(input: &Value, cwd: &Path, temp: &Path, progress: &Progress) -> 
     let own: Vec<(String, String)> = std::env::vars().collect();
     let parts = ToolParts {
         machine: Arc::new(LocalMachine),
-        place: Place { cwd: cwd.to_owned(), home: std::env::var_os("HOME").map(PathBuf::from) },
+        place: WorkingDirectory { cwd: cwd.to_owned(), home: std::env::var_os("HOME").map(PathBuf::from) },
         files: FileQueue::default(),
         shell: Shell {
             program: options["shellPath"].as_str().unwrap_or("/bin/bash").into(),

@@ -1,25 +1,25 @@
 //! Cases of kind `request`: the HTTP request a call becomes.
 
-use pinch_llm::wire::{self, Call, HttpRequest};
+use pinch_llm::wire::{self, HttpRequest, WireCall};
 use pinch_testing::cases::compare::{contains, same};
 use serde_json::{Map, Value};
 
 use super::setup;
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let model = match setup::model(case) {
         Ok(model) => model,
-        Err(why) => return Outcome::Failed(why),
+        Err(why) => return CaseOutcome::Failed(why),
     };
     let Some(format) = wire::builtin().into_iter().find(|format| model.api == *format.api()) else {
-        return Outcome::NotImplemented;
+        return CaseOutcome::NotImplemented;
     };
     let request = match setup::request(case, model) {
         Ok(request) => request,
-        Err(why) => return Outcome::Failed(why),
+        Err(why) => return CaseOutcome::Failed(why),
     };
-    let call = Call::new(&request, request.host.now_ms());
+    let call = WireCall::new(&request, request.host.now_ms());
     let made = format.encode(&call).map_err(|error| error.text);
     check(case.case, made).into()
 }

@@ -11,11 +11,11 @@ use pinch_llm::provider::ProviderRegistry;
 use pinch_llm::request::Request;
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
 use pinch_testing::cases::compare::{contains, same};
-use pinch_testing::server::{Fault, Reply, Server};
+use pinch_testing::server::{Fault, Server, ServerReply};
 use serde_json::{Value, json};
 
 use super::setup;
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Time between two chunks.
 const CHUNK_GAP: Duration = Duration::from_millis(12);
@@ -24,7 +24,7 @@ const MAX_TIME: Duration = Duration::from_secs(20);
 
 /// What came of a call.
 #[derive(Default)]
-struct Seen {
+struct StreamOutput {
     events: Vec<Value>,
     /// Contents of the calls' arguments after each of their deltas.
     partial_arguments: Vec<Value>,
@@ -32,33 +32,33 @@ struct Seen {
     n_requests: usize,
 }
 
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let model = match setup::model(case) {
         Ok(model) => model,
-        Err(why) => return Outcome::Failed(why),
+        Err(why) => return CaseOutcome::Failed(why),
     };
     let registry = ProviderRegistry::builtin();
     let expect = &case.case["expect"];
     if let Err(unknown) = registry.get(&model.api) {
         return match expect["threw"].as_str() {
             Some(text) => same(&text.into(), &unknown.to_string().into()).into(),
-            None => Outcome::NotImplemented,
+            None => CaseOutcome::NotImplemented,
         };
     }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(why) => return Outcome::Failed(why.to_string()),
+        Err(why) => return CaseOutcome::Failed(why.to_string()),
     };
     let called = runtime.block_on(async { tokio::time::timeout(MAX_TIME, call(case, &registry, model)).await });
     match called {
         Ok(Ok(seen)) => check(case.case, seen).into(),
-        Ok(Err(why)) => Outcome::Failed(why),
-        Err(_) => Outcome::Failed(format!("not over after {MAX_TIME:?}")),
+        Ok(Err(why)) => CaseOutcome::Failed(why),
+        Err(_) => CaseOutcome::Failed(format!("not over after {MAX_TIME:?}")),
     }
 }
 
 /// Makes the call, and repeats it as a caller with `maxRetries` would.
-async fn call(case: &Case<'_>, registry: &ProviderRegistry, mut model: Model) -> Result<Seen, String> {
+async fn call(case: &Case<'_>, registry: &ProviderRegistry, mut model: Model) -> Result<StreamOutput, String> {
     let server = Server::start().await.map_err(|why| why.to_string())?;
     for reply in replies(&case.case["response"])? {
         server.reply(reply);
@@ -71,9 +71,9 @@ async fn call(case: &Case<'_>, registry: &ProviderRegistry, mut model: Model) ->
         let base = format!("{}/openai/v1", server.url());
         request.options.native.insert("azureBaseUrl".into(), base.into());
     }
-    let limits = retry::Limits {
+    let limits = retry::RetryLimits {
         max_retries: u32::try_from(case.case["options"]["maxRetries"].as_u64().unwrap_or(0)).unwrap_or(u32::MAX),
-        ..retry::Limits::default()
+        ..retry::RetryLimits::default()
     };
     let mut n_done = 0;
     loop {
@@ -91,7 +91,11 @@ async fn call(case: &Case<'_>, registry: &ProviderRegistry, mut model: Model) ->
     }
 }
 
-async fn call_once(case: &Value, registry: &ProviderRegistry, request: &Request) -> Result<(Seen, Finished), String> {
+async fn call_once(
+    case: &Value,
+    registry: &ProviderRegistry,
+    request: &Request,
+) -> Result<(StreamOutput, Finished), String> {
     let provider = registry.get(&request.model.api).map_err(|why| why.to_string())?;
     let cancel = Cancel::new();
     if case["abort"]["before"] == true {
@@ -99,7 +103,7 @@ async fn call_once(case: &Value, registry: &ProviderRegistry, request: &Request)
     }
     let abort_after = case["abort"]["afterEvent"].as_u64().and_then(|n| usize::try_from(n).ok());
     let mut stream = provider.stream(request.clone(), cancel.clone());
-    let mut seen = Seen::default();
+    let mut seen = StreamOutput::default();
     let mut fold = Fold::new();
     let mut kinds = Vec::new();
     while let Some(event) = stream.next().await {
@@ -132,26 +136,26 @@ pub(in crate::cases) fn at_server(base_url: &str, server: &str) -> String {
     format!("{server}{path}")
 }
 
-fn replies(given: &Value) -> Result<Vec<Reply>, String> {
+fn replies(given: &Value) -> Result<Vec<ServerReply>, String> {
     match given {
         Value::Array(list) => list.iter().map(reply).collect(),
         one => Ok(vec![reply(one)?]),
     }
 }
 
-fn reply(given: &Value) -> Result<Reply, String> {
+fn reply(given: &Value) -> Result<ServerReply, String> {
     if given["destroy"] == true {
-        return Ok(Reply::fault(Fault::Close));
+        return Ok(ServerReply::fault(Fault::Close));
     }
     let body = given["body"].as_str().unwrap_or("");
     let chunks = given["chunksHex"].as_array();
     let hangs = given["hang"] == true;
     let names_head = given.get("status").is_some() && given.get("headers").is_some();
     if hangs && names_head && body.is_empty() && chunks.is_none() {
-        return Ok(Reply::fault(Fault::Hang));
+        return Ok(ServerReply::fault(Fault::Hang));
     }
     let status = given["status"].as_u64().and_then(|n| u16::try_from(n).ok()).unwrap_or(200);
-    let mut reply = Reply::status(status);
+    let mut reply = ServerReply::status(status);
     match given["headers"].as_object() {
         None => reply = reply.header("content-type", "text/event-stream"),
         Some(headers) => {
@@ -211,7 +215,7 @@ pub(in crate::cases) fn event_json(event: &StreamEvent, kinds: &[BlockKind]) -> 
     })
 }
 
-fn check(case: &Value, mut seen: Seen) -> Result<(), String> {
+fn check(case: &Value, mut seen: StreamOutput) -> Result<(), String> {
     let (expect, prefer) = (&case["expect"], &case["prefer"]);
     let mut expected = expect["message"].clone();
     strip_nulls(&mut expected);

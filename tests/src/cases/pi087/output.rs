@@ -6,18 +6,18 @@ use pinch_testing::cases::shape;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Runs a case.
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let wanted = if case.case["ours"].is_object() { &case.case["ours"] } else { &case.case["expect"] };
     let ran = match program::run(case.file, &case.case["input"]) {
         Ok(ran) => ran,
-        Err(why) => return Outcome::Failed(why),
+        Err(why) => return CaseOutcome::Failed(why),
     };
     // With several runs, what is expected of the last one is separate.
     let wanted = wanted["runs"].as_array().and_then(|runs| runs.last()).unwrap_or(wanted);
-    let Some(wanted) = wanted.as_object() else { return Outcome::NotImplemented };
+    let Some(wanted) = wanted.as_object() else { return CaseOutcome::NotImplemented };
     let what = case.case["valueIs"].as_str();
     for (name, expected) in wanted {
         let mut expected = expected.clone();
@@ -34,14 +34,14 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
             ("value", Some(what)) => value(what, &expected, &ran, &case.case["input"]),
             _ => None,
         };
-        let Some(actual) = actual else { return Outcome::NotImplemented };
+        let Some(actual) = actual else { return CaseOutcome::NotImplemented };
         if let Err(why) = compare(&expected, actual) {
             let stderr = ran.stderr.trim();
             let hint = if stderr.is_empty() { String::new() } else { format!("\n  stderr: {stderr}") };
-            return Outcome::Failed(format!("{name}{why}{hint}"));
+            return CaseOutcome::Failed(format!("{name}{why}{hint}"));
         }
     }
-    Outcome::Passed
+    CaseOutcome::Passed
 }
 
 /// Compares, with patterns in whole texts and the placeholders of files.

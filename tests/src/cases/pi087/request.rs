@@ -5,24 +5,24 @@ use pinch_testing::cases::notation;
 use pinch_testing::cases::program;
 use serde_json::{Map, Value, json};
 
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Members of a declared tool that are compared; the others are wording.
 const TOOL_FLAGS: [&str; 5] = ["type", "strict", "cache_control", "defer_loading", "eager_input_streaming"];
 
 /// Runs a case.
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let wanted = if case.case["ours"].is_object() { &case.case["ours"] } else { &case.case["expect"] };
     let value_is = case.case["valueIs"].as_str();
     let known = |name: &str| {
         matches!(name, "requests" | "requestCount" | "exitCode" | "stderr") || (name == "value" && value_is.is_some())
     };
     if wanted.as_object().is_none_or(|members| !members.keys().all(|name| known(name))) {
-        return Outcome::NotImplemented;
+        return CaseOutcome::NotImplemented;
     }
     let ran = match program::run(case.file, &case.case["input"]) {
         Ok(ran) => ran,
-        Err(why) => return Outcome::Failed(why),
+        Err(why) => return CaseOutcome::Failed(why),
     };
     let hint = || if ran.stderr.is_empty() { String::new() } else { format!("\n  stderr: {}", ran.stderr.trim()) };
     if let Some(expected) = wanted["requests"].as_array() {
@@ -37,19 +37,19 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
         let mut expected: Value = expected.iter().map(without_rest).collect();
         ran.put_in(&mut expected);
         if let Err(why) = same(&expected, &actual.into()) {
-            return Outcome::Failed(format!("requests{why}{}", hint()));
+            return CaseOutcome::Failed(format!("requests{why}{}", hint()));
         }
     }
     if let Some(count) = wanted.get("requestCount")
         && let Err(why) = same(count, &ran.requests.len().into())
     {
-        return Outcome::Failed(format!("requestCount{why}{}", hint()));
+        return CaseOutcome::Failed(format!("requestCount{why}{}", hint()));
     }
     for (name, actual) in [("exitCode", Value::from(ran.exit_code)), ("stderr", ran.stderr.trim().into())] {
         if let Some(expected) = wanted.get(name)
             && let Err(why) = notation::matches(&filled(expected, &ran), &actual, "")
         {
-            return Outcome::Failed(format!("{name}{why}{}", hint()));
+            return CaseOutcome::Failed(format!("{name}{why}{}", hint()));
         }
     }
     match (wanted.get("value"), value_is) {
@@ -58,9 +58,9 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
                 let compared = notation::matches(&filled(expected, &ran), &actual, "");
                 compared.map_err(|why| format!("value{why}{}", hint())).into()
             }
-            None => Outcome::NotImplemented,
+            None => CaseOutcome::NotImplemented,
         },
-        _ => Outcome::Passed,
+        _ => CaseOutcome::Passed,
     }
 }
 

@@ -6,16 +6,16 @@ use pinch_testing::cases::shape;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Runs a case.
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let wanted = if case.case["ours"].is_object() { &case.case["ours"] } else { &case.case["expect"] };
     let what = case.case["valueIs"].as_str();
-    let Some(wanted) = wanted.as_object() else { return Outcome::NotImplemented };
+    let Some(wanted) = wanted.as_object() else { return CaseOutcome::NotImplemented };
     let ran = match program::run(case.file, &case.case["input"]) {
         Ok(ran) => ran,
-        Err(why) => return Outcome::Failed(why),
+        Err(why) => return CaseOutcome::Failed(why),
     };
     for (name, expected) in wanted {
         let mut expected = expected.clone();
@@ -27,18 +27,18 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
             ("output", _) => Some(ran.stdout.as_str().into()),
             ("stderr", _) => Some(ran.stderr.trim().into()),
             ("exitCode", _) => Some(ran.exit_code.into()),
-            ("value", Some(what)) => value(what, &expected, &Seen { ran: &ran, input: &case.case["input"] }),
+            ("value", Some(what)) => value(what, &expected, &ValueSource { ran: &ran, input: &case.case["input"] }),
             _ => None,
         };
-        let Some(actual) = actual else { return Outcome::NotImplemented };
+        let Some(actual) = actual else { return CaseOutcome::NotImplemented };
         let (expected, actual) = shape::compared(&expected, actual);
         if let Err(why) = notation::matches(&expected, &actual, "") {
             let stderr = ran.stderr.trim();
             let hint = if stderr.is_empty() { String::new() } else { format!("\n  stderr: {stderr}") };
-            return Outcome::Failed(format!("{name}{why}{hint}"));
+            return CaseOutcome::Failed(format!("{name}{why}{hint}"));
         }
     }
-    Outcome::Passed
+    CaseOutcome::Passed
 }
 
 /// All session files as cases write them.
@@ -54,7 +54,7 @@ pub(super) fn value_of(what: &str, expected: &Value, ran: &ProgramOutput, input:
         let rows = |(_, text): &(String, String)| lines(text).into_iter().map(row).collect::<Value>();
         return Some(ran.sessions.iter().map(rows).collect());
     }
-    one(what, expected, &Seen { ran, input })
+    one(what, expected, &ValueSource { ran, input })
 }
 
 /// A member of a line; a session that follows another one says so where messages have their role.
@@ -66,7 +66,7 @@ fn parent_or(line: &Value, column: &str) -> Value {
 }
 
 /// What a value is read from.
-struct Seen<'a> {
+struct ValueSource<'a> {
     ran: &'a ProgramOutput,
     input: &'a Value,
 }
@@ -85,7 +85,7 @@ fn lines(text: &str) -> Vec<Value> {
 
 /// What a case calls its value, in its own words. Several things are separated by semicolons, each with its name or in the order of the
 /// expected members. `None` for unknown words.
-fn value(what: &str, expected: &Value, seen: &Seen<'_>) -> Option<Value> {
+fn value(what: &str, expected: &Value, seen: &ValueSource<'_>) -> Option<Value> {
     let general = || super::value::of(what, expected, seen.ran);
     let Some(members) = expected.as_object() else { return one(what, expected, seen).or_else(general) };
     if !what.contains([';', ':'])
@@ -102,8 +102,8 @@ fn value(what: &str, expected: &Value, seen: &Seen<'_>) -> Option<Value> {
     members.iter().enumerate().map(member).collect::<Option<Map<_, _>>>().map(Value::Object)
 }
 
-fn one(what: &str, expected: &Value, seen: &Seen<'_>) -> Option<Value> {
-    let Seen { ran, input } = *seen;
+fn one(what: &str, expected: &Value, seen: &ValueSource<'_>) -> Option<Value> {
+    let ValueSource { ran, input } = *seen;
     let has = |word: &str| what.contains(word);
     if has("number of session files") {
         return Some(ran.sessions.len().into());

@@ -4,13 +4,13 @@ use pinch_testing::cases::notation;
 use pinch_testing::cases::program;
 use serde_json::{Map, Value};
 
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Members of a tool result that are compared.
 const MEMBERS: [&str; 4] = ["toolName", "content", "details", "isError"];
 
 /// Runs a case.
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let wanted = if case.case["ours"].is_object() { &case.case["ours"] } else { &case.case["expect"] };
     let what = case.case["valueIs"].as_str();
     let known = |name: &str| {
@@ -18,11 +18,11 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
             || (name == "value" && what.is_some())
     };
     if wanted.as_object().is_none_or(|members| !members.keys().all(|name| known(name))) || !prints_events(case.case) {
-        return Outcome::NotImplemented;
+        return CaseOutcome::NotImplemented;
     }
     let ran = match program::run(case.file, &case.case["input"]) {
         Ok(ran) => ran,
-        Err(why) => return Outcome::Failed(why),
+        Err(why) => return CaseOutcome::Failed(why),
     };
     for (name, expected) in wanted.as_object().into_iter().flatten() {
         let mut expected = expected.clone();
@@ -35,14 +35,14 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
             "stderr" => Some(ran.stderr.trim().into()),
             _ => super::output::value(what.unwrap_or_default(), &expected, &ran, &case.case["input"]),
         };
-        let Some(actual) = actual else { return Outcome::NotImplemented };
+        let Some(actual) = actual else { return CaseOutcome::NotImplemented };
         if let Err(why) = notation::matches(&expected, &actual, "") {
             let stderr = ran.stderr.trim();
             let hint = if stderr.is_empty() { String::new() } else { format!("\n  stderr: {stderr}") };
-            return Outcome::Failed(format!("{name}{why}{hint}"));
+            return CaseOutcome::Failed(format!("{name}{why}{hint}"));
         }
     }
-    Outcome::Passed
+    CaseOutcome::Passed
 }
 
 /// Results are read from the events of the program.

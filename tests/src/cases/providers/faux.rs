@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pinch_llm::ids::ApiId;
 use pinch_llm::message::{Block, Message, StopReason};
 use pinch_llm::model::Model;
-use pinch_llm::provider::scripted::{Reply, ScriptedProvider};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{CallOptions, Request, SystemPrompt};
 use pinch_llm::stdx::cancel::Cancel;
@@ -15,26 +15,26 @@ use serde_json::{Value, json};
 
 use super::wire::{check, events_of};
 use super::{setup, wanted};
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Runs a case about a wire format that is not registered.
-pub(super) fn run_registry(case: &Case<'_>) -> Outcome {
+pub(super) fn run_registry(case: &Case<'_>) -> CaseOutcome {
     let (given, expect) = (&case.case["given"], wanted(&case.case["expect"]));
     let adapter = ["adapter", "adapterApi", "api"].into_iter().find_map(|name| given[name].as_str());
-    let (Some(api), Some(_)) = (adapter, expect.get("thrown")) else { return Outcome::NotImplemented };
+    let (Some(api), Some(_)) = (adapter, expect.get("thrown")) else { return CaseOutcome::NotImplemented };
     let model = &given["model"];
     let other = given["modelApi"].as_str().or_else(|| model["api"].as_str()).or_else(|| model.as_str());
     match ProviderRegistry::builtin().get(&ApiId::from(api)) {
         Ok(provider) if other.is_some_and(|other| other != api) => {
             run_mismatched(&*provider, other.unwrap_or(api), expect)
         }
-        Ok(_) => Outcome::Failed(format!("{api} is registered")),
+        Ok(_) => CaseOutcome::Failed(format!("{api} is registered")),
         Err(unknown) => same(&expect["thrown"], &unknown.to_string().into()).into(),
     }
 }
 
 /// Asks an adapter for a model of another wire format.
-fn run_mismatched(provider: &dyn Provider, api: &str, expect: &Value) -> Outcome {
+fn run_mismatched(provider: &dyn Provider, api: &str, expect: &Value) -> CaseOutcome {
     let record = json!({"id": "m", "name": "m", "api": api, "provider": "p", "baseUrl": "http://127.0.0.1:1",
         "reasoning": false, "input": ["text"], "contextWindow": 1000, "maxTokens": 100,
         "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}});
@@ -48,24 +48,24 @@ fn run_mismatched(provider: &dyn Provider, api: &str, expect: &Value) -> Outcome
     });
     match asked {
         Ok(seen) => same(&expect["thrown"], &seen.message["errorMessage"]).into(),
-        Err(why) => Outcome::Failed(why),
+        Err(why) => CaseOutcome::Failed(why),
     }
 }
 
 /// Runs a case of the scripted provider, after the case it follows.
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let mut chain = vec![case.case];
     while let Some(before) = chain.last().and_then(|last| last["given"]["after"].as_str()) {
         let cases = case.file["cases"].as_array();
         match cases.and_then(|cases| cases.iter().find(|other| other["id"] == before)) {
             Some(found) if chain.len() < 16 => chain.push(found),
-            _ => return Outcome::Failed(format!("the file has no case {before}")),
+            _ => return CaseOutcome::Failed(format!("the file has no case {before}")),
         }
     }
     chain.reverse();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(why) => return Outcome::Failed(why.to_string()),
+        Err(why) => return CaseOutcome::Failed(why.to_string()),
     };
     runtime.block_on(async {
         let size = |name: &str, or: u64| chain[0]["given"]["tokenSize"][name].as_u64().unwrap_or(or) as usize;
@@ -83,21 +83,21 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
             };
             match replies {
                 Ok(replies) => replies.into_iter().for_each(|reply| provider.push(reply)),
-                Err(why) => return Outcome::Failed(why),
+                Err(why) => return CaseOutcome::Failed(why),
             }
             let request = match request(api, given) {
                 Ok(request) => request,
-                Err(why) => return Outcome::Failed(why),
+                Err(why) => return CaseOutcome::Failed(why),
             };
             last = Some(events_of(provider.stream(request, Cancel::new())).await);
         }
         match last {
             Some(Ok(seen)) => match check(wanted(&case.case["expect"]), seen) {
                 Ok(result) => result.into(),
-                Err(_unknown_member) => Outcome::NotImplemented,
+                Err(_unknown_member) => CaseOutcome::NotImplemented,
             },
-            Some(Err(why)) => Outcome::Failed(why),
-            None => Outcome::Failed("no call was made".into()),
+            Some(Err(why)) => CaseOutcome::Failed(why),
+            None => CaseOutcome::Failed("no call was made".into()),
         }
     })
 }
@@ -115,7 +115,7 @@ fn request(api: &str, given: &Value) -> Result<Request, String> {
 }
 
 /// A message, a text, or a block.
-fn reply(given: &Value) -> Result<Reply, String> {
+fn reply(given: &Value) -> Result<ScriptedReply, String> {
     let content = match given {
         Value::String(text) => json!([{"type": "text", "text": text}]),
         Value::Array(blocks) => json!(blocks),
@@ -131,11 +131,11 @@ fn reply(given: &Value) -> Result<Reply, String> {
     let blocks: Vec<Block> = answer.content.iter().map(|block| (**block).clone()).collect();
     let word = given["stopReason"].as_str();
     let reasons = [StopReason::Stop, StopReason::Length, StopReason::ToolUse, StopReason::Error, StopReason::Aborted];
-    Ok(Reply {
+    Ok(ScriptedReply {
         // Upstream's messages stop with `stop` unless they say otherwise.
         stop: Some(reasons.into_iter().find(|reason| Some(reason.as_str()) == word).unwrap_or(StopReason::Stop)),
         error_message: given["errorMessage"].as_str().map(str::to_owned),
         response_id: given["responseId"].as_str().map(str::to_owned),
-        ..Reply::blocks(blocks)
+        ..ScriptedReply::blocks(blocks)
     })
 }

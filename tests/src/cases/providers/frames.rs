@@ -2,29 +2,29 @@
 
 use pinch_llm::cloud::AmbientCredentials;
 use pinch_llm::cloud::aws::AwsChain;
-use pinch_llm::frame::aws_event::{MAX_MESSAGE_BYTES, Message};
+use pinch_llm::frame::aws_event::{EventMessage, MAX_MESSAGE_BYTES};
 use pinch_llm::http::HttpClient;
 use pinch_llm::request::Request;
-use pinch_llm::wire::{self, Call, Signing};
+use pinch_llm::wire::{self, Signing, WireCall};
 use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
 use super::{setup, wanted};
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Runs a case about one frame.
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let (given, expect) = (&case.case["given"], wanted(&case.case["expect"]));
-    let Some(bytes) = given["hex"].as_str().and_then(from_hex) else { return Outcome::NotImplemented };
-    let message = match Message::read(&bytes, MAX_MESSAGE_BYTES) {
+    let Some(bytes) = given["hex"].as_str().and_then(from_hex) else { return CaseOutcome::NotImplemented };
+    let message = match EventMessage::read(&bytes, MAX_MESSAGE_BYTES) {
         Ok(Some(message)) => message,
         // The wording is free.
-        Ok(None) | Err(_) if expect.get("error").is_some() => return Outcome::Passed,
-        Ok(None) => return Outcome::Failed("the frame is not whole".into()),
-        Err(why) => return Outcome::Failed(why.to_string()),
+        Ok(None) | Err(_) if expect.get("error").is_some() => return CaseOutcome::Passed,
+        Ok(None) => return CaseOutcome::Failed("the frame is not whole".into()),
+        Err(why) => return CaseOutcome::Failed(why.to_string()),
     };
     if expect.get("error").is_some() {
-        return Outcome::Failed("a broken frame is read".into());
+        return CaseOutcome::Failed("a broken frame is read".into());
     }
     let headers =
         message.headers.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.as_text()?.into())));
@@ -36,10 +36,10 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
     });
     for (name, value) in expect.as_object().into_iter().flatten() {
         if let Err(why) = same(value, &actual[name]) {
-            return Outcome::Failed(format!("{name}{why}"));
+            return CaseOutcome::Failed(format!("{name}{why}"));
         }
     }
-    Outcome::Passed
+    CaseOutcome::Passed
 }
 
 fn from_hex(hex: &str) -> Option<Vec<u8>> {
@@ -48,9 +48,11 @@ fn from_hex(hex: &str) -> Option<Vec<u8>> {
 }
 
 /// Runs a case about regions and credentials: one request for each item of its list.
-pub(super) fn run_auth(case: &Case<'_>) -> Outcome {
+pub(super) fn run_auth(case: &Case<'_>) -> CaseOutcome {
     let (given, expect) = (&case.case["given"], wanted(&case.case["expect"]));
-    let Some(list) = given.as_array().or_else(|| given["requests"].as_array()) else { return Outcome::NotImplemented };
+    let Some(list) = given.as_array().or_else(|| given["requests"].as_array()) else {
+        return CaseOutcome::NotImplemented;
+    };
     let (mut scopes, mut last_body) = (Vec::new(), Value::Null);
     for item in list {
         let mut item = item.clone();
@@ -65,20 +67,20 @@ pub(super) fn run_auth(case: &Case<'_>) -> Outcome {
                 scopes.push(scope);
                 last_body = body;
             }
-            Err(why) => return Outcome::Failed(why),
+            Err(why) => return CaseOutcome::Failed(why),
         }
     }
     for (name, value) in expect.as_object().into_iter().flatten() {
         let actual = match name.as_str() {
             "credentialScopes" => json!(scopes),
             "lastAdditionalModelRequestFields" => last_body["additionalModelRequestFields"].clone(),
-            _ => return Outcome::NotImplemented,
+            _ => return CaseOutcome::NotImplemented,
         };
         if let Err(why) = same(value, &actual) {
-            return Outcome::Failed(format!("{name}{why}"));
+            return CaseOutcome::Failed(format!("{name}{why}"));
         }
     }
-    Outcome::Passed
+    CaseOutcome::Passed
 }
 
 /// Puts an address where items of a list name the server: nothing is sent there.
@@ -97,7 +99,7 @@ fn signed(mut request: Request) -> Result<(String, Value), String> {
     let found = runtime.block_on(async { AwsChain::new().resolve(&request, &HttpClient::new()).await });
     request.auth.aws = found.map_err(|error| error.text)?.and_then(|auth| auth.aws);
     let format = wire::builtin().into_iter().find(|format| request.model.api == *format.api()).ok_or("not built in")?;
-    let call = Call::new(&request, request.host.now_ms());
+    let call = WireCall::new(&request, request.host.now_ms());
     let mut made = format.encode(&call).map_err(|error| error.text)?;
     let body = made.body.to_string().into_bytes();
     let signing = Signing { url: &made.url, headers: &mut made.headers, body: &body };

@@ -2,27 +2,27 @@
 
 use pinch_llm::catalog::Catalog;
 use pinch_testing::cases::compare::same;
-use pinch_testing::server::Reply;
+use pinch_testing::server::ServerReply;
 use serde_json::{Value, json};
 
-use super::wire::{Seen, call_of, check_headers, outcome};
-use crate::cases::{Case, Outcome};
+use super::wire::{ProviderOutput, call_of, check_headers, outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Runs a case.
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let (given, expect) = (&case.case["given"], super::wanted(&case.case["expect"]));
     match given["providers"].as_array() {
         Some(providers) => providers_one_by_one(case, providers, expect),
-        None => outcome(call_of(case, &with_history(given), |_| Ok(Reply::sse(""))), |seen| check(expect, &seen)),
+        None => outcome(call_of(case, &with_history(given), |_| Ok(ServerReply::sse(""))), |seen| check(expect, &seen)),
     }
 }
 
 /// The same request to the first model of each provider.
-fn providers_one_by_one(case: &Case<'_>, providers: &[Value], expect: &Value) -> Outcome {
+fn providers_one_by_one(case: &Case<'_>, providers: &[Value], expect: &Value) -> CaseOutcome {
     let catalog = Catalog::built_in();
     for provider in providers.iter().filter_map(Value::as_str) {
         let Some(model) = catalog.models(provider).first().map(|model| model.id.to_string()) else {
-            return Outcome::Failed(format!("the catalog has no models of {provider}"));
+            return CaseOutcome::Failed(format!("the catalog has no models of {provider}"));
         };
         let mut given = case.case["given"].clone();
         given["provider"] = provider.into();
@@ -30,16 +30,16 @@ fn providers_one_by_one(case: &Case<'_>, providers: &[Value], expect: &Value) ->
         if provider == "azure" {
             given["baseUrl"] = "{{server}}/openai/v1".into();
         }
-        let one = outcome(call_of(case, &with_history(&given), |_| Ok(Reply::sse(""))), |seen| {
+        let one = outcome(call_of(case, &with_history(&given), |_| Ok(ServerReply::sse(""))), |seen| {
             check(&expect[provider], &seen)
         });
         match one {
-            Outcome::Passed => {}
-            Outcome::Failed(why) => return Outcome::Failed(format!("{provider}: {why}")),
+            CaseOutcome::Passed => {}
+            CaseOutcome::Failed(why) => return CaseOutcome::Failed(format!("{provider}: {why}")),
             other => return other,
         }
     }
-    Outcome::Passed
+    CaseOutcome::Passed
 }
 
 /// Options and history in the shape of other cases.
@@ -62,7 +62,7 @@ fn with_history(given: &Value) -> Value {
     given
 }
 
-fn check(expect: &Value, seen: &Seen) -> Result<Result<(), String>, String> {
+fn check(expect: &Value, seen: &ProviderOutput) -> Result<Result<(), String>, String> {
     let request = seen.requests.first();
     for (name, expected) in expect.as_object().into_iter().flatten() {
         let of_request = || request.ok_or_else(|| format!("no request left: {}", seen.message["errorMessage"]));

@@ -7,9 +7,10 @@ use futures::future::BoxFuture;
 use pinch_llm::catalog::Catalog;
 use pinch_llm::http::Outgoing;
 use pinch_llm::model::Model;
-use pinch_llm::oauth::transport::Answer;
+use pinch_llm::oauth::transport::OAuthResponse;
 use pinch_llm::oauth::{
-    Credential, LoginUi, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, Prompt, SignInPage, Transport, copilot,
+    LoginPrompt, LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, OAuthTransport, SignInPage,
+    copilot,
 };
 use pinch_llm::stdx::cancel::Cancel;
 use pinch_llm::stdx::host::Host;
@@ -17,13 +18,13 @@ use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
 use super::wanted;
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// When logins happen, Unix milliseconds.
 const NOW: i64 = 1_700_000_000_000;
 
 /// Runs a case.
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let (given, expect) = (&case.case["given"], wanted(&case.case["expect"]));
     let has = |name: &str| given.get(name).is_some();
     if let Some(list) = given.as_array() {
@@ -35,10 +36,10 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
     if has("token") && expect.is_string() {
         return same(expect, &base_url(given).into()).into();
     }
-    let Some(flow) = flow(given, expect) else { return Outcome::NotImplemented };
+    let Some(flow) = flow(given, expect) else { return CaseOutcome::NotImplemented };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build() {
         Ok(runtime) => runtime,
-        Err(why) => return Outcome::Failed(why.to_string()),
+        Err(why) => return CaseOutcome::Failed(why.to_string()),
     };
     if has("credential") {
         return runtime.block_on(refresh(&*flow, given, expect)).into();
@@ -47,13 +48,13 @@ pub(super) fn run(case: &Case<'_>) -> Outcome {
 }
 
 /// Values one by one: tokens with the URLs they lead to, or texts with the domains they name.
-fn one_by_one(list: &[Value], expect: &Value) -> Outcome {
+fn one_by_one(list: &[Value], expect: &Value) -> CaseOutcome {
     let actual: Value = match list.first() {
         Some(Value::String(_)) => {
             list.iter().map(|typed| copilot::normalize_domain(typed.as_str().unwrap_or_default())).collect()
         }
         Some(first) if first.get("token").is_some() => list.iter().map(base_url).collect(),
-        _ => return Outcome::NotImplemented,
+        _ => return CaseOutcome::NotImplemented,
     };
     same(expect, &actual).into()
 }
@@ -84,14 +85,14 @@ fn elsewhere(catalog: &Catalog, provider: &str, id: &str) -> Option<Model> {
     Some(model)
 }
 
-fn stored(given: &Value) -> Result<Credential, String> {
+fn stored(given: &Value) -> Result<OAuthCredential, String> {
     let mut whole = Map::from_iter([
         ("refresh".to_owned(), json!("")),
         ("access".to_owned(), json!("")),
         ("expires".to_owned(), json!(0)),
     ]);
     whole.extend(given.as_object().cloned().unwrap_or_default());
-    Credential::from_value(&Value::Object(whole)).ok_or_else(|| format!("no credential: {given}"))
+    OAuthCredential::from_value(&Value::Object(whole)).ok_or_else(|| format!("no credential: {given}"))
 }
 
 /// The flow that a case is about: cases name it by the client that asks.
@@ -102,10 +103,10 @@ fn flow(given: &Value, expect: &Value) -> Option<Box<dyn OAuthFlow>> {
         return Some(Box::new(copilot::Copilot::with_models(copilot_models(expect))));
     }
     if is("openai-codex", "app_EMoamEEZ73f0CkXaXp7hrann") || text.contains("auth.openai.com") {
-        return Some(Box::new(pinch_llm::oauth::codex::Codex));
+        return Some(Box::new(pinch_llm::oauth::codex::CodexLogin));
     }
     if is("anthropic", "9d1c250a-e61b-44d9-88ed-5944d1962f5e") || text.contains("claude.") {
-        return Some(Box::new(pinch_llm::oauth::anthropic::Anthropic));
+        return Some(Box::new(pinch_llm::oauth::anthropic::AnthropicLogin));
     }
     None
 }
@@ -130,13 +131,13 @@ fn copilot_models(expect: &Value) -> Vec<String> {
 
 /// Answers requests in order, those for policies with 200, and keeps what was asked.
 #[derive(Default)]
-struct Scripted {
+struct ScriptedTransport {
     answers: Mutex<VecDeque<Value>>,
     asked: Mutex<Vec<Outgoing>>,
 }
 
-impl Transport for Scripted {
-    fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Answer, String>> {
+impl OAuthTransport for ScriptedTransport {
+    fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<OAuthResponse, String>> {
         Box::pin(async move {
             let body = if request.url.ends_with("/policy") {
                 Some(json!({}))
@@ -145,12 +146,12 @@ impl Transport for Scripted {
             };
             self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request);
             let body = body.ok_or("nobody answers")?;
-            Ok(Answer { status: 200, body: body.to_string().into_bytes() })
+            Ok(OAuthResponse { status: 200, body: body.to_string().into_bytes() })
         })
     }
 }
 
-impl Scripted {
+impl ScriptedTransport {
     fn new(answers: impl IntoIterator<Item = Value>) -> Self {
         Self { answers: Mutex::new(answers.into_iter().collect()), asked: Mutex::default() }
     }
@@ -162,12 +163,12 @@ impl Scripted {
 
 /// The person of a case.
 #[derive(Default)]
-struct Person {
+struct CasePerson {
     answer: String,
     shown: Mutex<Option<SignInPage>>,
 }
 
-impl Person {
+impl CasePerson {
     fn page(&self) -> Option<SignInPage> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -180,12 +181,12 @@ impl Person {
     }
 }
 
-impl LoginUi for Person {
+impl LoginUi for CasePerson {
     fn show(&self, page: &SignInPage) {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(page.clone());
     }
 
-    fn prompt<'a>(&'a self, _: &'a Prompt) -> BoxFuture<'a, Option<String>> {
+    fn prompt<'a>(&'a self, _: &'a LoginPrompt) -> BoxFuture<'a, Option<String>> {
         Box::pin(async { Some(self.answer.replace("<state>", &self.state())) })
     }
 
@@ -198,7 +199,7 @@ async fn refresh(flow: &dyn OAuthFlow, given: &Value, expect: &Value) -> Result<
     let (host, cancel) = (Host::builder().clock(NOW, 0).seed(1).build(), Cancel::new());
     let answer = given.get("tokenResponse").cloned();
     let answer = answer.unwrap_or_else(|| json!({"access_token": "a", "refresh_token": "r", "expires_in": 60}));
-    let transport = Scripted::new([answer]);
+    let transport = ScriptedTransport::new([answer]);
     let cx = OAuthCx { transport: &transport, host: &host, cancel: &cancel };
     let credential = stored(&given["credential"])?;
     let fresh = flow.refresh(&credential, cx).await;
@@ -218,9 +219,9 @@ async fn refresh(flow: &dyn OAuthFlow, given: &Value, expect: &Value) -> Result<
 async fn login(flow: &dyn OAuthFlow, given: &Value, expect: &Value) -> Result<(), String> {
     let (host, cancel) = (Host::builder().clock(NOW, 0).seed(1).build(), Cancel::new());
     let names = ["deviceResponse", "accessTokenResponse", "copilotTokenResponse", "tokenResponse"];
-    let transport = Scripted::new(names.iter().filter_map(|name| given.get(*name).cloned()));
+    let transport = ScriptedTransport::new(names.iter().filter_map(|name| given.get(*name).cloned()));
     let answer = given["pasted"].as_str().or(given["domainInput"].as_str()).unwrap_or_default();
-    let person = Person { answer: answer.to_owned(), ..Person::default() };
+    let person = CasePerson { answer: answer.to_owned(), ..CasePerson::default() };
     let cx = OAuthCx { transport: &transport, host: &host, cancel: &cancel };
     let credential = flow.login(&person, cx).await;
     let (asked, page) = (transport.asked(), person.page());
@@ -303,7 +304,7 @@ fn contains_request(expected: &Value, request: Option<&Outgoing>) -> Result<(), 
 }
 
 /// The credential; `expiresInSeconds` may be off by five seconds.
-fn same_credential(expected: &Value, got: &Result<Credential, OAuthError>) -> Result<(), String> {
+fn same_credential(expected: &Value, got: &Result<OAuthCredential, OAuthError>) -> Result<(), String> {
     let got = got.as_ref().map_err(|why| format!(": {why}"))?.to_value();
     for (name, value) in expected.as_object().into_iter().flatten() {
         let result = match (name.as_str(), value.as_f64(), got["expires"].as_i64()) {

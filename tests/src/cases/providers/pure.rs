@@ -12,17 +12,17 @@ use pinch_testing::cases::compare::same;
 use serde_json::{Map, Value, json};
 
 use super::{named_members, wanted};
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// Runs a case of one of these areas.
-pub(super) fn execute(case: &Case<'_>) -> Outcome {
+pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     let (given, expect) = (&case.case["given"], wanted(&case.case["expect"]));
     match case.kind {
         "env-key" => env_key(given).and_then(|actual| named_members(expect, &actual)).into(),
         "catalog" => catalog(given, expect).into(),
         "thinking-levels" => levels(given).and_then(|actual| same(expect, &actual)).into(),
         "cost" => cost(given).and_then(|actual| named_members(expect, &actual)).into(),
-        _ => Outcome::NotImplemented,
+        _ => CaseOutcome::NotImplemented,
     }
 }
 

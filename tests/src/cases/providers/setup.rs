@@ -7,7 +7,7 @@ use pinch_llm::message::{Message, ToolDecl};
 use pinch_llm::model::Model;
 use pinch_llm::request::{Auth, Request, SystemPrompt};
 use pinch_llm::stdx::host::Host;
-use pinch_testing::server::Reply;
+use pinch_testing::server::ServerReply;
 use pinch_testing::wires::bedrock;
 use serde_json::{Map, Value, json};
 
@@ -123,16 +123,16 @@ pub(super) fn message(given: &Value) -> Result<Arc<Message>, String> {
 }
 
 /// What the server answers.
-pub(super) fn reply(given: &Value) -> Result<Reply, String> {
+pub(super) fn reply(given: &Value) -> Result<ServerReply, String> {
     if let Some(lines) = given["sse"].as_array() {
         let body: String = lines
             .iter()
             .map(|line| format!("data: {}\n\n", line.as_str().map_or_else(|| line.to_string(), str::to_owned)))
             .collect();
-        return Ok(Reply::sse(body));
+        return Ok(ServerReply::sse(body));
     }
     if let Some(frames) = given["frames"].as_array() {
-        let mut reply = Reply::status(200).header("content-type", "application/vnd.amazon.eventstream");
+        let mut reply = ServerReply::status(200).header("content-type", "application/vnd.amazon.eventstream");
         for one in frames {
             let headers: Vec<(&str, &str)> = one["headers"]
                 .as_object()
@@ -146,10 +146,10 @@ pub(super) fn reply(given: &Value) -> Result<Reply, String> {
         return Ok(reply);
     }
     let Some(http) = given["http"].as_object() else {
-        return Ok(Reply::sse(""));
+        return Ok(ServerReply::sse(""));
     };
     let status = http.get("status").and_then(Value::as_u64).and_then(|n| u16::try_from(n).ok()).unwrap_or(200);
-    let mut reply = Reply::status(status);
+    let mut reply = ServerReply::status(status);
     for (name, value) in http.get("headers").and_then(Value::as_object).into_iter().flatten() {
         reply = reply.header(name.as_str(), value.as_str().unwrap_or_default());
     }

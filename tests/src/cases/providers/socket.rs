@@ -12,13 +12,13 @@ use pinch_llm::request::{Request, SystemPrompt};
 use pinch_llm::stdx::cancel::Cancel;
 use pinch_testing::cases::compare::same;
 use pinch_testing::server::socket::{SocketLog, SocketScript};
-use pinch_testing::server::{Recorded, Reply, Server};
-use pinch_testing::wires::responses::Response;
+use pinch_testing::server::{Recorded, Server, ServerReply};
+use pinch_testing::wires::responses::ResponsesResponse;
 use serde_json::{Value, json};
 
-use super::wire::{Seen, check_events, check_headers, events_of};
+use super::wire::{ProviderOutput, check_events, check_headers, events_of};
 use super::{named_members, setup, wanted};
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// No case takes longer.
 const MAX_TIME: Duration = Duration::from_secs(20);
@@ -26,42 +26,42 @@ const MAX_TIME: Duration = Duration::from_secs(20);
 const SESSION: &str = "session";
 
 /// Runs a case.
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(why) => return Outcome::Failed(why.to_string()),
+        Err(why) => return CaseOutcome::Failed(why.to_string()),
     };
     let played = runtime.block_on(async { tokio::time::timeout(MAX_TIME, play(case)).await });
     let expect = wanted(&case.case["expect"]);
     match played {
         Ok(Ok(played)) => match check(&case.case["given"], expect, &played) {
             Ok(result) => result.into(),
-            Err(_unknown_member) => Outcome::NotImplemented,
+            Err(_unknown_member) => CaseOutcome::NotImplemented,
         },
-        Ok(Err(why)) => Outcome::Failed(why),
-        Err(_) => Outcome::Failed(format!("not over after {MAX_TIME:?}")),
+        Ok(Err(why)) => CaseOutcome::Failed(why),
+        Err(_) => CaseOutcome::Failed(format!("not over after {MAX_TIME:?}")),
     }
 }
 
 /// What came of a case.
-struct Played {
+struct SocketOutcome {
     /// Host and port of the server.
     host: String,
     requests: Vec<Recorded>,
     log: SocketLog,
     stats: Value,
     /// The last call.
-    last: Seen,
+    last: ProviderOutput,
 }
 
-impl Played {
+impl SocketOutcome {
     fn n_posts(&self) -> usize {
         self.requests.iter().filter(|request| request.method == "POST").count()
     }
 }
 
 /// One call of a conversation.
-struct Turn {
+struct SocketCall {
     user: String,
     /// Results of the calls in the answer before, in place of words of the user.
     tool_results: Vec<Value>,
@@ -70,9 +70,9 @@ struct Turn {
     response_id: String,
 }
 
-fn turns(given: &Value) -> Vec<Turn> {
+fn turns(given: &Value) -> Vec<SocketCall> {
     let text = |turn: &Value, member: &str, default: &str| turn[member].as_str().unwrap_or(default).to_owned();
-    let turn = |turn: &Value| Turn {
+    let turn = |turn: &Value| SocketCall {
         user: text(turn, "user", "q1"),
         tool_results: turn["toolResults"].as_array().cloned().unwrap_or_default(),
         system: text(turn, "systemPrompt", "S"),
@@ -88,16 +88,18 @@ fn turns(given: &Value) -> Vec<Turn> {
     }
 }
 
-fn answer(turn: &Turn) -> Response {
+fn answer(turn: &SocketCall) -> ResponsesResponse {
     let message = |content: Value| json!({"type": "message", "id": format!("msg_{}", turn.response_id), "role": "assistant", "status": "completed", "content": content});
     let whole = message(json!([{"type": "output_text", "text": turn.answer, "annotations": []}]));
     let delta = json!({"type": "response.output_text.delta", "delta": turn.answer});
-    Response::new(&turn.response_id, "").item(&message(json!([])), vec![delta], &whole).end("completed", &Value::Null)
+    ResponsesResponse::new(&turn.response_id, "")
+        .item(&message(json!([])), vec![delta], &whole)
+        .end("completed", &Value::Null)
 }
 
 /// What the sockets of a case do, one after the other.
-fn sockets(given: &Value, turns: &[Turn], log: &SocketLog) -> Vec<SocketScript> {
-    let normal = |turns: &[Turn]| {
+fn sockets(given: &Value, turns: &[SocketCall], log: &SocketLog) -> Vec<SocketScript> {
+    let normal = |turns: &[SocketCall]| {
         turns.iter().fold(SocketScript::new(log), |script, turn| script.hear().send(&answer(turn).events()))
     };
     if let Some(reply) = given.get("websocketReply") {
@@ -115,7 +117,7 @@ fn sockets(given: &Value, turns: &[Turn], log: &SocketLog) -> Vec<SocketScript> 
     vec![normal(turns)]
 }
 
-async fn play(case: &Case<'_>) -> Result<Played, String> {
+async fn play(case: &Case<'_>) -> Result<SocketOutcome, String> {
     let given = &case.case["given"];
     let server = Server::start().await.map_err(|why| why.to_string())?;
     let log = SocketLog::default();
@@ -127,12 +129,12 @@ async fn play(case: &Case<'_>) -> Result<Played, String> {
     let by_sse: String = answer(last).frames().concat();
     server.answer_with(move |request| {
         if request.method == "POST" {
-            return Some(Reply::sse(by_sse.clone()));
+            return Some(ServerReply::sse(by_sse.clone()));
         }
         let nth = n_asked.fetch_add(1, Ordering::Relaxed);
-        scripts.get(nth).filter(|_| !refuses).map(|script| Reply::socket(script.clone())).or_else(|| {
+        scripts.get(nth).filter(|_| !refuses).map(|script| ServerReply::socket(script.clone())).or_else(|| {
             // A socket more than foreseen is refused, and counted.
-            Some(Reply::status(503))
+            Some(ServerReply::status(503))
         })
     });
 
@@ -144,7 +146,7 @@ async fn play(case: &Case<'_>) -> Result<Played, String> {
     if let Some(transport) = given.get("transport") {
         request.options.native.insert("transport".into(), transport.clone());
     }
-    let mut seen = Seen::default();
+    let mut seen = ProviderOutput::default();
     let mut messages = Vec::new();
     for turn in &turns {
         if given.get("turns").is_some() || turns.len() > 1 {
@@ -163,7 +165,7 @@ async fn play(case: &Case<'_>) -> Result<Played, String> {
     }
     let stats = provider.stats(&session).map_or(Value::Null, |stats| in_json(&stats));
     let host = server.url().trim_start_matches("http://").to_owned();
-    Ok(Played { host, requests: server.requests(), log, stats, last: seen })
+    Ok(SocketOutcome { host, requests: server.requests(), log, stats, last: seen })
 }
 
 /// A tool result: a whole message, or a text with or without the id of its call.
@@ -183,7 +185,7 @@ fn tool_result(given: &Value) -> Result<Arc<Message>, String> {
     setup::message(&whole)
 }
 
-async fn call(provider: &SocketProvider, request: &Request) -> Result<Seen, String> {
+async fn call(provider: &SocketProvider, request: &Request) -> Result<ProviderOutput, String> {
     events_of(provider.stream(request.clone(), Cancel::new())).await
 }
 
@@ -220,7 +222,7 @@ fn in_json(stats: &SocketStats) -> Value {
 }
 
 /// Whether a case holds; the outer error is the name of a member that is not compared here.
-fn check(given: &Value, expect: &Value, played: &Played) -> Result<Result<(), String>, String> {
+fn check(given: &Value, expect: &Value, played: &SocketOutcome) -> Result<Result<(), String>, String> {
     let handshake = played.requests.first();
     let texts = played.log.texts();
     let closes = given.get("close").is_some();

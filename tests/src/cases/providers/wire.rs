@@ -9,32 +9,32 @@ use pinch_llm::provider::ProviderRegistry;
 use pinch_llm::request::Request;
 use pinch_llm::stdx::cancel::Cancel;
 use pinch_testing::cases::compare::{same, subset};
-use pinch_testing::server::{Recorded, Reply, Server};
+use pinch_testing::server::{Recorded, Server, ServerReply};
 use serde_json::{Value, json};
 
 use super::{setup, wanted};
 use crate::cases::llm::stream::{event_json, forget_new_members};
-use crate::cases::{Case, Outcome};
+use crate::cases::{Case, CaseOutcome};
 
 /// No case takes longer.
 const MAX_TIME: Duration = Duration::from_secs(20);
 
 /// What came of a call.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ProviderOutput {
     pub(super) requests: Vec<Recorded>,
     pub(super) events: Vec<Value>,
     pub(super) message: Value,
 }
 
 /// Runs a case.
-pub(super) fn run(case: &Case<'_>) -> Outcome {
+pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let given = &case.case["given"];
     outcome(call_of(case, given, setup::reply), |seen| check(wanted(&case.case["expect"]), seen))
 }
 
 /// Runs a case about prices: the answer has the usage and the tier that are given.
-pub(super) fn run_with_tier(case: &Case<'_>) -> Outcome {
+pub(super) fn run_with_tier(case: &Case<'_>) -> CaseOutcome {
     let mut given = case.case["given"].clone();
     given["options"] = json!({"serviceTier": given["serviceTier"]});
     let response = json!({"id": "r", "status": "completed", "usage": given["usage"],
@@ -44,30 +44,34 @@ pub(super) fn run_with_tier(case: &Case<'_>) -> Outcome {
 }
 
 /// What a call that may not be possible here says about its case.
-pub(super) fn outcome(called: Called, check: impl FnOnce(Seen) -> Checked) -> Outcome {
+pub(super) fn outcome(called: Called, check: impl FnOnce(ProviderOutput) -> CaseCheck) -> CaseOutcome {
     match called {
         Called::Seen(seen) => match check(*seen) {
             Ok(result) => result.into(),
-            Err(_unknown_member) => Outcome::NotImplemented,
+            Err(_unknown_member) => CaseOutcome::NotImplemented,
         },
-        Called::NoProvider => Outcome::NotImplemented,
-        Called::Failed(why) => Outcome::Failed(why),
+        Called::NoProvider => CaseOutcome::NotImplemented,
+        Called::Failed(why) => CaseOutcome::Failed(why),
     }
 }
 
 /// Whether a case holds; the outer error is the name of a member that is not compared here.
-pub(super) type Checked = Result<Result<(), String>, String>;
+pub(super) type CaseCheck = Result<Result<(), String>, String>;
 
 /// What became of the attempt to call.
 pub(super) enum Called {
-    Seen(Box<Seen>),
+    Seen(Box<ProviderOutput>),
     /// The wire format is not built in.
     NoProvider,
     Failed(String),
 }
 
 /// Makes the call of a case against a server that gives one reply.
-pub(super) fn call_of(case: &Case<'_>, given: &Value, reply: impl FnOnce(&Value) -> Result<Reply, String>) -> Called {
+pub(super) fn call_of(
+    case: &Case<'_>,
+    given: &Value,
+    reply: impl FnOnce(&Value) -> Result<ServerReply, String>,
+) -> Called {
     let made = setup::model(case, given, Some("http://127.0.0.1:1"));
     match made {
         Ok(model) if ProviderRegistry::builtin().get(&model.api).is_err() => return Called::NoProvider,
@@ -97,14 +101,14 @@ pub(super) fn call_of(case: &Case<'_>, given: &Value, reply: impl FnOnce(&Value)
 }
 
 /// Makes a call and writes down what comes, as cases write it.
-pub(super) async fn call(request: Request) -> Result<Seen, String> {
+pub(super) async fn call(request: Request) -> Result<ProviderOutput, String> {
     let provider = ProviderRegistry::builtin().get(&request.model.api).map_err(|why| why.to_string())?;
     events_of(provider.stream(request, Cancel::new())).await
 }
 
 /// Reads a stream to its end and writes down what comes.
-pub(super) async fn events_of(mut stream: pinch_llm::event::EventStream) -> Result<Seen, String> {
-    let mut seen = Seen::default();
+pub(super) async fn events_of(mut stream: pinch_llm::event::EventStream) -> Result<ProviderOutput, String> {
+    let mut seen = ProviderOutput::default();
     let mut kinds = Vec::new();
     while let Some(event) = stream.next().await {
         if let StreamEvent::BlockStart { kind, .. } = &event {
@@ -126,7 +130,7 @@ pub(super) async fn events_of(mut stream: pinch_llm::event::EventStream) -> Resu
 }
 
 /// Compares the members that a case names.
-pub(super) fn check(expect: &Value, mut seen: Seen) -> Checked {
+pub(super) fn check(expect: &Value, mut seen: ProviderOutput) -> CaseCheck {
     let request = seen.requests.first();
     for (name, expected) in expect.as_object().into_iter().flatten() {
         let of_request = || request.ok_or_else(|| format!("no request left, but {name} is expected"));

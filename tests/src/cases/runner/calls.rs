@@ -14,10 +14,10 @@ use pinch_stdx::cancel::Cancel;
 use serde_json::{Map, Value, json};
 
 use super::world::{self, block_on};
-use super::{Outcome, check, config};
+use super::{CaseOutcome, check, config};
 
-pub(super) fn run(area: &str, group: &Value, given: &Value, expect: &Value) -> Option<Outcome> {
-    Some(Outcome::from(match area {
+pub(super) fn run(area: &str, group: &Value, given: &Value, expect: &Value) -> Option<CaseOutcome> {
+    Some(CaseOutcome::from(match area {
         "extra-params" => block_on(options(given)).and_then(|options| compare_options(expect, options)),
         "tool-result-limits" => check(expect, &per_result_limit(given["window"].as_u64().unwrap_or(0)).into()),
         "tool-result-truncation" => truncation(given, expect),

@@ -28,16 +28,16 @@ use pinch_llm::model::Model;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::iso_from_ms;
 use pinch_stdx::process::start_ticks;
-use pinch_testing::server::{Reply, Server};
+use pinch_testing::server::{Server, ServerReply};
 use pinch_testing::wires::anthropic;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::world::{self, block_on};
-use super::{NOW, Outcome, check, config};
+use super::{CaseOutcome, NOW, check, config};
 
-pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Outcome> {
-    Some(Outcome::from(match area {
+pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<CaseOutcome> {
+    Some(CaseOutcome::from(match area {
         "active-runs" => block_on(active_runs(given, expect)),
         "session-lock" => session_lock(given, expect),
         "payloads" => block_on(payloads(given)).and_then(|made| check_payloads(expect, &made)),
@@ -45,7 +45,7 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Outcome> 
         "prompt-override" => prompt_override(given, expect),
         "timeouts" => timeouts(given).and_then(|ms| check(expect, &ms.into())),
         "workspace" => {
-            return workspace_of(given).map(|made| Outcome::from(made.and_then(|made| check(expect, &made))));
+            return workspace_of(given).map(|made| CaseOutcome::from(made.and_then(|made| check(expect, &made))));
         }
         _ => return None,
     }))
@@ -62,7 +62,7 @@ fn model() -> Value {
 }
 
 /// A runtime whose one attempt yields events, and then ends or stays as it is.
-struct Fixed {
+struct FixedRuntime {
     events: Vec<SessionEvent>,
     /// The attempt continues until it is notified.
     held: Option<Arc<Held>>,
@@ -80,7 +80,7 @@ struct Held {
     end: Notify,
 }
 
-impl AttemptRuntime for Fixed {
+impl AttemptRuntime for FixedRuntime {
     fn id(&self) -> &str {
         "fixed"
     }
@@ -99,7 +99,7 @@ impl AttemptRuntime for Fixed {
     }
 }
 
-struct FixedAttempts<'a>(&'a Fixed);
+struct FixedAttempts<'a>(&'a FixedRuntime);
 
 impl Attempts for FixedAttempts<'_> {
     fn attempt<'a>(
@@ -181,8 +181,8 @@ impl RunControl for HeldControl {
     }
 }
 
-fn fixed(held: Option<Arc<Held>>) -> Fixed {
-    Fixed { events: Vec::new(), held, last: None, reserve_tokens: Arc::default() }
+fn fixed(held: Option<Arc<Held>>) -> FixedRuntime {
+    FixedRuntime { events: Vec::new(), held, last: None, reserve_tokens: Arc::default() }
 }
 
 /// Pulls a run until its attempt is under way.
@@ -286,9 +286,9 @@ fn session_lock(given: &Value, expect: &Value) -> Result<(), String> {
     check(expect, &actual.into())
 }
 
-type Locked = Result<Result<(), RunError>, String>;
+type LockedRun = Result<Result<(), RunError>, String>;
 
-fn lock_and_run(file: &Path, lock: &Path, pid: u32, given: &Value) -> Locked {
+fn lock_and_run(file: &Path, lock: &Path, pid: u32, given: &Value) -> LockedRun {
     let text = |error: std::io::Error| error.to_string();
     let content = match &given["payload"] {
         Value::String(raw) => raw.clone(),
@@ -314,8 +314,8 @@ fn lock_and_run(file: &Path, lock: &Path, pid: u32, given: &Value) -> Locked {
     let patience = Duration::from_millis(given["timeoutMs"].as_u64().unwrap_or(10_000));
     block_on(async {
         let server = Server::start().await.map_err(text)?;
-        let reply = anthropic::Response::new("m1").text("ok").stop("end_turn").concat();
-        server.reply(Reply::sse(reply));
+        let reply = anthropic::AnthropicResponse::new("m1").text("ok").stop("end_turn").concat();
+        server.reply(ServerReply::sse(reply));
         let mut document = model();
         document["models"]["providers"]["mock"]["baseUrl"] = server.url().into();
         document["models"]["providers"]["mock"]["api"] = "anthropic-messages".into();
@@ -366,7 +366,7 @@ async fn payloads(given: &Value) -> Result<Vec<Value>, String> {
         last = Some(answer);
     }
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let runtime = Fixed { events, last, ..fixed(None) };
+    let runtime = FixedRuntime { events, last, ..fixed(None) };
     let engine = world::builder(dir.path(), model()).runtime("native", Arc::new(runtime)).build();
     let mut request = engine.request("s1", None, None, "hi");
     request.reasoning_level = match given["reasoningLevel"].as_str() {
@@ -436,7 +436,9 @@ fn prompt_override(given: &Value, expect: &Value) -> Result<(), String> {
         let engine: Engine = world::builder(dir.path(), document).builtin_tools(["read"]).build();
         let text = given["override"].as_str().unwrap_or("");
         for n in 0..=given["rebuilds"].as_u64().unwrap_or(0) {
-            server.reply(Reply::sse(anthropic::Response::new(&format!("m{n}")).text("ok").stop("end_turn").concat()));
+            server.reply(ServerReply::sse(
+                anthropic::AnthropicResponse::new(&format!("m{n}")).text("ok").stop("end_turn").concat(),
+            ));
             let request = engine.request("s1", None, None, "hi").system_prompt(text);
             engine.run(request).finish().await.map_err(|error| error.to_string())?;
         }

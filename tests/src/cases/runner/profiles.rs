@@ -84,7 +84,7 @@ fn series(given: &Value) -> Value {
 fn mark_failure(given: &Value, expect: &Value, now: i64) -> Result<(), String> {
     if let Some(id) = given["profile"].as_str() {
         let reason = given["reason"].as_str().and_then(FailoverReason::parse).ok_or("an unknown reason")?;
-        return check(expect, &mark_on_disk(id, Mark::Failure(reason), now)?);
+        return check(expect, &mark_on_disk(id, ProfileMark::Failure(reason), now)?);
     }
     let before = Health::read(given["existing"].as_object());
     let provider = ProviderId::new(given["provider"].as_str().unwrap_or("openai"));
@@ -108,7 +108,7 @@ fn mark_failure(given: &Value, expect: &Value, now: i64) -> Result<(), String> {
 fn mark_success(given: &Value, now: i64) -> Option<Result<Value, String>> {
     if given["mark"] == "good" {
         let provider = given["provider"].as_str().unwrap_or(OWNER);
-        return Some(mark_on_disk(given["profile"].as_str()?, Mark::Good { provider }, now));
+        return Some(mark_on_disk(given["profile"].as_str()?, ProfileMark::Good { provider }, now));
     }
     Some(Ok(Health::read(given["existing"].as_object()).after_success(now).to_entry().into()))
 }
@@ -117,20 +117,20 @@ fn mark_success(given: &Value, now: i64) -> Option<Result<Value, String>> {
 const OWNER: &str = "openai";
 
 /// How a profile did.
-enum Mark<'a> {
+enum ProfileMark<'a> {
     Good { provider: &'a str },
     Failure(FailoverReason),
 }
 
 /// Marks a profile of a store that holds one; the store afterwards.
-fn mark_on_disk(id: &str, mark: Mark<'_>, now: i64) -> Result<Value, String> {
+fn mark_on_disk(id: &str, mark: ProfileMark<'_>, now: i64) -> Result<Value, String> {
     let store = json!({"version": 1, "profiles": {"openai:p1": {"type": "api_key", "provider": OWNER, "key": "k"}}});
     let (profiles, dir) = open(&AuthConfig::default(), &store, Env::default(), now)?;
     let id = ProfileId::new(id);
     block_on(async {
         match mark {
-            Mark::Failure(reason) => profiles.mark_failure(&id, reason, None, None),
-            Mark::Good { provider } => profiles.mark_good(&id, &ProviderId::new(provider)),
+            ProfileMark::Failure(reason) => profiles.mark_failure(&id, reason, None, None),
+            ProfileMark::Good { provider } => profiles.mark_good(&id, &ProviderId::new(provider)),
         }
         profiles.flush().await;
     })?;

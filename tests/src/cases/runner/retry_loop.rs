@@ -9,17 +9,17 @@ use pinch_embed::run::decide::{Mark, Repair, WaitFor};
 use pinch_embed::run::request::ProfileSource;
 use pinch_embed::run::{FailoverReason, RunError, RunResult};
 use pinch_embed::runner::RunEvent;
-use pinch_testing::server::{Reply, Server};
+use pinch_testing::server::{Server, ServerReply};
 use pinch_testing::wires::anthropic;
 use serde_json::{Map, Value, json};
 
-use super::world::{self, Scripted};
-use super::{Outcome, check};
+use super::world::{self, ScriptedAttempts};
+use super::{CaseOutcome, check};
 
 /// The file of profiles below the state directory.
 const PROFILES: &str = "state/agents/main/agent/auth-profiles.json";
 
-pub(super) fn run(area: &str, group: &Value, given: &Value, expect: &Value) -> Option<Outcome> {
+pub(super) fn run(area: &str, group: &Value, given: &Value, expect: &Value) -> Option<CaseOutcome> {
     if area != "retry-loop" {
         return None;
     }
@@ -29,7 +29,7 @@ pub(super) fn run(area: &str, group: &Value, given: &Value, expect: &Value) -> O
         Some(text) => wire_lacks(&setup, text),
         None => world::block_on(play(&setup, given, expect)),
     };
-    Some(Outcome::from(played))
+    Some(CaseOutcome::from(played))
 }
 
 fn texts(setup: &Map<String, Value>, name: &str) -> Vec<String> {
@@ -90,14 +90,14 @@ fn stats(dir: &Path) -> Result<Value, String> {
 
 /// What a run did, as cases write it.
 #[derive(Default)]
-struct Log {
+struct RunLog {
     actions: Vec<String>,
     profiles: Vec<String>,
     thinking: Vec<Value>,
     waits: Vec<u64>,
 }
 
-impl Log {
+impl RunLog {
     fn see(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Attempt(plan) => {
@@ -127,7 +127,7 @@ impl Log {
 async fn play(setup: &Map<String, Value>, given: &Value, expect: &Value) -> Result<(), String> {
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let before = lay_out(dir.path(), setup)?["usageStats"].clone();
-    let runtime = Scripted { given: given.clone(), seen: Arc::default() };
+    let runtime = ScriptedAttempts { given: given.clone(), seen: Arc::default() };
     let document = document(setup, "http://127.0.0.1:9/v1", "openai-completions");
     let engine = world::builder(dir.path(), document).runtime("native", Arc::new(runtime)).build();
     let mut request = engine.request("s1", None, None, setup.get("prompt").and_then(Value::as_str).unwrap_or("hi"));
@@ -142,7 +142,7 @@ async fn play(setup: &Map<String, Value>, given: &Value, expect: &Value) -> Resu
         request = request.allow_cooldown_probe();
     }
     let mut run = engine.run(request);
-    let mut log = Log::default();
+    let mut log = RunLog::default();
     let mut failed_over = None;
     while let Some(event) = run.next().await {
         log.see(&event);
@@ -241,7 +241,7 @@ fn wire_lacks(setup: &Map<String, Value>, text: &str) -> Result<(), String> {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
         lay_out(dir.path(), setup)?;
         let server = Server::start().await.map_err(|error| error.to_string())?;
-        server.reply(Reply::sse(anthropic::Response::new("m1").text("ok").stop("end_turn").concat()));
+        server.reply(ServerReply::sse(anthropic::AnthropicResponse::new("m1").text("ok").stop("end_turn").concat()));
         let engine = world::builder(dir.path(), document(setup, &server.url(), "anthropic-messages")).build();
         let prompt = setup.get("prompt").and_then(Value::as_str).unwrap_or("hi");
         let result = engine.run(engine.request("s1", None, None, prompt)).finish().await;

@@ -11,10 +11,10 @@ use pinch_stdx::host::Host;
 use serde_json::{Value, json};
 
 use super::world::block_on;
-use super::{NOW, Outcome, check};
+use super::{CaseOutcome, NOW, check};
 
-pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Outcome> {
-    Some(Outcome::from(match area {
+pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<CaseOutcome> {
+    Some(CaseOutcome::from(match area {
         "transcript-pairing" => pairing(given).and_then(|made| check(expect, &made)),
         "write-guard" => block_on(appended(given)).and_then(|made| check(expect, &json!({"persisted": made}))),
         "tool-call-input" => block_on(loaded(given)).and_then(|content| check(expect, &content)),

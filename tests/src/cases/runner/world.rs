@@ -50,20 +50,20 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Resu
 }
 
 /// Plays the outcomes of a case, one an attempt.
-pub(super) struct Scripted {
+pub(super) struct ScriptedAttempts {
     pub(super) given: Value,
-    pub(super) seen: Arc<Mutex<Played>>,
+    pub(super) seen: Arc<Mutex<PlayedOutcomes>>,
 }
 
 /// What was played so far.
 #[derive(Default)]
-pub(super) struct Played {
+pub(super) struct PlayedOutcomes {
     n_attempts: usize,
     n_compactions: usize,
     n_truncations: usize,
 }
 
-impl AttemptRuntime for Scripted {
+impl AttemptRuntime for ScriptedAttempts {
     fn id(&self) -> &str {
         "scripted"
     }
@@ -84,7 +84,7 @@ impl AttemptRuntime for Scripted {
 
 struct Playing {
     given: Value,
-    seen: Arc<Mutex<Played>>,
+    seen: Arc<Mutex<PlayedOutcomes>>,
     model: Arc<Model>,
     now: i64,
 }

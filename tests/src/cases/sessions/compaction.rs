@@ -12,12 +12,12 @@ use pinch_coding_agent::store::{JsonlStore, SessionRef};
 use pinch_llm::message::{Content, Message};
 use serde_json::{Value, json};
 
-use super::{PROCESS_CWD, World, block_on};
+use super::{PROCESS_CWD, SessionWorld, block_on};
 
-type Run = fn(&World) -> Result<Value, String>;
+type CompactionCase = fn(&SessionWorld) -> Result<Value, String>;
 
 /// The executor of a kind.
-pub(super) fn executor(kind: &str) -> Option<Run> {
+pub(super) fn executor(kind: &str) -> Option<CompactionCase> {
     Some(match kind {
         "estimate_tokens" => estimate_tokens,
         "estimate_context_tokens" => estimate_context_tokens,
@@ -67,7 +67,7 @@ fn message(value: &Value) -> Result<Arc<Message>, String> {
     Message::from_value(value).map(Arc::new).map_err(|error| error.to_string())
 }
 
-fn messages(world: &World) -> Result<Vec<Arc<Message>>, String> {
+fn messages(world: &SessionWorld) -> Result<Vec<Arc<Message>>, String> {
     world.input["messages"].as_array().ok_or("input.messages is no list")?.iter().map(message).collect()
 }
 
@@ -84,11 +84,11 @@ fn place(value: &Value) -> usize {
     usize::try_from(number(value)).unwrap_or(usize::MAX)
 }
 
-fn estimate_tokens(world: &World) -> Result<Value, String> {
+fn estimate_tokens(world: &SessionWorld) -> Result<Value, String> {
     Ok(estimate::message_tokens(&*message(&world.input["message"])?).into())
 }
 
-fn estimate_context_tokens(world: &World) -> Result<Value, String> {
+fn estimate_context_tokens(world: &SessionWorld) -> Result<Value, String> {
     let found = estimate::context_tokens(&messages(world)?);
     Ok(json!({
         "tokens": found.tokens,
@@ -108,7 +108,7 @@ fn settings(value: &Value) -> CompactionSettings {
     }
 }
 
-fn should_compact(world: &World) -> Result<Value, String> {
+fn should_compact(world: &SessionWorld) -> Result<Value, String> {
     let row = |row: &Value| {
         let at = |place: usize, name: &str| row.get(place).or_else(|| row.get(name)).cloned().unwrap_or_default();
         let enabled = at(2, "enabled").as_bool().unwrap_or(true);
@@ -130,7 +130,7 @@ fn should_compact(world: &World) -> Result<Value, String> {
     }
 }
 
-fn find_cut_point(world: &World) -> Result<Value, String> {
+fn find_cut_point(world: &SessionWorld) -> Result<Value, String> {
     let input = &world.input;
     let path = entries(&input["entries"])?;
     let end = input.get("endIndex").map_or(path.len(), place).min(path.len());
@@ -146,7 +146,7 @@ fn file_lists(files: &file_list::FileList) -> Value {
     files.details()
 }
 
-fn prepare_compaction(world: &World) -> Result<Value, String> {
+fn prepare_compaction(world: &SessionWorld) -> Result<Value, String> {
     let path = entries(&world.input["pathEntries"])?;
     let prepared = match prepare(&path, &settings(&world.input["settings"])) {
         Ok(prepared) => prepared,
@@ -180,7 +180,7 @@ fn short(message: &Arc<Message>) -> String {
     format!("{}:{}", message.role(), text.chars().take(12).collect::<String>())
 }
 
-fn collect_branch_entries(world: &World) -> Result<Value, String> {
+fn collect_branch_entries(world: &SessionWorld) -> Result<Value, String> {
     let at = SessionRef::Path(world.write_file()?);
     let store = Arc::new(JsonlStore::flat(world.dir.path()));
     let log = block_on(SessionLog::open(&world.host, store, &at, PROCESS_CWD))?.map_err(|e| e.to_string())?;
@@ -193,7 +193,7 @@ fn collect_branch_entries(world: &World) -> Result<Value, String> {
     }))
 }
 
-fn prepare_branch_entries(world: &World) -> Result<Value, String> {
+fn prepare_branch_entries(world: &SessionWorld) -> Result<Value, String> {
     let prepared = branch::prepare(&entries(&world.input["entries"])?, number(&world.input["tokenBudget"]));
     Ok(json!({
         "roles": prepared.messages.iter().map(|message| message.role()).collect::<Vec<_>>(),
@@ -202,11 +202,11 @@ fn prepare_branch_entries(world: &World) -> Result<Value, String> {
     }))
 }
 
-fn serialize_conversation(world: &World) -> Result<Value, String> {
+fn serialize_conversation(world: &SessionWorld) -> Result<Value, String> {
     Ok(serialise::conversation(&messages(world)?).into())
 }
 
-fn format_file_operations(world: &World) -> Result<Value, String> {
+fn format_file_operations(world: &SessionWorld) -> Result<Value, String> {
     let paths = |list: &Value| -> Vec<String> {
         list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
@@ -214,6 +214,6 @@ fn format_file_operations(world: &World) -> Result<Value, String> {
     Ok(rows.iter().map(|row| Value::from(file_list::format(&paths(&row[0]), &paths(&row[1])))).collect())
 }
 
-fn convert(world: &World) -> Result<Value, String> {
+fn convert(world: &SessionWorld) -> Result<Value, String> {
     Ok(convert_to_llm(&messages(world)?).iter().map(|message| message.to_value()).collect())
 }

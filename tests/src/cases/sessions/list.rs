@@ -7,24 +7,24 @@ use std::time::{Duration, SystemTime};
 
 use pinch_coding_agent::entry::names;
 use pinch_coding_agent::session_log::SessionLog;
-use pinch_coding_agent::store::search::{self, NameFilter, Query, SortMode, Token};
+use pinch_coding_agent::store::search::{self, NameFilter, SearchQuery, SearchToken, SortMode};
 use pinch_coding_agent::store::{JsonlStore, ListScope, SessionStore as _, SessionSummary};
 use pinch_stdx::host::{iso_from_ms, ms_from_iso};
 use serde_json::{Map, Value, json};
 
-use super::{World, block_on};
+use super::{SessionWorld, block_on};
 
 /// The working directory for which sessions are listed, unless a case names one.
 const CWD: &str = "/home/proj";
 
 /// The folder name of each working directory.
-pub(super) fn session_dir_name(world: &World) -> Result<Value, String> {
+pub(super) fn session_dir_name(world: &SessionWorld) -> Result<Value, String> {
     let cwds = world.input["cwds"].as_array().ok_or("input.cwds is no list")?;
     let named = cwds.iter().filter_map(Value::as_str).map(|cwd| (cwd.to_owned(), names::folder_name(cwd).into()));
     Ok(named.collect::<Map<_, _>>().into())
 }
 
-fn write_files(world: &World) -> Result<(), String> {
+fn write_files(world: &SessionWorld) -> Result<(), String> {
     for file in world.input["files"].as_array().ok_or("input.files is no list")? {
         let path = world.path(file["name"].as_str().ok_or("a file without name")?);
         std::fs::write(&path, file["text"].as_str().unwrap_or_default()).map_err(|e| e.to_string())?;
@@ -36,7 +36,7 @@ fn write_files(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-fn cwd(world: &World) -> &str {
+fn cwd(world: &SessionWorld) -> &str {
     world.input["cwd"].as_str().unwrap_or(CWD)
 }
 
@@ -45,7 +45,7 @@ fn file_name(path: &Path) -> String {
 }
 
 /// What a list of the folder shows.
-pub(super) fn session_list(world: &World) -> Result<Value, String> {
+pub(super) fn session_list(world: &SessionWorld) -> Result<Value, String> {
     write_files(world)?;
     let store = JsonlStore::flat(world.dir.path());
     let found = block_on(store.list(ListScope::Cwd(cwd(world).to_owned())))?.map_err(|e| e.to_string())?;
@@ -68,7 +68,7 @@ pub(super) fn session_list(world: &World) -> Result<Value, String> {
 }
 
 /// The file that is continued.
-pub(super) fn session_most_recent(world: &World) -> Result<Value, String> {
+pub(super) fn session_most_recent(world: &SessionWorld) -> Result<Value, String> {
     write_files(world)?;
     let store = Arc::new(JsonlStore::flat(world.dir.path()));
     let log = block_on(SessionLog::continue_recent(&world.host, store, cwd(world)))?.map_err(|e| e.to_string())?;
@@ -77,23 +77,23 @@ pub(super) fn session_most_recent(world: &World) -> Result<Value, String> {
 }
 
 /// What each query of a search asks for.
-pub(super) fn session_search_parse(world: &World) -> Result<Value, String> {
+pub(super) fn session_search_parse(world: &SessionWorld) -> Result<Value, String> {
     let queries = world.input["queries"].as_array().ok_or("input.queries is no list")?;
-    let shown = queries.iter().filter_map(Value::as_str).map(|query| match Query::parse(query) {
-        Query::Tokens(tokens) => {
+    let shown = queries.iter().filter_map(Value::as_str).map(|query| match SearchQuery::parse(query) {
+        SearchQuery::Tokens(tokens) => {
             let tokens: Vec<Value> = tokens.iter().map(token).collect();
             json!({ "mode": "tokens", "tokens": tokens, "regex": null, "hasError": false })
         }
-        Query::Regex(pattern) => {
+        SearchQuery::Regex(pattern) => {
             json!({ "mode": "regex", "tokens": [], "regex": format!("{}/i", pattern.as_str()), "hasError": false })
         }
-        Query::Broken(_) => json!({ "mode": "regex", "tokens": [], "regex": null, "hasError": true }),
+        SearchQuery::Broken(_) => json!({ "mode": "regex", "tokens": [], "regex": null, "hasError": true }),
     });
     Ok(shown.collect())
 }
 
 /// The sessions that a query finds, in their order.
-pub(super) fn session_search_filter(world: &World) -> Result<Value, String> {
+pub(super) fn session_search_filter(world: &SessionWorld) -> Result<Value, String> {
     let input = &world.input;
     let sessions = input["sessions"].as_array().ok_or("input.sessions is no list")?;
     let summaries: Vec<SessionSummary> = sessions.iter().map(summary).collect();
@@ -135,9 +135,9 @@ fn summary(given: &Value) -> SessionSummary {
     }
 }
 
-fn token(token: &Token) -> Value {
+fn token(token: &SearchToken) -> Value {
     match token {
-        Token::Fuzzy(word) => json!({ "kind": "fuzzy", "value": word }),
-        Token::Phrase(phrase) => json!({ "kind": "phrase", "value": phrase }),
+        SearchToken::Fuzzy(word) => json!({ "kind": "fuzzy", "value": word }),
+        SearchToken::Phrase(phrase) => json!({ "kind": "phrase", "value": phrase }),
     }
 }

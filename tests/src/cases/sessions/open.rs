@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use pinch_coding_agent::entry::EntryId;
-use pinch_coding_agent::session_log::{Context, NewSession, SessionLog, Tree};
+use pinch_coding_agent::session_log::{Context, EntryTree, NewSession, SessionLog};
 use pinch_coding_agent::store::{JsonlStore, SessionRef};
 use serde_json::{Map, Value, json};
 
-use super::{PROCESS_CWD, World, block_on, parsed_lines};
+use super::{PROCESS_CWD, SessionWorld, block_on, parsed_lines};
 
 /// Opens the file and shows everything about it.
-pub(super) fn session_open(world: &World) -> Result<Value, String> {
+pub(super) fn session_open(world: &SessionWorld) -> Result<Value, String> {
     let path = world.write_file()?;
     let before = std::fs::read(&path).ok();
     let result = show(world, &path);
@@ -26,7 +26,7 @@ pub(super) fn session_open(world: &World) -> Result<Value, String> {
     Ok(shown.into())
 }
 
-fn show(world: &World, path: &std::path::Path) -> Result<Result<Map<String, Value>, String>, String> {
+fn show(world: &SessionWorld, path: &std::path::Path) -> Result<Result<Map<String, Value>, String>, String> {
     let store = Arc::new(JsonlStore::flat(world.dir.path()));
     let at = SessionRef::Path(path.to_owned());
     let log = match block_on(SessionLog::open(&world.host, store, &at, PROCESS_CWD))? {
@@ -62,8 +62,8 @@ fn context_value(context: &Context) -> Value {
     })
 }
 
-fn tree_value(tree: &Tree) -> Value {
-    fn node(tree: &Tree, at: usize) -> Value {
+fn tree_value(tree: &EntryTree) -> Value {
+    fn node(tree: &EntryTree, at: usize) -> Value {
         let shown = &tree.nodes[at];
         let mut value = json!({
             "id": shown.id.as_str(),
@@ -80,7 +80,7 @@ fn tree_value(tree: &Tree) -> Value {
 }
 
 /// Copies the file into a new session of another working directory.
-pub(super) fn session_fork_from(world: &World) -> Result<Value, String> {
+pub(super) fn session_fork_from(world: &SessionWorld) -> Result<Value, String> {
     let path = world.write_file()?;
     let store = Arc::new(JsonlStore::flat(world.dir.path()));
     let cwd = world.text("targetCwd")?;

@@ -9,16 +9,16 @@ use pinch_coding_agent::store::{JsonlStore, SessionRef, StoreError};
 use pinch_llm::message::{Content, Message};
 use serde_json::{Value, json};
 
-use super::{PROCESS_CWD, World, block_on, parsed_lines};
+use super::{PROCESS_CWD, SessionWorld, block_on, parsed_lines};
 
 /// Runs the operations and shows file and leaf after each.
-pub(super) fn session_ops(world: &World) -> Result<Value, String> {
+pub(super) fn session_ops(world: &SessionWorld) -> Result<Value, String> {
     block_on(run(world))?
 }
 
-async fn run(world: &World) -> Result<Value, String> {
+async fn run(world: &SessionWorld) -> Result<Value, String> {
     let store = Arc::new(JsonlStore::flat(world.dir.path()));
-    let mut work = Work { world, store, log: None, names: HashMap::new() };
+    let mut work = OpState { world, store, log: None, names: HashMap::new() };
     let mut steps = Vec::new();
     for op in world.input["ops"].as_array().ok_or("input.ops is no list")? {
         let mut step = json!({ "op": op });
@@ -46,16 +46,16 @@ async fn run(world: &World) -> Result<Value, String> {
     }))
 }
 
-struct Work<'a> {
-    world: &'a World,
+struct OpState<'a> {
+    world: &'a SessionWorld,
     store: Arc<JsonlStore>,
     log: Option<SessionLog>,
     names: HashMap<String, String>,
 }
 
-type Step = Result<Option<String>, StoreError>;
+type OpResult = Result<Option<String>, StoreError>;
 
-impl Work<'_> {
+impl OpState<'_> {
     /// An id in an operation: `$name` is what an earlier one returned.
     fn id(&self, op: &Value, key: &str) -> Option<EntryId> {
         let text = op[key].as_str()?;
@@ -63,7 +63,7 @@ impl Work<'_> {
         Some(EntryId::new(named.map_or(text, String::as_str)))
     }
 
-    async fn step(&mut self, op: &Value) -> Result<Step, String> {
+    async fn step(&mut self, op: &Value) -> Result<OpResult, String> {
         let done = self.make(op).await;
         let done = match done {
             Some(made) => made.map(|log| {
@@ -101,7 +101,7 @@ impl Work<'_> {
     }
 
     /// Operations on the session there is.
-    async fn change(&mut self, op: &Value) -> Result<Step, String> {
+    async fn change(&mut self, op: &Value) -> Result<OpResult, String> {
         let text = |key: &str| op[key].as_str().unwrap_or_default().to_owned();
         let target = self.id(op, "target");
         let required = || target.clone().ok_or_else(|| format!("{op}: no target"));

@@ -8,13 +8,13 @@ use pinch_llm::stdx::json::repair::parse_streaming;
 use pinch_testing::cases::compare::same;
 use serde_json::{Value, json};
 
-use super::World;
+use super::SessionWorld;
 use crate::cases::Case;
 use crate::cases::llm_pure::same_error;
 use crate::cases::scripted::expand;
 
 /// What a template makes of its arguments: `content` with `args`, or a text that names one of `templates`.
-pub(super) fn prompt_template(world: &World) -> Result<Value, String> {
+pub(super) fn prompt_template(world: &SessionWorld) -> Result<Value, String> {
     let input = &world.input;
     if let Some(content) = ["content", "template"].into_iter().find_map(|name| input[name].as_str()) {
         let arguments = match &input["args"] {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::surface::{Opt, Surface, Values};
+use super::surface::{OptionSurface, Surface, Values};
 
 /// The script.
 pub(super) fn script(surface: &Surface) -> String {
@@ -40,7 +40,7 @@ pub(super) fn script(surface: &Surface) -> String {
     out
 }
 
-fn named(option: &Opt) -> String {
+fn named(option: &OptionSurface) -> String {
     let name = |name: &String| match (name.strip_prefix("--"), name.trim_start_matches('-')) {
         (Some(long), _) => format!(" -l {long}"),
         (None, short) if short.len() == 1 => format!(" -s {short}"),

@@ -3,24 +3,24 @@
 use std::fmt::Write as _;
 
 use pinch_cli::options::facts::{ENVIRONMENT, EXIT_CODES, FILES, Variable};
-use pinch_cli::options::flags::Group;
+use pinch_cli::options::flags::FlagGroup;
 
-use super::surface::{Entry, Opt, Surface};
+use super::surface::{CommandEntry, OptionSurface, Surface};
 
 const USAGE: [&str; 2] = ["pinch [OPTIONS] [@FILE...] [MESSAGE...]", "pinch COMMAND ..."];
 const MESSAGES: &str = "Messages are sent one after another. @FILE includes the contents of a text or image file. -- ends the options. \
      Piped input is prepended to the first message.";
 
 /// The headings of a conversation's options with what stands under them.
-fn groups(conversation: &Entry) -> impl Iterator<Item = (&'static str, Vec<&Opt>)> {
-    Group::ALL.into_iter().map(|group| {
+fn groups(conversation: &CommandEntry) -> impl Iterator<Item = (&'static str, Vec<&OptionSurface>)> {
+    FlagGroup::ALL.into_iter().map(|group| {
         let of_group = conversation.options.iter().filter(move |option| option.group == group.title());
         (group.title(), of_group.collect())
     })
 }
 
 /// How a command is written.
-fn usage(entry: &Entry) -> String {
+fn usage(entry: &CommandEntry) -> String {
     let mut usage = entry.line();
     if !entry.commands.is_empty() {
         usage.push_str(" COMMAND");
@@ -113,7 +113,7 @@ pub(super) fn markdown(surface: &Surface) -> String {
     out
 }
 
-fn options_table(out: &mut String, options: &[&Opt]) {
+fn options_table(out: &mut String, options: &[&OptionSurface]) {
     table(out, "option", options.iter().map(|option| (option.shown(), option.about.clone())));
 }
 

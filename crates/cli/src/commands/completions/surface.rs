@@ -21,7 +21,7 @@ pub(super) enum Values {
 
 /// One option of a command.
 #[derive(Clone, Debug)]
-pub(super) struct Opt {
+pub(super) struct OptionSurface {
     /// With their dashes, the long one last.
     pub(super) names: Vec<String>,
     /// What its value is called, and what that can be.
@@ -33,7 +33,7 @@ pub(super) struct Opt {
     pub(super) group: &'static str,
 }
 
-impl Opt {
+impl OptionSurface {
     /// All names with the value, as help texts have them.
     pub(super) fn shown(&self) -> String {
         let value = match (&self.value, self.is_optional) {
@@ -55,17 +55,17 @@ pub(super) struct Argument {
 
 /// A command; the first one is no word but a conversation.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct CommandEntry {
     /// What is typed: the program, the command, perhaps a command of that.
     pub(super) words: Vec<String>,
     pub(super) about: String,
-    pub(super) options: Vec<Opt>,
+    pub(super) options: Vec<OptionSurface>,
     pub(super) arguments: Vec<Argument>,
     /// Commands below it.
     pub(super) commands: Vec<(String, String)>,
 }
 
-impl Entry {
+impl CommandEntry {
     /// What is typed, as one text.
     pub(super) fn line(&self) -> String {
         self.words.join(" ")
@@ -75,12 +75,12 @@ impl Entry {
 /// Everything that can be said.
 #[derive(Clone, Debug)]
 pub(super) struct Surface {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<CommandEntry>,
 }
 
 impl Surface {
     pub(super) fn new(root: &clap::Command) -> Self {
-        let mut conversation = Entry {
+        let mut conversation = CommandEntry {
             words: vec!["pinch".to_owned()],
             about: "An AI agent in your terminal and in your scripts.".to_owned(),
             options: flags(),
@@ -93,7 +93,7 @@ impl Surface {
         }
         below.extend(packages::surface().into_iter().map(of_packages));
         // In the order of the help.
-        let place = |entry: &Entry| help::COMMANDS.iter().position(|(name, _)| entry.words[1] == *name);
+        let place = |entry: &CommandEntry| help::COMMANDS.iter().position(|(name, _)| entry.words[1] == *name);
         below.sort_by_key(place);
         let direct = below.iter().filter(|entry| entry.words.len() == 2);
         conversation.commands = direct.map(|entry| (entry.words[1].clone(), entry.about.clone())).collect();
@@ -103,16 +103,16 @@ impl Surface {
 
     /// The lines of all commands but the conversation.
     pub(super) fn commands(&self) -> impl Iterator<Item = String> {
-        self.entries.iter().skip(1).map(Entry::line)
+        self.entries.iter().skip(1).map(CommandEntry::line)
     }
 }
 
 /// Options of a conversation.
-fn flags() -> Vec<Opt> {
-    let opt = |flag: &'static pinch_cli::options::flags::Flag| {
+fn flags() -> Vec<OptionSurface> {
+    let opt = |flag: &'static pinch_cli::options::flags::CliFlag| {
         let mut names: Vec<String> = flag.names().map(str::to_owned).collect();
         names.sort_by_key(|name| name.starts_with("--"));
-        Opt {
+        OptionSurface {
             value: flag.value_name().map(|name| (name.to_owned(), values(flag.long, name))),
             is_optional: matches!(flag.takes, Takes::Maybe { .. }),
             names,
@@ -135,7 +135,7 @@ fn values(option: &str, name: &str) -> Values {
     }
 }
 
-fn walk(above: &[String], command: &clap::Command, into: &mut Vec<Entry>) {
+fn walk(above: &[String], command: &clap::Command, into: &mut Vec<CommandEntry>) {
     if command.is_hide_set() {
         return;
     }
@@ -155,7 +155,7 @@ fn walk(above: &[String], command: &clap::Command, into: &mut Vec<Entry>) {
             continue;
         }
         let names = arg.get_short().map(|short| format!("-{short}")).into_iter().chain([long]);
-        options.push(Opt {
+        options.push(OptionSurface {
             names: names.filter(|name| !name.is_empty()).collect(),
             value: takes_value.then(|| (name.to_owned(), values)),
             is_optional: false,
@@ -165,7 +165,7 @@ fn walk(above: &[String], command: &clap::Command, into: &mut Vec<Entry>) {
     }
     let below = || command.get_subcommands().filter(|command| !command.is_hide_set());
     options.push(help_option());
-    into.push(Entry {
+    into.push(CommandEntry {
         about: about(command.get_about()),
         options,
         arguments,
@@ -175,8 +175,8 @@ fn walk(above: &[String], command: &clap::Command, into: &mut Vec<Entry>) {
     below().for_each(|command| walk(&words, command, into));
 }
 
-fn help_option() -> Opt {
-    Opt {
+fn help_option() -> OptionSurface {
+    OptionSurface {
         names: vec!["-h".to_owned(), "--help".to_owned()],
         value: None,
         is_optional: false,
@@ -185,8 +185,8 @@ fn help_option() -> Opt {
     }
 }
 
-fn of_packages(command: packages::CommandSurface) -> Entry {
-    let option = |(names, value, about): &(&str, Option<&str>, &str)| Opt {
+fn of_packages(command: packages::CommandSurface) -> CommandEntry {
+    let option = |(names, value, about): &(&str, Option<&str>, &str)| OptionSurface {
         names: names.split(", ").map(str::to_owned).collect(),
         value: value.map(|name| (name.to_owned(), values("", name))),
         is_optional: false,
@@ -194,7 +194,7 @@ fn of_packages(command: packages::CommandSurface) -> Entry {
         group: "",
     };
     let of_help = help::COMMANDS.iter().find(|(name, _)| *name == command.name);
-    Entry {
+    CommandEntry {
         words: vec!["pinch".to_owned(), command.name.to_owned()],
         about: of_help.map(|(_, about)| (*about).to_owned()).unwrap_or_default(),
         options: command.options.iter().map(option).chain([help_option()]).collect(),

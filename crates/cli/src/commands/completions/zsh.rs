@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::surface::{Entry, Opt, Surface, Values};
+use super::surface::{CommandEntry, OptionSurface, Surface, Values};
 
 /// The script.
 pub(super) fn script(surface: &Surface) -> String {
@@ -54,7 +54,7 @@ fn command(name: &str, about: &str) -> String {
 }
 
 /// One option as `_arguments` reads it: all its names exclude each other.
-fn option(option: &Opt) -> String {
+fn option(option: &OptionSurface) -> String {
     let about = quoted(&option.about).replace('[', "\\[").replace(']', "\\]");
     let value = match &option.value {
         Some((name, values)) => {
@@ -76,7 +76,7 @@ fn option(option: &Opt) -> String {
 }
 
 /// The arguments after the options.
-fn rest(entry: &Entry) -> Vec<String> {
+fn rest(entry: &CommandEntry) -> Vec<String> {
     let named = entry.arguments.iter().map(|argument| format!("':{}:{}'", argument.name, action(&argument.values)));
     let messages = (entry.words.len() == 1).then(|| "'*:message:_pinch_messages'".to_owned());
     named.chain(messages).collect()

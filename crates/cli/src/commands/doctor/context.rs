@@ -10,10 +10,10 @@ use pinch_embed::coding_agent::resources::trust;
 use pinch_embed::coding_agent::services::{ServiceOptions, Services};
 use pinch_embed::stdx::host::Host;
 
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::folders::Folders;
 use crate::open_log;
-use pinch_cli::options::Options;
+use pinch_cli::options::CliOptions;
 
 /// What there is.
 pub(super) struct DoctorContext {
@@ -32,11 +32,11 @@ pub(super) struct DoctorContext {
 
 impl DoctorContext {
     /// Reads everything, and starts and changes nothing.
-    pub(super) fn look(agent_dir: Option<&Path>, host: &Host) -> Result<Self, Failure> {
+    pub(super) fn look(agent_dir: Option<&Path>, host: &Host) -> Result<Self, CommandFailure> {
         let folders = Folders::find(agent_dir, host)?;
         let services = Services::load(&ServiceOptions::new(host.clone(), &folders.agent_dir), &folders.cwd);
         let settings = services.settings().settings();
-        let session_dir = open_log::session_folder(&Options::default(), host)
+        let session_dir = open_log::session_folder(&CliOptions::default(), host)
             .or_else(|| open_log::folder_of_settings(&settings, host))
             .map_or_else(|| folders.agent_dir.join("sessions"), |dir| folders.cwd.join(dir));
         // What is wrong with it is asked for later: all of it, which a start does not look for.

@@ -4,16 +4,16 @@ use std::path::Path;
 
 use pinch_embed::coding_agent::document::{self, Problem};
 use pinch_embed::coding_agent::resources::trust::TrustStore;
-use pinch_embed::coding_agent::settings::{Scope, SettingsFiles, SettingsManager};
+use pinch_embed::coding_agent::settings::{SettingsFiles, SettingsManager, SettingsScope};
 use serde_json::Value;
 
 use super::context::DoctorContext;
-use super::report::{Mark, Section};
+use super::report::{DoctorSection, FindingStatus};
 use crate::commands::agent;
 
 /// Looks at the documents.
-pub(super) fn look(context: &DoctorContext) -> Section {
-    let mut section = Section::new("Configuration files");
+pub(super) fn look(context: &DoctorContext) -> DoctorSection {
+    let mut section = DoctorSection::new("Configuration files");
     settings(&mut section, context);
     let agent_dir = &context.folders.agent_dir;
     let path = agent_dir.join("models.json");
@@ -26,35 +26,36 @@ pub(super) fn look(context: &DoctorContext) -> Section {
     keybindings(&mut section, &agent_dir.join("keybindings.json"));
     embedded(&mut section, context);
     for problem in &context.services.resources().diagnostics {
-        section.add(Mark::Warn, "resources", problem.to_string());
+        section.add(FindingStatus::Warn, "resources", problem.to_string());
     }
     section
 }
 
 /// A document that is missing, as it should be, broken as a whole, or wrong in places.
-fn told(section: &mut Section, name: &str, path: &Path, broken: Option<Problem>, wrong: Vec<Problem>) {
+fn told(section: &mut DoctorSection, name: &str, path: &Path, broken: Option<Problem>, wrong: Vec<Problem>) {
     if let Some(problem) = broken {
-        return section.add(Mark::Fail, name, problem.to_string());
+        return section.add(FindingStatus::Fail, name, problem.to_string());
     }
     if wrong.is_empty() {
         let (mark, text) = match std::fs::metadata(path) {
-            Ok(meta) => (Mark::Ok, format!("{} bytes", meta.len())),
-            Err(_) => (Mark::Note, "not present".to_owned()),
+            Ok(meta) => (FindingStatus::Ok, format!("{} bytes", meta.len())),
+            Err(_) => (FindingStatus::Note, "not present".to_owned()),
         };
         return section.add(mark, name, text);
     }
-    wrong.iter().for_each(|problem| section.add(Mark::Warn, name, problem.to_string()));
+    wrong.iter().for_each(|problem| section.add(FindingStatus::Warn, name, problem.to_string()));
 }
 
-fn settings(section: &mut Section, context: &DoctorContext) {
+fn settings(section: &mut DoctorSection, context: &DoctorContext) {
     let global = context.folders.agent_dir.join("settings.json");
     // A project's settings are checked even if they are not used: the user may be about to trust them.
     let project = context.project_dir.as_ref().map(|dir| dir.join("settings.json")).filter(|path| path.is_file());
     let files = SettingsFiles { global: global.clone(), project: project.clone() };
     let problems = SettingsManager::load(&files, &context.host).drain_problems();
-    for (scope, name, path) in
-        [(Scope::Global, "settings.json", Some(global)), (Scope::Project, "project's settings", project)]
-    {
+    for (scope, name, path) in [
+        (SettingsScope::Global, "settings.json", Some(global)),
+        (SettingsScope::Project, "project's settings", project),
+    ] {
         let Some(path) = path else { continue };
         let of_scope = || problems.iter().filter(|one| one.scope == scope);
         let broken = of_scope().find(|one| one.is_fatal).map(|one| one.problem.clone());
@@ -63,7 +64,7 @@ fn settings(section: &mut Section, context: &DoctorContext) {
 }
 
 /// Names of actions with a key or a list of keys each.
-fn keybindings(section: &mut Section, path: &Path) {
+fn keybindings(section: &mut DoctorSection, path: &Path) {
     let read = document::read_object(path);
     let is_keys =
         |value: &Value| value.is_string() || value.as_array().is_some_and(|all| all.iter().all(Value::is_string));
@@ -80,10 +81,10 @@ fn keybindings(section: &mut Section, path: &Path) {
 }
 
 /// The configuration of embedded runs, when there is one.
-fn embedded(section: &mut Section, context: &DoctorContext) {
+fn embedded(section: &mut DoctorSection, context: &DoctorContext) {
     let Ok(state_dir) = agent::state_dir(None, &context.host) else { return };
     match agent::load_config(None, &state_dir, &context.host) {
-        Err(failure) => section.add(Mark::Fail, "pinch.json", failure.text),
+        Err(failure) => section.add(FindingStatus::Fail, "pinch.json", failure.text),
         Ok((config, problems)) => {
             let Some(file) = &config.file else { return };
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();

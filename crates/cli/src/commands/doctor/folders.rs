@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use super::context::DoctorContext;
-use super::report::{Mark, Section};
+use super::report::{DoctorSection, FindingStatus};
 
 /// Looks at the directories.
-pub(super) fn look(context: &DoctorContext) -> Section {
-    let mut section = Section::new("Directories");
+pub(super) fn look(context: &DoctorContext) -> DoctorSection {
+    let mut section = DoctorSection::new("Directories");
     let agent_dir = &context.folders.agent_dir;
     folder(&mut section, "agent directory", agent_dir);
     folder(&mut section, "sessions", &context.session_dir);
@@ -19,9 +19,9 @@ pub(super) fn look(context: &DoctorContext) -> Section {
             } else {
                 "not trusted: only its context files are loaded"
             };
-            section.add(Mark::Note, "project", format!("{}, {text}", dir.display()));
+            section.add(FindingStatus::Note, "project", format!("{}, {text}", dir.display()));
         }
-        None => section.add(Mark::Note, "project", "none in this directory"),
+        None => section.add(FindingStatus::Note, "project", "none in this directory"),
     }
     private(&mut section, "auth.json", &agent_dir.join("auth.json"), 0o077, "600");
     private(&mut section, "agent directory", agent_dir, 0o022, "700");
@@ -30,35 +30,35 @@ pub(super) fn look(context: &DoctorContext) -> Section {
 }
 
 /// A directory that is written; one that is not there will be made.
-fn folder(section: &mut Section, name: &str, path: &Path) {
+fn folder(section: &mut DoctorSection, name: &str, path: &Path) {
     let shown = path.display();
     let Some(there) = path.ancestors().find(|folder| folder.exists()) else {
-        return section.add(Mark::Fail, name, format!("cannot create {shown}: no parent directory exists"));
+        return section.add(FindingStatus::Fail, name, format!("cannot create {shown}: no parent directory exists"));
     };
     if !there.is_dir() {
-        return section.add(Mark::Fail, name, format!("{} is not a directory. Move it away", there.display()));
+        return section.add(FindingStatus::Fail, name, format!("{} is not a directory. Move it away", there.display()));
     }
     // A file that is made and removed says more than any bits do.
     match (tempfile::tempfile_in(there), there == path) {
-        (Ok(_), true) => section.add(Mark::Ok, name, shown.to_string()),
-        (Ok(_), false) => section.add(Mark::Ok, name, format!("{shown}, not created yet")),
+        (Ok(_), true) => section.add(FindingStatus::Ok, name, shown.to_string()),
+        (Ok(_), false) => section.add(FindingStatus::Ok, name, format!("{shown}, not created yet")),
         (Err(error), _) => {
-            section.add(Mark::Fail, name, format!("cannot write to {}: {error}", there.display()));
+            section.add(FindingStatus::Fail, name, format!("cannot write to {}: {error}", there.display()));
         }
     }
 }
 
 /// What others may do with something that is not theirs.
 #[cfg(unix)]
-fn private(section: &mut Section, name: &str, path: &Path, forbidden: u32, mode: &str) {
+fn private(section: &mut DoctorSection, name: &str, path: &Path, forbidden: u32, mode: &str) {
     use std::os::unix::fs::PermissionsExt as _;
     let Ok(meta) = std::fs::metadata(path) else { return };
     let found = meta.permissions().mode() & 0o777;
     if found & forbidden != 0 {
         let text = format!("accessible to other users (mode {found:o}). Run chmod {mode} {}", path.display());
-        section.add(Mark::Warn, name, text);
+        section.add(FindingStatus::Warn, name, text);
     }
 }
 
 #[cfg(not(unix))]
-fn private(_: &mut Section, _: &str, _: &Path, _: u32, _: &str) {}
+fn private(_: &mut DoctorSection, _: &str, _: &Path, _: u32, _: &str) {}

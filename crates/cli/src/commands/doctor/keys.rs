@@ -1,17 +1,17 @@
 //! Credentials: of whom there are some and where they come from; never what they are.
 
-use pinch_embed::coding_agent::auth::Ask;
+use pinch_embed::coding_agent::auth::KeyLookup;
 use pinch_embed::coding_agent::models::AuthStatus;
 use pinch_embed::coding_agent::models::request_auth::AuthSource;
 use pinch_embed::llm::ids::ProviderId;
-use pinch_embed::llm::oauth::Credential;
+use pinch_embed::llm::oauth::OAuthCredential;
 
 use super::context::DoctorContext;
-use super::report::{Mark, Section};
+use super::report::{DoctorSection, FindingStatus};
 
 /// Looks for credentials. No command runs and no server is asked.
-pub(super) async fn look(context: &DoctorContext) -> Section {
-    let mut section = Section::new("Keys");
+pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
+    let mut section = DoctorSection::new("Keys");
     let mut providers = context.registry.providers();
     for stored in context.auth.storage().providers() {
         if !providers.contains(&stored) {
@@ -22,21 +22,21 @@ pub(super) async fn look(context: &DoctorContext) -> Section {
         let name = provider.as_str();
         let is_login = context.auth.is_using_oauth(provider);
         // A login might be renewed by being asked for.
-        if !is_login && let Err(error) = context.auth.key(provider, Ask::Presence).await {
-            section.add(Mark::Warn, name, error.to_string());
+        if !is_login && let Err(error) = context.auth.key(provider, KeyLookup::Presence).await {
+            section.add(FindingStatus::Warn, name, error.to_string());
             continue;
         }
         let status = context.auth.status(provider);
         if status.is_configured() {
-            section.add(Mark::Ok, name, if is_login { login(context, provider) } else { source(&status) });
+            section.add(FindingStatus::Ok, name, if is_login { login(context, provider) } else { source(&status) });
         }
         if let Some(hint) = context.auth.hint(provider) {
-            section.add(Mark::Warn, name, hint);
+            section.add(FindingStatus::Warn, name, hint);
         }
     }
     if section.is_empty() {
         let text = "none. Set an environment variable such as ANTHROPIC_API_KEY, or add a server to models.json";
-        section.add(Mark::Warn, "keys", text);
+        section.add(FindingStatus::Warn, "keys", text);
     }
     section
 }
@@ -44,7 +44,7 @@ pub(super) async fn look(context: &DoctorContext) -> Section {
 fn login(context: &DoctorContext, provider: &ProviderId) -> String {
     let entry = context.auth.storage().get(provider);
     let is_over = entry
-        .and_then(|entry| Credential::from_value(&entry))
+        .and_then(|entry| OAuthCredential::from_value(&entry))
         .is_some_and(|login| login.is_over(context.host.now_ms()));
     if is_over {
         "a login in auth.json, expired; it is refreshed when it is used".to_owned()

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
-use pinch_embed::stdx::process::{Process, ProcessEnd};
+use pinch_embed::stdx::process::{ChildTree, ProcessEnd};
 
-use super::report::{Mark, Section};
+use super::report::{DoctorSection, FindingStatus};
 
 /// How long a program may take to say its version.
 const LIMIT: Duration = Duration::from_millis(1_500);
@@ -15,25 +15,25 @@ const LIMIT: Duration = Duration::from_millis(1_500);
 const MAX_OUTPUT: usize = 4_096;
 
 /// Asks the programs for their versions, all at once.
-pub(super) async fn look(host: &Host, needs_node: bool) -> Section {
-    let mut section = Section::new("Programs");
+pub(super) async fn look(host: &Host, needs_node: bool) -> DoctorSection {
+    let mut section = DoctorSection::new("Programs");
     let (node, npm, git, bash) =
         tokio::join!(version("node", host), version("npm", host), version("git", host), version("bash", host));
-    let mut add = |name: &str, found: Version, needed: Mark, what_for: &str| match found {
-        Version::Is(text) => section.add(Mark::Ok, name, text),
-        Version::Silent => section.add(Mark::Warn, name, "does not report its version in time"),
-        Version::Missing => section.add(needed, name, format!("not on PATH; {what_for}")),
+    let mut add = |name: &str, found: ProgramVersion, needed: FindingStatus, what_for: &str| match found {
+        ProgramVersion::Is(text) => section.add(FindingStatus::Ok, name, text),
+        ProgramVersion::Silent => section.add(FindingStatus::Warn, name, "does not report its version in time"),
+        ProgramVersion::Missing => section.add(needed, name, format!("not on PATH; {what_for}")),
     };
-    let of_node = if needs_node { Mark::Fail } else { Mark::Note };
-    add("bash", bash, Mark::Warn, "the bash tool needs it");
-    add("git", git, Mark::Note, "packages from git repositories need it");
+    let of_node = if needs_node { FindingStatus::Fail } else { FindingStatus::Note };
+    add("bash", bash, FindingStatus::Warn, "the bash tool needs it");
+    add("git", git, FindingStatus::Note, "packages from git repositories need it");
     add("node", node, of_node, "extensions in JavaScript need it");
-    add("npm", npm, Mark::Note, "packages from npm need it");
+    add("npm", npm, FindingStatus::Note, "packages from npm need it");
     section
 }
 
 /// What is known of a program.
-pub(super) enum Version {
+pub(super) enum ProgramVersion {
     /// It said this.
     Is(String),
     /// It is there and said nothing.
@@ -43,13 +43,13 @@ pub(super) enum Version {
 }
 
 /// Asks a program for its version: the first line of what it prints.
-pub(super) async fn version(name: &'static str, host: &Host) -> Version {
+pub(super) async fn version(name: &'static str, host: &Host) -> ProgramVersion {
     let mut command = std::process::Command::new(name);
     command.arg("--version").current_dir(host.temp());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     // Starting a program takes a while: the others are started meanwhile.
-    let spawned = tokio::task::spawn_blocking(|| Process::spawn_as_is(command)).await;
-    let Ok(Ok(mut process)) = spawned else { return Version::Missing };
+    let spawned = tokio::task::spawn_blocking(|| ChildTree::spawn_as_is(command)).await;
+    let Ok(Ok(mut process)) = spawned else { return ProgramVersion::Missing };
     let mut output = Vec::new();
     let mut keep = |data: &[u8]| {
         let room = MAX_OUTPUT.saturating_sub(output.len());
@@ -59,8 +59,8 @@ pub(super) async fn version(name: &'static str, host: &Host) -> Version {
     let text = String::from_utf8_lossy(&output);
     match (ended, text.lines().next().map(str::trim)) {
         (Ok(ProcessEnd::Exited(exit)), Some(line)) if exit.is_success() && !line.is_empty() => {
-            Version::Is(line.to_owned())
+            ProgramVersion::Is(line.to_owned())
         }
-        _ => Version::Silent,
+        _ => ProgramVersion::Silent,
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// How good it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum FindingStatus {
     /// As it should be.
     Ok,
     /// Neither good nor bad.
@@ -18,7 +18,7 @@ pub(super) enum Mark {
     Fail,
 }
 
-impl Mark {
+impl FindingStatus {
     /// The word in both forms of output.
     fn as_str(self) -> &'static str {
         match self {
@@ -32,17 +32,17 @@ impl Mark {
 
 /// One thing that was looked at.
 #[derive(Clone, Debug)]
-pub(super) struct Finding {
-    mark: Mark,
+pub(super) struct DoctorFinding {
+    mark: FindingStatus,
     name: String,
     text: String,
 }
 
 /// Findings that belong together.
 #[derive(Clone, Debug)]
-pub(super) struct Section {
+pub(super) struct DoctorSection {
     title: &'static str,
-    findings: Vec<Finding>,
+    findings: Vec<DoctorFinding>,
     /// Findings that are not shown, so that a section ends.
     n_more: usize,
 }
@@ -52,18 +52,18 @@ const MAX_SHOWN: usize = 60;
 /// Width of the column of names.
 const NAMES: usize = 22;
 
-impl Section {
+impl DoctorSection {
     pub(super) fn new(title: &'static str) -> Self {
         Self { title, findings: Vec::new(), n_more: 0 }
     }
 
     /// Adds a finding. Of very many of one kind only the first are shown; what is broken is always counted.
-    pub(super) fn add(&mut self, mark: Mark, name: impl Into<String>, text: impl Into<String>) {
-        if self.findings.len() >= MAX_SHOWN && mark != Mark::Fail || self.findings.len() >= 2 * MAX_SHOWN {
+    pub(super) fn add(&mut self, mark: FindingStatus, name: impl Into<String>, text: impl Into<String>) {
+        if self.findings.len() >= MAX_SHOWN && mark != FindingStatus::Fail || self.findings.len() >= 2 * MAX_SHOWN {
             self.n_more += 1;
             return;
         }
-        self.findings.push(Finding { mark, name: name.into(), text: text.into() });
+        self.findings.push(DoctorFinding { mark, name: name.into(), text: text.into() });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -72,13 +72,13 @@ impl Section {
 }
 
 /// Everything that was found.
-pub(super) struct Report {
-    pub(super) sections: Vec<Section>,
+pub(super) struct DoctorReport {
+    pub(super) sections: Vec<DoctorSection>,
 }
 
-impl Report {
+impl DoctorReport {
     /// How many findings have a mark.
-    pub(super) fn count(&self, mark: Mark) -> usize {
+    pub(super) fn count(&self, mark: FindingStatus) -> usize {
         self.sections.iter().flat_map(|section| &section.findings).filter(|finding| finding.mark == mark).count()
     }
 
@@ -88,7 +88,7 @@ impl Report {
         for section in &self.sections {
             // Writing into a text cannot fail.
             let _written = write!(out, "\n{}\n", section.title);
-            for Finding { mark, name, text } in &section.findings {
+            for DoctorFinding { mark, name, text } in &section.findings {
                 let (mark, name, text) = (mark.as_str(), plain(name), plain(text));
                 let _written = writeln!(out, "  {mark:<4}  {name:<NAMES$}  {text}");
             }
@@ -101,12 +101,12 @@ impl Report {
     }
 
     fn summary(&self) -> String {
-        let warnings = match self.count(Mark::Warn) {
+        let warnings = match self.count(FindingStatus::Warn) {
             0 => "no warnings".to_owned(),
             1 => "1 warning".to_owned(),
             n => format!("{n} warnings"),
         };
-        match self.count(Mark::Fail) {
+        match self.count(FindingStatus::Fail) {
             0 => format!("Nothing is broken, {warnings}."),
             1 => format!("1 thing is broken, {warnings}."),
             n => format!("{n} things are broken, {warnings}."),
@@ -115,17 +115,16 @@ impl Report {
 
     /// For programs.
     pub(super) fn to_value(&self) -> Value {
-        let (n_broken, n_warnings) = (self.count(Mark::Fail), self.count(Mark::Warn));
-        let finding =
-            |finding: &Finding| json!({"mark": finding.mark.as_str(), "name": finding.name, "text": finding.text});
-        let section = |section: &Section| {
+        let (n_broken, n_warnings) = (self.count(FindingStatus::Fail), self.count(FindingStatus::Warn));
+        let finding = |finding: &DoctorFinding| json!({"mark": finding.mark.as_str(), "name": finding.name, "text": finding.text});
+        let section = |section: &DoctorSection| {
             let findings: Vec<Value> = section.findings.iter().map(finding).collect();
             json!({"title": section.title, "findings": findings, "notShown": section.n_more})
         };
         let status = match (n_broken, n_warnings) {
-            (0, 0) => Mark::Ok,
-            (0, _) => Mark::Warn,
-            _ => Mark::Fail,
+            (0, 0) => FindingStatus::Ok,
+            (0, _) => FindingStatus::Warn,
+            _ => FindingStatus::Fail,
         };
         json!({
             "version": env!("CARGO_PKG_VERSION"), "status": status.as_str(), "broken": n_broken, "warnings": n_warnings,
@@ -145,10 +144,10 @@ mod tests {
 
     #[test]
     fn a_section_ends_and_what_is_broken_is_counted() {
-        let mut section = Section::new("Keys");
-        (0..MAX_SHOWN + 5).for_each(|n| section.add(Mark::Ok, format!("p{n}"), "x"));
-        section.add(Mark::Fail, "q", "broken\n\u{1b}[31mred");
-        let report = Report { sections: vec![section] };
+        let mut section = DoctorSection::new("Keys");
+        (0..MAX_SHOWN + 5).for_each(|n| section.add(FindingStatus::Ok, format!("p{n}"), "x"));
+        section.add(FindingStatus::Fail, "q", "broken\n\u{1b}[31mred");
+        let report = DoctorReport { sections: vec![section] };
         let text = report.text();
         assert!(text.contains("and 5 more\n") && text.contains("broken red\n"), "{text}");
         assert!(text.ends_with("\n1 thing is broken, no warnings.\n"), "{text}");

@@ -12,7 +12,7 @@ use pinch_embed::llm::http::{HttpClient, HttpError, Outgoing};
 use pinch_embed::stdx::host::Host;
 
 use super::context::DoctorContext;
-use super::report::{Mark, Section};
+use super::report::{DoctorSection, FindingStatus};
 
 /// How far servers may be away that are connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +33,10 @@ const NEAR: Duration = Duration::from_millis(800);
 const FAR: Duration = Duration::from_secs(5);
 
 /// Asks the servers, all at once.
-pub(super) async fn look(context: &DoctorContext, reach: Reach) -> Section {
-    let mut section = Section::new("Servers");
+pub(super) async fn look(context: &DoctorContext, reach: Reach) -> DoctorSection {
+    let mut section = DoctorSection::new("Servers");
     if reach == Reach::Nothing {
-        section.add(Mark::Note, "servers", "not checked: offline");
+        section.add(FindingStatus::Note, "servers", "not checked: offline");
         return section;
     }
     let (places, n_far) = places(context, reach);
@@ -47,25 +47,27 @@ pub(super) async fn look(context: &DoctorContext, reach: Reach) -> Section {
         .buffered(MAX_ASKED);
     let (local, answers) = tokio::join!(local_servers::find(&context.host), asked.collect::<Vec<_>>());
     for server in &local {
-        section.add(Mark::Ok, server.name, format!("{}, {} models", server.base_url, server.models.len()));
+        section.add(FindingStatus::Ok, server.name, format!("{}, {} models", server.base_url, server.models.len()));
     }
     for (address, place, done) in answers {
         match done {
-            Ok(()) => section.add(Mark::Ok, place.providers.join(", "), format!("{address} responds")),
-            Err(why) => {
-                section.add(Mark::Warn, place.providers.join(", "), format!("{address} does not respond: {why}"))
-            }
+            Ok(()) => section.add(FindingStatus::Ok, place.providers.join(", "), format!("{address} responds")),
+            Err(why) => section.add(
+                FindingStatus::Warn,
+                place.providers.join(", "),
+                format!("{address} does not respond: {why}"),
+            ),
         }
     }
     if n_left_out > 0 {
-        section.add(Mark::Note, "more", format!("not checked, too many: {n_left_out}"));
+        section.add(FindingStatus::Note, "more", format!("not checked, too many: {n_left_out}"));
     }
     if n_far > 0 {
         let text = format!("not checked without --online: {n_far} servers");
-        section.add(Mark::Note, "other networks", text);
+        section.add(FindingStatus::Note, "other networks", text);
     }
     if section.is_empty() {
-        section.add(Mark::Note, "servers", "none found on this machine or in models.json");
+        section.add(FindingStatus::Note, "servers", "none found on this machine or in models.json");
     }
     section
 }

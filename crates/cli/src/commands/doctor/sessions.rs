@@ -10,7 +10,7 @@ use pinch_embed::stdx::process::is_alive;
 use serde_json::Value;
 
 use super::context::DoctorContext;
-use super::report::{Mark, Section};
+use super::report::{DoctorSection, FindingStatus};
 use crate::commands::agent;
 
 /// Session files that are looked at.
@@ -21,13 +21,13 @@ const MAX_FOLDERS: usize = 500;
 const MAX_LOCK: u64 = 4_096;
 
 /// Looks at the beginnings of session files, and at locks.
-pub(super) async fn look(context: &DoctorContext) -> Section {
+pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
     let (sessions, state_dir) = (context.session_dir.clone(), agent::state_dir(None, &context.host).ok());
     let mut documents = vec![context.folders.agent_dir.clone()];
     documents.extend(context.project_dir.clone());
     let now_ms = context.host.now_ms();
     let work = move || {
-        let mut section = Section::new("Sessions and locks");
+        let mut section = DoctorSection::new("Sessions and locks");
         let folders: Vec<PathBuf> = std::iter::once(sessions.clone()).chain(entries(&sessions, MAX_FOLDERS)).collect();
         headers(&mut section, &folders);
         documents.iter().for_each(|folder| document_locks(&mut section, folder, now_ms));
@@ -35,7 +35,7 @@ pub(super) async fn look(context: &DoctorContext) -> Section {
         agents.for_each(|agent| session_locks(&mut section, &agent.join("sessions")));
         section
     };
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Section::new("Sessions and locks"))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| DoctorSection::new("Sessions and locks"))
 }
 
 /// The entries of a directory, in order and not too many; none when it cannot be read.
@@ -46,29 +46,31 @@ fn entries(folder: &Path, limit: usize) -> Vec<PathBuf> {
     paths
 }
 
-fn headers(section: &mut Section, folders: &[PathBuf]) {
+fn headers(section: &mut DoctorSection, folders: &[PathBuf]) {
     let (mut n_good, mut n_seen) = (0, 0);
     for path in folders.iter().filter(|folder| folder.is_dir()).flat_map(|folder| entries(folder, MAX_FILES)) {
         if path.extension().is_none_or(|ending| ending != "jsonl") || !path.is_file() {
             continue;
         }
         if n_seen == MAX_FILES {
-            section.add(Mark::Note, "sessions", format!("only {MAX_FILES} files were checked"));
+            section.add(FindingStatus::Note, "sessions", format!("only {MAX_FILES} files were checked"));
             break;
         }
         n_seen += 1;
         match read_header(&path) {
             Some(_) => n_good += 1,
-            None => {
-                section.add(Mark::Warn, "session", format!("{} is not a session file and is ignored", path.display()))
-            }
+            None => section.add(
+                FindingStatus::Warn,
+                "session",
+                format!("{} is not a session file and is ignored", path.display()),
+            ),
         }
     }
-    section.add(Mark::Ok, "sessions", format!("{n_good} readable"));
+    section.add(FindingStatus::Ok, "sessions", format!("{n_good} readable"));
 }
 
 /// Locks of documents: directories that their holders renew.
-fn document_locks(section: &mut Section, folder: &Path, now_ms: i64) {
+fn document_locks(section: &mut DoctorSection, folder: &Path, now_ms: i64) {
     for path in entries(folder, MAX_FILES) {
         if path.extension().is_none_or(|ending| ending != "lock") || !path.is_dir() {
             continue;
@@ -79,13 +81,13 @@ fn document_locks(section: &mut Section, folder: &Path, now_ms: i64) {
         let age = now.saturating_sub(renewed);
         if age > DirLockOptions::PATIENT.stale {
             let text = format!("{} is {} s old. The next writer removes it", path.display(), age.as_secs());
-            section.add(Mark::Warn, "stale lock", text);
+            section.add(FindingStatus::Warn, "stale lock", text);
         }
     }
 }
 
 /// Locks of sessions of embedded runs: files that name a process.
-fn session_locks(section: &mut Section, folder: &Path) {
+fn session_locks(section: &mut DoctorSection, folder: &Path) {
     for path in entries(folder, MAX_FILES) {
         let is_lock = path.extension().is_some_and(|ending| ending == "lock");
         if !is_lock || !fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_LOCK) {
@@ -95,22 +97,22 @@ fn session_locks(section: &mut Section, folder: &Path) {
         let pid = owner.and_then(|owner| owner["pid"].as_u64()).and_then(|pid| u32::try_from(pid).ok());
         if pid.is_none_or(|pid| !is_alive(pid)) {
             let text = format!("{} has no owner. The next run removes it", path.display());
-            section.add(Mark::Warn, "stale lock", text);
+            section.add(FindingStatus::Warn, "stale lock", text);
         }
     }
 }
 
 /// The extensions that a session here would start.
-pub(super) fn extensions(context: &DoctorContext) -> Section {
-    let mut section = Section::new("Extensions");
+pub(super) fn extensions(context: &DoctorContext) -> DoctorSection {
+    let mut section = DoctorSection::new("Extensions");
     for entry in &context.services.resources().extensions {
         let path = entry.path.display().to_string();
         let name = entry.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let source = if entry.info.source.is_empty() { String::new() } else { format!(" ({})", entry.info.source) };
-        section.add(Mark::Ok, name, format!("{path}{source}"));
+        section.add(FindingStatus::Ok, name, format!("{path}{source}"));
     }
     if section.is_empty() {
-        section.add(Mark::Note, "extensions", "none configured for this directory");
+        section.add(FindingStatus::Note, "extensions", "none configured for this directory");
     }
     section
 }

@@ -2,7 +2,7 @@
 
 /// The command's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum PackageCommandName {
     Install,
     Remove,
     Update,
@@ -10,7 +10,7 @@ pub(super) enum Name {
     Config,
 }
 
-impl Name {
+impl PackageCommandName {
     pub(super) const ALL: [Self; 5] = [Self::Install, Self::Remove, Self::Update, Self::List, Self::Config];
 
     pub(super) fn parse(word: &str) -> Option<Self> {

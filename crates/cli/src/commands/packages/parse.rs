@@ -1,8 +1,8 @@
 //! The arguments of package commands. They are parsed by hand because scripts rely on the error messages.
 
-use crate::exit::{Blame, Failure};
+use crate::exit::{Blame, CommandFailure};
 
-use super::name::Name;
+use super::name::PackageCommandName;
 use super::texts::usage;
 
 /// A parsed package command.
@@ -56,31 +56,32 @@ struct PackageArgs<'a> {
 }
 
 /// Parses a command; `None` when help is wanted.
-pub(super) fn parse(args: &[String]) -> Result<Option<PackageCommand>, Failure> {
-    let Some((name, rest)) = args.split_first().and_then(|(name, rest)| Some((Name::parse(name)?, rest))) else {
+pub(super) fn parse(args: &[String]) -> Result<Option<PackageCommand>, CommandFailure> {
+    let Some((name, rest)) = args.split_first().and_then(|(name, rest)| Some((PackageCommandName::parse(name)?, rest)))
+    else {
         return Ok(None);
     };
     let mut given = read(name, rest);
     if given.help {
         return Ok(None);
     }
-    let update = if name == Name::Update { Some(update(&mut given)) } else { None };
+    let update = if name == PackageCommandName::Update { Some(update(&mut given)) } else { None };
     check(name, &given)?;
     let source = given.source.unwrap_or_default().to_owned();
     let action = match name {
-        Name::Install => PackageAction::Install(source),
-        Name::Remove => PackageAction::Remove(source),
-        Name::Update => PackageAction::Update(update.unwrap_or_default()),
-        Name::List => PackageAction::List,
-        Name::Config => PackageAction::Config,
+        PackageCommandName::Install => PackageAction::Install(source),
+        PackageCommandName::Remove => PackageAction::Remove(source),
+        PackageCommandName::Update => PackageAction::Update(update.unwrap_or_default()),
+        PackageCommandName::List => PackageAction::List,
+        PackageCommandName::Config => PackageAction::Config,
     };
     Ok(Some(PackageCommand { action, is_local: given.local, approve: given.approve }))
 }
 
-fn read(name: Name, args: &[String]) -> PackageArgs<'_> {
+fn read(name: PackageCommandName, args: &[String]) -> PackageArgs<'_> {
     let mut given = PackageArgs::default();
-    let has_scope = matches!(name, Name::Install | Name::Remove);
-    let is_update = name == Name::Update;
+    let has_scope = matches!(name, PackageCommandName::Install | PackageCommandName::Remove);
+    let is_update = name == PackageCommandName::Update;
     let mut args = args.iter().map(String::as_str).peekable();
     while let Some(arg) = args.next() {
         match arg {
@@ -99,7 +100,9 @@ fn read(name: Name, args: &[String]) -> PackageArgs<'_> {
                 Some(value) => given.extension = Some(value),
             },
             _ if arg.starts_with('-') => drop(given.unknown.get_or_insert(arg)),
-            _ if given.source.is_none() && !matches!(name, Name::List | Name::Config) => given.source = Some(arg),
+            _ if given.source.is_none() && !matches!(name, PackageCommandName::List | PackageCommandName::Config) => {
+                given.source = Some(arg)
+            }
             _ => drop(given.unexpected.get_or_insert(arg)),
         }
     }
@@ -158,8 +161,8 @@ fn update(given: &mut PackageArgs<'_>) -> Update {
     }
 }
 
-fn check(name: Name, given: &PackageArgs<'_>) -> Result<(), Failure> {
-    let refused = |text: String| Failure::bare(Blame::User, text);
+fn check(name: PackageCommandName, given: &PackageArgs<'_>) -> Result<(), CommandFailure> {
+    let refused = |text: String| CommandFailure::bare(Blame::User, text);
     let with_usage = |text: String| Err(refused(format!("{text}\nUsage: {}", usage(name))));
     if let Some(option) = given.unknown {
         let command = name.as_str();
@@ -177,7 +180,8 @@ fn check(name: Name, given: &PackageArgs<'_>) -> Result<(), Failure> {
     if let Some(conflict) = given.conflict {
         return with_usage(conflict.to_owned());
     }
-    let is_missing = given.source.is_none_or(str::is_empty) && matches!(name, Name::Install | Name::Remove);
+    let is_missing = given.source.is_none_or(str::is_empty)
+        && matches!(name, PackageCommandName::Install | PackageCommandName::Remove);
     if is_missing {
         return with_usage(format!("Missing {} source.", name.as_str()));
     }

@@ -1,30 +1,30 @@
 //! Help and messages of the package commands.
 
-use super::name::Name;
+use super::name::PackageCommandName;
 
 /// The usage line of a command.
-pub(super) fn usage(name: Name) -> &'static str {
+pub(super) fn usage(name: PackageCommandName) -> &'static str {
     match name {
-        Name::Install => "pinch install <source> [-l] [--approve|--no-approve]",
-        Name::Remove => "pinch remove <source> [-l] [--approve|--no-approve]",
-        Name::Update => {
+        PackageCommandName::Install => "pinch install <source> [-l] [--approve|--no-approve]",
+        PackageCommandName::Remove => "pinch remove <source> [-l] [--approve|--no-approve]",
+        PackageCommandName::Update => {
             "pinch update [source|self|pinch] [--self|--extensions|--models|--all] [--extension <source>] \
              [--approve|--no-approve] [--force]"
         }
-        Name::List => "pinch list [--approve|--no-approve]",
-        Name::Config => "pinch config [--approve|--no-approve]",
+        PackageCommandName::List => "pinch list [--approve|--no-approve]",
+        PackageCommandName::Config => "pinch config [--approve|--no-approve]",
     }
 }
 
 /// Names of an option, what its value is called, and what it does.
-pub(super) type Opt = (&'static str, Option<&'static str>, &'static str);
+pub(super) type OptionText = (&'static str, Option<&'static str>, &'static str);
 
 /// The options of a command; one for help is there besides.
-pub(super) fn options(name: Name) -> Vec<Opt> {
-    let own: &[Opt] = match name {
-        Name::Install => &[("-l, --local", None, "Use the project's settings")],
-        Name::Remove => &[("-l, --local", None, "Use the project's settings")],
-        Name::Update => &[
+pub(super) fn options(name: PackageCommandName) -> Vec<OptionText> {
+    let own: &[OptionText] = match name {
+        PackageCommandName::Install => &[("-l, --local", None, "Use the project's settings")],
+        PackageCommandName::Remove => &[("-l, --local", None, "Use the project's settings")],
+        PackageCommandName::Update => &[
             ("--self", None, "Update pinch itself (the default)"),
             ("--extensions", None, "Update all packages"),
             ("--all", None, "Update pinch and all packages"),
@@ -32,9 +32,9 @@ pub(super) fn options(name: Name) -> Vec<Opt> {
             ("--models", None, "Update model catalogs; not supported, they are part of pinch"),
             ("--force", None, "Show how to reinstall the same version of pinch"),
         ],
-        Name::List | Name::Config => &[],
+        PackageCommandName::List | PackageCommandName::Config => &[],
     };
-    const OF_ALL: [Opt; 2] = [
+    const OF_ALL: [OptionText; 2] = [
         ("-a, --approve", None, "Trust the project for this command"),
         ("-na, --no-approve", None, "Do not trust the project for this command"),
     ];
@@ -42,24 +42,28 @@ pub(super) fn options(name: Name) -> Vec<Opt> {
 }
 
 /// The positional argument of a command.
-pub(super) fn argument(name: Name) -> Option<&'static str> {
+pub(super) fn argument(name: PackageCommandName) -> Option<&'static str> {
     match name {
-        Name::Install | Name::Remove | Name::Update => Some("source"),
-        Name::List | Name::Config => None,
+        PackageCommandName::Install | PackageCommandName::Remove | PackageCommandName::Update => Some("source"),
+        PackageCommandName::List | PackageCommandName::Config => None,
     }
 }
 
 /// The help of a command.
-pub(super) fn help(name: Name) -> String {
+pub(super) fn help(name: PackageCommandName) -> String {
     let about = match name {
-        Name::Install => {
+        PackageCommandName::Install => {
             "Install a package and add it to the settings. A source is npm:NAME[@VERSION], git:HOST/PATH[@REF],\n\
              git:git@HOST:PATH, https://HOST/PATH, ssh://HOST/PATH, or a directory."
         }
-        Name::Remove => "Remove a package from the settings and delete its files. Alias: pinch uninstall.",
-        Name::Update => "Show how to update pinch, and update packages. Packages pinned to a version are not updated.",
-        Name::List => "List the packages of the user and of a trusted project.",
-        Name::Config => "Enable or disable resources of packages.",
+        PackageCommandName::Remove => {
+            "Remove a package from the settings and delete its files. Alias: pinch uninstall."
+        }
+        PackageCommandName::Update => {
+            "Show how to update pinch, and update packages. Packages pinned to a version are not updated."
+        }
+        PackageCommandName::List => "List the packages of the user and of a trusted project.",
+        PackageCommandName::Config => "Enable or disable resources of packages.",
     };
     let options = options(name).into_iter().map(|(names, value, about)| {
         let value = value.map(|value| format!(" <{value}>")).unwrap_or_default();

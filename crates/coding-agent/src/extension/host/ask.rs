@@ -17,10 +17,10 @@ use crate::extension::context::{is_system, with_system, without_system};
 use crate::extension::ui::{Approval, ToolApproval};
 use crate::extension::{
     AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSettle, BeforeSwitch, Boundary, ContextAction,
-    ExtensionError, Input, InputAction, MessageAction, Notification, PayloadAction, Point, Resources,
+    ExtensionError, Input, InputAction, MessageAction, Notification, PayloadAction, Point, ResourcePaths,
     ResourcesDiscover, SwitchDecision, TurnEnd, UserBash, UserBashAction,
 };
-use crate::prompt::Prompt;
+use crate::prompt::PromptSections;
 use crate::resources::ExtraPaths;
 
 /// The result of passing input to the extensions.
@@ -49,7 +49,7 @@ impl Extensions {
         for one in self.wanting(point) {
             let call = self.call(one, point);
             let found = call.attempt(|| one.extension.resources_discover(ask, &call.cx)).await;
-            let Resources { skills, prompts, themes } = found.unwrap_or_default();
+            let ResourcePaths { skills, prompts, themes } = found.unwrap_or_default();
             all.push(ExtraPaths { extension: short_name(&one.name).to_owned(), skills, prompts, themes });
         }
         all
@@ -184,7 +184,10 @@ impl Extensions {
     }
 
     /// The messages behind a prompt, and another system prompt when there is one.
-    pub(crate) async fn before_start(&self, mut start: BeforeAgentStart) -> (Vec<CustomMessage>, Option<Prompt>) {
+    pub(crate) async fn before_start(
+        &self,
+        mut start: BeforeAgentStart,
+    ) -> (Vec<CustomMessage>, Option<PromptSections>) {
         let point = Point::BeforeAgentStart;
         let (mut messages, mut is_changed) = (Vec::new(), false);
         for one in self.wanting(point) {

@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::Progress;
 use pinch_stdx::json;
-use pinch_stdx::process::Process;
+use pinch_stdx::process::ChildTree;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
@@ -77,7 +77,7 @@ impl Link {
     ) -> Result<(Arc<Self>, JoinSet<()>), ExtensionError> {
         let mut command = command;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = Process::spawn_as_is(command).map_err(|error| {
+        let mut process = ChildTree::spawn_as_is(command).map_err(|error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
             ExtensionError::new(format!("{error}{cause}"))
         })?;
@@ -296,7 +296,7 @@ pub(super) fn line(message: &Value) -> Vec<u8> {
 type Pipes = (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>);
 
 /// Looks after a process until it has ended.
-async fn watch(link: Arc<Link>, mut process: Process, pipes: Pipes, lines: mpsc::Receiver<Vec<u8>>, serve: Serve) {
+async fn watch(link: Arc<Link>, mut process: ChildTree, pipes: Pipes, lines: mpsc::Receiver<Vec<u8>>, serve: Serve) {
     let (stdin, stdout, stderr) = pipes;
     let mut tail = Vec::new();
     let mut exit = None;

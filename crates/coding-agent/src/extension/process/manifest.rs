@@ -151,9 +151,9 @@ impl ProcessCommand {
 }
 
 /// A command runs as long as this lives.
-struct Running<'a>(&'a Link);
+struct RunningCommand<'a>(&'a Link);
 
-impl Drop for Running<'_> {
+impl Drop for RunningCommand<'_> {
     fn drop(&mut self) {
         self.0.n_commands.fetch_sub(1, Ordering::AcqRel);
     }
@@ -192,7 +192,7 @@ impl Command for ProcessCommand {
     fn run<'a>(&'a self, args: &'a str, cx: &'a CommandCx) -> BoxFuture<'a, Result<(), ExtensionError>> {
         Box::pin(async move {
             self.link.n_commands.fetch_add(1, Ordering::AcqRel);
-            let _running = Running(&self.link);
+            let _running = RunningCommand(&self.link);
             let params = json!({self.member: self.name, "args": args, "ctx": facts(cx)});
             self.link.request(self.method, params).await.map(drop)
         })

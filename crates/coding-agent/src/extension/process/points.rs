@@ -13,13 +13,14 @@ use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, Mo
 use crate::compaction::{ByExtension, Compacted, Summarised};
 use crate::entry::{CustomMessage, EntryId};
 use crate::extension::{
-    AgentStartAction, BeforeAgentStart, Boundary, BoundaryAction, ContextAction, Draft, ExtensionError, Input,
-    InputAction, MessageAction, Notification, Outcome, Resources, SwitchDecision, TrustAction, TurnEnd, UserBashAction,
+    AgentStartAction, AnswerOutcome, BeforeAgentStart, Boundary, BoundaryAction, ContextAction, Draft, ExtensionError,
+    Input, InputAction, MessageAction, Notification, ResourcePaths, SwitchDecision, TrustAction, TurnEnd,
+    UserBashAction,
 };
-use crate::prompt::Prompt;
+use crate::prompt::PromptSections;
 use crate::tools::bash::UserCommand;
 
-type Answer<T> = Result<T, ExtensionError>;
+type HandlerResult<T> = Result<T, ExtensionError>;
 
 /// An object out of members; those without a value are left out.
 pub(super) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
@@ -28,7 +29,7 @@ pub(super) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Val
 }
 
 /// A member of an answer; `None` when it is not there or null.
-pub(super) fn member<T: DeserializeOwned>(answer: &Value, name: &str) -> Answer<Option<T>> {
+pub(super) fn member<T: DeserializeOwned>(answer: &Value, name: &str) -> HandlerResult<Option<T>> {
     match answer.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => serde_json::from_value(value.clone())
@@ -38,7 +39,7 @@ pub(super) fn member<T: DeserializeOwned>(answer: &Value, name: &str) -> Answer<
 }
 
 /// A member that must be there.
-pub(super) fn needed<T: DeserializeOwned>(params: &Value, name: &str) -> Answer<T> {
+pub(super) fn needed<T: DeserializeOwned>(params: &Value, name: &str) -> HandlerResult<T> {
     member(params, name)?.ok_or_else(|| ExtensionError::new(format!("\"{name}\" is missing")))
 }
 
@@ -61,7 +62,7 @@ fn images_of(blocks: Option<Vec<Block>>) -> Option<Vec<Image>> {
 }
 
 /// A custom message out of `{customType, content, display, details}`.
-pub(super) fn custom(from: &Value) -> Answer<CustomMessage> {
+pub(super) fn custom(from: &Value) -> HandlerResult<CustomMessage> {
     Ok(CustomMessage {
         custom_type: needed(from, "customType")?,
         content: member(from, "content")?.unwrap_or_else(|| Content::Text(String::new())),
@@ -119,7 +120,7 @@ fn compacted(done: &Compacted) -> Value {
     ])
 }
 
-pub(super) fn trust_answer(answer: &Value) -> Answer<TrustAction> {
+pub(super) fn trust_answer(answer: &Value) -> HandlerResult<TrustAction> {
     let trusted = match member::<String>(answer, "trusted")?.as_deref() {
         None | Some("undecided") => return Ok(TrustAction::Undecided),
         Some("yes") => true,
@@ -129,16 +130,16 @@ pub(super) fn trust_answer(answer: &Value) -> Answer<TrustAction> {
     Ok(TrustAction::Decided { trusted, remember: member(answer, "remember")?.unwrap_or(false) })
 }
 
-pub(super) fn resources(answer: &Value) -> Answer<Resources> {
+pub(super) fn resources(answer: &Value) -> HandlerResult<ResourcePaths> {
     let paths = |name| Ok::<_, ExtensionError>(member(answer, name)?.unwrap_or_default());
-    Ok(Resources { skills: paths("skillPaths")?, prompts: paths("promptPaths")?, themes: paths("themePaths")? })
+    Ok(ResourcePaths { skills: paths("skillPaths")?, prompts: paths("promptPaths")?, themes: paths("themePaths")? })
 }
 
-pub(super) fn is_cancelled(answer: &Value) -> Answer<bool> {
+pub(super) fn is_cancelled(answer: &Value) -> HandlerResult<bool> {
     Ok(member(answer, "cancel")?.unwrap_or(false))
 }
 
-pub(super) fn leave(answer: &Value) -> Answer<SwitchDecision> {
+pub(super) fn leave(answer: &Value) -> HandlerResult<SwitchDecision> {
     Ok(if is_cancelled(answer)? { SwitchDecision::Cancel } else { SwitchDecision::Proceed })
 }
 
@@ -160,7 +161,7 @@ pub(super) fn compaction(ahead: &CompactionAhead<'_>) -> Value {
     ])
 }
 
-pub(super) fn compaction_answer(answer: &Value) -> Answer<BeforeCompaction> {
+pub(super) fn compaction_answer(answer: &Value) -> HandlerResult<BeforeCompaction> {
     if is_cancelled(answer)? {
         return Ok(BeforeCompaction::Cancel);
     }
@@ -192,7 +193,7 @@ pub(super) fn tree(ahead: &MoveAhead) -> Value {
     json!({"preparation": preparation})
 }
 
-pub(super) fn tree_answer(answer: &Value) -> Answer<BeforeMove> {
+pub(super) fn tree_answer(answer: &Value) -> HandlerResult<BeforeMove> {
     if is_cancelled(answer)? {
         return Ok(BeforeMove::Cancel);
     }
@@ -209,7 +210,7 @@ pub(super) fn tree_answer(answer: &Value) -> Answer<BeforeMove> {
 }
 
 /// What comes back unchanged stays the very message it was, so that what stands beside it keeps its place.
-pub(super) fn context_answer(answer: &Value, before: &[Arc<Message>]) -> Answer<ContextAction> {
+pub(super) fn context_answer(answer: &Value, before: &[Arc<Message>]) -> HandlerResult<ContextAction> {
     let Some(messages) = member::<Vec<Message>>(answer, "messages")? else { return Ok(ContextAction::Keep) };
     let known = |(at, message): (usize, Message)| match before.get(at) {
         Some(same) if **same == message => Arc::clone(same),
@@ -228,16 +229,16 @@ pub(super) fn agent_start(start: &BeforeAgentStart) -> Value {
     ])
 }
 
-pub(super) fn agent_start_answer(answer: &Value) -> Answer<AgentStartAction> {
+pub(super) fn agent_start_answer(answer: &Value) -> HandlerResult<AgentStartAction> {
     let one = answer.get("message").filter(|message| !message.is_null());
     let more: Vec<Value> = member(answer, "messages")?.unwrap_or_default();
-    let messages = one.into_iter().chain(&more).map(custom).collect::<Answer<_>>()?;
+    let messages = one.into_iter().chain(&more).map(custom).collect::<HandlerResult<_>>()?;
     let system: Option<String> = member(answer, "systemPrompt")?;
-    Ok(AgentStartAction { messages, system: system.map(Prompt::text) })
+    Ok(AgentStartAction { messages, system: system.map(PromptSections::text) })
 }
 
 /// What is to happen so far behind a turn, or before the session comes to rest.
-pub(super) fn boundary(so_far: &Boundary, outcome: Outcome) -> Value {
+pub(super) fn boundary(so_far: &Boundary, outcome: AnswerOutcome) -> Value {
     let entries: Vec<Value> = so_far.drafts.iter().map(Draft::to_value).collect();
     json!({"entries": entries, "continue": so_far.goes_on, "outcome": outcome.as_str()})
 }
@@ -254,19 +255,19 @@ pub(super) fn turn_end(turn: &TurnEnd<'_>, so_far: &Boundary) -> Value {
     payload
 }
 
-pub(super) fn boundary_answer(answer: &Value) -> Answer<BoundaryAction> {
+pub(super) fn boundary_answer(answer: &Value) -> HandlerResult<BoundaryAction> {
     let drafts = member::<Vec<Value>>(answer, "entries")?;
     let drafts = drafts.map(|drafts| drafts.iter().map(Draft::from_value).collect::<Result<Vec<_>, _>>()).transpose();
     let drafts = drafts.map_err(|why| ExtensionError::new(format!("Invalid \"entries\": {why}")))?;
     Ok(BoundaryAction { drafts, goes_on: member(answer, "continue")? })
 }
 
-pub(super) fn message_answer(answer: &Value) -> Answer<MessageAction> {
+pub(super) fn message_answer(answer: &Value) -> HandlerResult<MessageAction> {
     let message: Option<Message> = member(answer, "message")?;
     Ok(message.map_or(MessageAction::Keep, |message| MessageAction::Replace(Arc::new(message))))
 }
 
-pub(super) fn tool_call_answer(answer: &Value) -> Answer<BeforeTool> {
+pub(super) fn tool_call_answer(answer: &Value) -> HandlerResult<BeforeTool> {
     if member(answer, "block")?.unwrap_or(false) {
         let reason = member(answer, "reason")?.unwrap_or_default();
         return Ok(BeforeTool::Deny { reason, end_run: member(answer, "terminate")?.unwrap_or(false) });
@@ -274,7 +275,7 @@ pub(super) fn tool_call_answer(answer: &Value) -> Answer<BeforeTool> {
     Ok(member::<JsonObject>(answer, "input")?.map_or(BeforeTool::Allow, BeforeTool::Rewrite))
 }
 
-pub(super) fn tool_result_answer(answer: &Value) -> Answer<ToolPatch> {
+pub(super) fn tool_result_answer(answer: &Value) -> HandlerResult<ToolPatch> {
     Ok(ToolPatch {
         content: member(answer, "content")?,
         details: answer.get("details").filter(|details| !details.is_null()).cloned(),
@@ -285,7 +286,7 @@ pub(super) fn tool_result_answer(answer: &Value) -> Answer<ToolPatch> {
 }
 
 /// What a tool of the process has come to.
-pub(super) fn tool_output(answer: &Value) -> Answer<ToolOutput> {
+pub(super) fn tool_output(answer: &Value) -> HandlerResult<ToolOutput> {
     let content = match member::<Content>(answer, "content")? {
         Some(Content::Text(text)) => vec![Block::text(text)],
         Some(Content::Blocks(blocks)) => blocks,
@@ -301,7 +302,7 @@ pub(super) fn tool_output(answer: &Value) -> Answer<ToolOutput> {
     })
 }
 
-pub(super) fn user_bash_answer(answer: &Value) -> Answer<UserBashAction> {
+pub(super) fn user_bash_answer(answer: &Value) -> HandlerResult<UserBashAction> {
     if member(answer, "block")?.unwrap_or(false) {
         return Ok(UserBashAction::Block { reason: member(answer, "reason")?.unwrap_or_default() });
     }
@@ -328,7 +329,7 @@ pub(super) fn input(input: &Input) -> Value {
     ])
 }
 
-pub(super) fn input_answer(answer: &Value) -> Answer<InputAction> {
+pub(super) fn input_answer(answer: &Value) -> HandlerResult<InputAction> {
     match member::<String>(answer, "action")?.as_deref() {
         None | Some("continue") => Ok(InputAction::Continue),
         Some("handled") => Ok(InputAction::Handled),

@@ -12,9 +12,9 @@ use super::link::Link;
 use super::manifest::tool_of;
 use super::points::{custom, member, needed, object, value};
 use crate::entry::EntryId;
-use crate::extension::actions::{Delivery, NavigateTree};
+use crate::extension::actions::{DeliverAs, NavigateTree};
 use crate::extension::cx::{CommandCx, ExtensionCx, Replaced};
-use crate::extension::ui::{Dialogs, NoteKind, Show, WidgetPlace};
+use crate::extension::ui::{Dialogs, NoteKind, UiUpdate, WidgetPlace};
 use crate::extension::{ExecOptions, ExtensionError, FlagValue};
 
 type Done = Result<Value, ExtensionError>;
@@ -151,10 +151,10 @@ pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Don
     }
 }
 
-fn delivery(params: &Value) -> Result<Delivery, ExtensionError> {
+fn delivery(params: &Value) -> Result<DeliverAs, ExtensionError> {
     match member::<String>(params, "deliverAs")? {
-        None => Ok(Delivery::default()),
-        Some(word) => Delivery::parse(&word).ok_or_else(|| ExtensionError::new(format!("Unknown delivery: {word}"))),
+        None => Ok(DeliverAs::default()),
+        Some(word) => DeliverAs::parse(&word).ok_or_else(|| ExtensionError::new(format!("Unknown delivery: {word}"))),
     }
 }
 
@@ -193,7 +193,7 @@ async fn ui(link: &Link, ui: &Dialogs, method: &str, params: &Value) -> Done {
         }
         "notify" => {
             let kind: Option<String> = member(params, "type")?;
-            ui.show(Show::Note { message: text("message")?, kind: kind.as_deref().and_then(NoteKind::parse) });
+            ui.show(UiUpdate::Note { message: text("message")?, kind: kind.as_deref().and_then(NoteKind::parse) });
             Ok(Value::Null)
         }
         "setStatus" => {

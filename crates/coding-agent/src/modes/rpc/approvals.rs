@@ -28,11 +28,11 @@ pub(super) struct Approvals {
     /// The session that the tools below were approved for.
     session_id: String,
     approved: HashSet<String>,
-    waiting: HashMap<String, Waiting>,
+    waiting: HashMap<String, PendingApproval>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingApproval {
     tool: String,
     session_id: String,
     tell: oneshot::Sender<Approval>,
@@ -71,13 +71,13 @@ impl Approvals {
             return Begun::Known(Approval::Denied { reason: GONE.to_owned() });
         }
         let (tell, answer) = oneshot::channel();
-        let waiting = Waiting { tool: call.tool.to_owned(), session_id: call.session_id.to_owned(), tell };
+        let waiting = PendingApproval { tool: call.tool.to_owned(), session_id: call.session_id.to_owned(), tell };
         self.waiting.insert(id.to_owned(), waiting);
         Begun::Asks { answer, limit: self.limit.unwrap_or(USUAL_LIMIT) }
     }
 
     pub(super) fn reply(&mut self, reply: ToolReply) {
-        let Some(Waiting { tool, session_id, tell }) = self.waiting.remove(&reply.id) else { return };
+        let Some(PendingApproval { tool, session_id, tell }) = self.waiting.remove(&reply.id) else { return };
         let approval = match reply.decision {
             ToolDecision::Approve => Approval::Granted,
             ToolDecision::ApproveForSession => {

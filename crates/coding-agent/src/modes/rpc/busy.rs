@@ -8,11 +8,11 @@ use pinch_stdx::text::with_causes;
 use serde_json::{Value, json};
 
 use super::context::{EMPTY_NAME, PendingQuery, RpcContext, Status};
-use super::io::{FinishedBash, FinishedTask, Incoming, Io, IoEvent, MAX_WAITING, TOO_MANY};
+use super::io::{FinishedBash, FinishedTask, IncomingLine, Io, IoEvent, MAX_WAITING, TOO_MANY};
 use super::waiting::Backlog;
 use crate::compaction::{CompactError, Compacted};
 use crate::event::SessionEvent;
-use crate::protocol::command::{Command, Mutation, Request, RunCommand, UserInput};
+use crate::protocol::command::{Mutation, RpcCommand, RpcRequest, RunCommand, UserInput};
 use crate::protocol::response::Answerer;
 use crate::protocol::results;
 use crate::session::{self, Change, SessionError, SessionView};
@@ -44,7 +44,7 @@ pub(super) enum Activity {
 }
 
 /// A client and a session that is busy.
-pub(super) struct Busy<'a> {
+pub(super) struct BusyServer<'a> {
     io: &'a mut Io,
     context: &'a RpcContext,
     activity: Activity,
@@ -65,7 +65,7 @@ pub(super) struct Busy<'a> {
     backlog: Backlog,
 }
 
-impl<'a> Busy<'a> {
+impl<'a> BusyServer<'a> {
     pub(super) fn new(
         io: &'a mut Io,
         context: &'a RpcContext,
@@ -182,20 +182,20 @@ impl<'a> Busy<'a> {
         }
     }
 
-    async fn line(&mut self, line: Incoming) {
+    async fn line(&mut self, line: IncomingLine) {
         if let Some(request) = self.io.command_of(&line, &self.context.ui).await {
             self.command(request).await;
         }
     }
 
-    async fn command(&mut self, request: Request) {
+    async fn command(&mut self, request: RpcRequest) {
         let answerer = Answerer::of(&request);
         match request.command {
-            Command::Control(command) => {
+            RpcCommand::Control(command) => {
                 let line = self.context.control_command(&answerer, command).await;
                 self.io.write(line).await;
             }
-            Command::Query(query) => {
+            RpcCommand::Query(query) => {
                 let status = Status {
                     is_streaming: self.activity == Activity::Prompt,
                     is_compacting: self.is_compacting || self.activity == Activity::Compaction,
@@ -203,19 +203,19 @@ impl<'a> Busy<'a> {
                 let pending = PendingQuery { answerer, query, context: self.context.clone(), status };
                 self.observe(move |view| pending.answer(view));
             }
-            Command::ExportHtml { path } => {
+            RpcCommand::ExportHtml { path } => {
                 let snapshot = self.context.write_page(self.io, answerer, path);
                 self.context.control.observe(snapshot);
             }
             // A prompt with no queue to wait in is for the next run when this one is over for the client, and while there is none.
-            Command::Run(RunCommand::Prompt { queue: None, .. })
+            RpcCommand::Run(RunCommand::Prompt { queue: None, .. })
                 if self.activity == Activity::Compaction || self.has_ended =>
             {
                 self.io.postpone(request).await;
             }
-            Command::Run(command) => self.run_command(answerer, command).await,
-            Command::Mutation(mutation) => self.mutate(answerer, mutation).await,
-            Command::Exclusive(_) => {
+            RpcCommand::Run(command) => self.run_command(answerer, command).await,
+            RpcCommand::Mutation(mutation) => self.mutate(answerer, mutation).await,
+            RpcCommand::Exclusive(_) => {
                 self.cancel.cancel(CancelReason::Superseded);
                 self.io.postpone(request).await;
             }
@@ -294,7 +294,7 @@ impl<'a> Busy<'a> {
         }
         match queue {
             Some(kind) => self.context.queue(self.io, answerer, kind, input).await,
-            None => self.io.write(answerer.failed(&session::Busy.to_string())).await,
+            None => self.io.write(answerer.failed(&session::SessionBusy.to_string())).await,
         }
     }
 
@@ -327,7 +327,7 @@ impl RpcContext {
     /// Changes to the next model during a run.
     fn cycle_model_in_run(&self, view: &SessionView<'_>) -> Value {
         let models = self.models_to_cycle();
-        let Some(next) = crate::session::models::next_of(&models, view.model, crate::session::Direction::Forward)
+        let Some(next) = crate::session::models::next_of(&models, view.model, crate::session::CycleDirection::Forward)
         else {
             return Value::Null;
         };

@@ -11,7 +11,7 @@ use super::dialogs::ClientUi;
 use super::io::{FinishedTask, Io};
 use super::snapshots;
 use crate::extension::{InputSource, Point};
-use crate::protocol::command::{ControlCommand, Query, UserInput};
+use crate::protocol::command::{ControlCommand, QueryCommand, UserInput};
 use crate::protocol::response::Answerer;
 use crate::runtime::SessionRuntime;
 use crate::services::Services;
@@ -43,7 +43,7 @@ pub(super) struct RpcContext {
 /// A query that waits for a view of the session.
 pub(super) struct PendingQuery {
     pub(super) answerer: Answerer,
-    pub(super) query: Query,
+    pub(super) query: QueryCommand,
     pub(super) context: RpcContext,
     pub(super) status: Status,
 }
@@ -183,20 +183,20 @@ impl PendingQuery {
     pub(super) fn answer(self, view: &SessionView<'_>) -> Vec<u8> {
         let Self { answerer, query, context, status } = self;
         match query {
-            Query::GetState => answerer.with(&state(view, &context, status)),
-            Query::GetMessages => answerer.with_json(&snapshots::messages(view)),
-            Query::GetEntries { since } => match snapshots::entries(view, since.as_ref()) {
+            QueryCommand::GetState => answerer.with(&state(view, &context, status)),
+            QueryCommand::GetMessages => answerer.with_json(&snapshots::messages(view)),
+            QueryCommand::GetEntries { since } => match snapshots::entries(view, since.as_ref()) {
                 Some(json) => answerer.with_json(&json),
                 None => answerer.failed(&format!("Entry not found: {}", since.as_ref().map_or("", |id| id.as_str()))),
             },
-            Query::GetTree => answerer.with_json(&snapshots::tree(view)),
-            Query::GetForkMessages => answerer.with(&snapshots::fork_messages(view)),
-            Query::GetLastAssistantText => answerer.with(&match view.last_text() {
+            QueryCommand::GetTree => answerer.with_json(&snapshots::tree(view)),
+            QueryCommand::GetForkMessages => answerer.with(&snapshots::fork_messages(view)),
+            QueryCommand::GetLastAssistantText => answerer.with(&match view.last_text() {
                 Some(text) => json!({ "text": text }),
                 None => json!({}),
             }),
-            Query::GetSessionStats => answerer.with(&snapshots::stats(&view.stats())),
-            Query::GetAvailableThinkingLevels => answerer.with(&snapshots::thinking_levels(view.model)),
+            QueryCommand::GetSessionStats => answerer.with(&snapshots::stats(&view.stats())),
+            QueryCommand::GetAvailableThinkingLevels => answerer.with(&snapshots::thinking_levels(view.model)),
         }
     }
 }

@@ -10,20 +10,20 @@ use tokio::sync::oneshot;
 
 use super::approvals::{self, Approvals, Begun};
 use super::outbox::Outbox;
-use crate::extension::ui::{Approval, Dialog, DialogKind, Reply, Show, ToolApproval, Ui};
+use crate::extension::ui::{Approval, Dialog, DialogKind, DialogReply, ToolApproval, Ui, UiUpdate};
 use crate::protocol::command::{Hello, ToolReply, UiAnswer, UiReply};
 
 /// The person behind a client. To be given to the session's extensions, and to [`super::rpc`].
 #[derive(Clone)]
-pub struct ClientUi(Arc<Shared>);
+pub struct ClientUi(Arc<DialogsShared>);
 
-struct Shared {
+struct DialogsShared {
     host: Host,
-    state: Mutex<State>,
+    state: Mutex<DialogsState>,
     lines: Outbox,
 }
 
-struct State {
+struct DialogsState {
     /// Who waits for an answer, by the request's id.
     waiting: HashMap<String, oneshot::Sender<Option<UiAnswer>>>,
     /// The client can be asked.
@@ -39,11 +39,11 @@ impl ClientUi {
     pub fn new(host: &Host) -> Self {
         let lines = Outbox::default();
         let approvals = Approvals::default();
-        let state = State { waiting: HashMap::new(), is_open: true, approvals, is_taken: false };
-        Self(Arc::new(Shared { host: host.clone(), state: Mutex::new(state), lines }))
+        let state = DialogsState { waiting: HashMap::new(), is_open: true, approvals, is_taken: false };
+        Self(Arc::new(DialogsShared { host: host.clone(), state: Mutex::new(state), lines }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DialogsState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -145,7 +145,7 @@ impl Ui for ClientUi {
         Box::pin(self.ask_for_approval(call))
     }
 
-    fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<Reply>> {
+    fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<DialogReply>> {
         Box::pin(async move {
             let id = self.new_id();
             let (tell, answer) = oneshot::channel();
@@ -170,27 +170,27 @@ impl Ui for ClientUi {
             members["timeout"] = timeout.into();
             self.0.lines.push(Self::request(method, &id, members));
             match answer.await.ok()?? {
-                UiAnswer::Value(text) => Some(Reply::Text(text)),
-                UiAnswer::Confirmed(yes) => Some(Reply::Yes(yes)),
+                UiAnswer::Value(text) => Some(DialogReply::Text(text)),
+                UiAnswer::Confirmed(yes) => Some(DialogReply::Yes(yes)),
             }
         })
     }
 
-    fn show(&self, show: Show) {
+    fn show(&self, show: UiUpdate) {
         let (method, members) = match show {
-            Show::Note { message, kind } => {
+            UiUpdate::Note { message, kind } => {
                 ("notify", json!({"message": message, "notifyType": kind.map(|kind| kind.as_str())}))
             }
-            Show::Status { key, text } => ("setStatus", json!({"statusKey": key, "statusText": text})),
-            Show::Widget { key, lines, place } => (
+            UiUpdate::Status { key, text } => ("setStatus", json!({"statusKey": key, "statusText": text})),
+            UiUpdate::Widget { key, lines, place } => (
                 "setWidget",
                 json!({
                     "widgetKey": key, "widgetLines": lines,
                     "widgetPlacement": place.map(|place| place.as_str()),
                 }),
             ),
-            Show::Title(title) => ("setTitle", json!({"title": title})),
-            Show::EditorText(text) => ("set_editor_text", json!({"text": text})),
+            UiUpdate::Title(title) => ("setTitle", json!({"title": title})),
+            UiUpdate::EditorText(text) => ("set_editor_text", json!({"text": text})),
         };
         // What is shown under a name is of no use once there is something newer.
         let name = match method {

@@ -9,25 +9,25 @@ use pinch_stdx::pull::{Emitter, pulled};
 use pinch_stdx::text::with_causes;
 use serde_json::{Value, json};
 
-use super::busy::{Activity, Busy, WorkItem};
+use super::busy::{Activity, BusyServer, WorkItem};
 use super::context::{EMPTY_NAME, PendingQuery, RpcContext, Status};
-use super::io::{FinishedBash, Incoming, Io, IoEvent};
+use super::io::{FinishedBash, IncomingLine, Io, IoEvent};
 use super::waiting::{Backlog, serve_during};
-use super::{Client, RpcError};
+use super::{RpcClient, RpcError};
 use crate::entry::EntryId;
 use crate::event::SessionEvent;
 use crate::extension::InputSource;
-use crate::protocol::command::{Command, ExclusiveCommand, Mutation, Request, RunCommand, UserInput};
+use crate::protocol::command::{ExclusiveCommand, Mutation, RpcCommand, RpcRequest, RunCommand, UserInput};
 use crate::protocol::response::Answerer;
 use crate::protocol::results;
 use crate::runtime::SessionRuntime;
 use crate::session::{
-    AgentSession, CompactRequest, Direction, ForkAt, ForkError, HostRequest, Listener, Prompt, SessionError,
+    AgentSession, CompactRequest, CycleDirection, EventListener, ForkAt, ForkError, HostRequest, Prompt, SessionError,
 };
 use crate::store::{SessionRef, StoreError};
 
 /// A client and a session that is idle.
-pub(super) struct Server<'a> {
+pub(super) struct IdleServer<'a> {
     runtime: &'a mut SessionRuntime,
     io: Io,
     context: RpcContext,
@@ -36,9 +36,9 @@ pub(super) struct Server<'a> {
     backlog: Backlog,
 }
 
-impl<'a> Server<'a> {
-    pub(super) fn new(runtime: &'a mut SessionRuntime, client: Client) -> Self {
-        let Client { io, ui, stop, backlog } = client;
+impl<'a> IdleServer<'a> {
+    pub(super) fn new(runtime: &'a mut SessionRuntime, client: RpcClient) -> Self {
+        let RpcClient { io, ui, stop, backlog } = client;
         let context = RpcContext::of(runtime, &ui);
         Self { runtime, io, context, stop, backlog }
     }
@@ -79,28 +79,28 @@ impl<'a> Server<'a> {
         if self.io.nobody_reads() { Err(RpcError::NobodyReads) } else { Ok(()) }
     }
 
-    async fn line(&mut self, line: Incoming) {
+    async fn line(&mut self, line: IncomingLine) {
         if let Some(request) = self.io.command_of(&line, &self.context.ui).await {
             self.command(request).await;
         }
     }
 
-    async fn command(&mut self, request: Request) {
+    async fn command(&mut self, request: RpcRequest) {
         let answerer = Answerer::of(&request);
         let line = match request.command {
-            Command::Control(command) => self.context.control_command(&answerer, command).await,
-            Command::Query(query) => {
+            RpcCommand::Control(command) => self.context.control_command(&answerer, command).await,
+            RpcCommand::Query(query) => {
                 let pending =
                     PendingQuery { answerer, query, context: self.context.clone(), status: Status::default() };
                 pending.answer(&self.session().view())
             }
-            Command::ExportHtml { path } => {
+            RpcCommand::ExportHtml { path } => {
                 let snapshot = self.context.write_page(&mut self.io, answerer, path);
                 return snapshot(&self.session().view());
             }
-            Command::Run(command) => return self.run_command(answerer, command).await,
-            Command::Mutation(mutation) => self.mutate(&answerer, mutation).await,
-            Command::Exclusive(command) => return self.exclusive(answerer, command).await,
+            RpcCommand::Run(command) => return self.run_command(answerer, command).await,
+            RpcCommand::Mutation(mutation) => self.mutate(&answerer, mutation).await,
+            RpcCommand::Exclusive(command) => return self.exclusive(answerer, command).await,
         };
         self.io.write(line).await;
     }
@@ -205,7 +205,7 @@ impl<'a> Server<'a> {
             source: InputSource::Rpc,
             ..Prompt::default()
         };
-        let busy = Busy::new(&mut self.io, &self.context, Activity::Prompt, cancel, Some(answerer));
+        let busy = BusyServer::new(&mut self.io, &self.context, Activity::Prompt, cancel, Some(answerer));
         let run = self.runtime.session_mut().prompt(prompt);
         let backlog = busy.pull(run.map(|item| item.map_or_else(WorkItem::Failed, WorkItem::Event))).await;
         self.after_work(backlog).await;
@@ -214,7 +214,7 @@ impl<'a> Server<'a> {
     async fn compact(&mut self, answerer: Answerer, focus: Option<String>) {
         let cancel = self.stop.child();
         let request = CompactRequest { cancel: cancel.clone(), ..CompactRequest::manual(focus) };
-        let busy = Busy::new(&mut self.io, &self.context, Activity::Compaction, cancel, Some(answerer));
+        let busy = BusyServer::new(&mut self.io, &self.context, Activity::Compaction, cancel, Some(answerer));
         let session = self.runtime.session_mut();
         let work = pulled(|emitter| async move {
             let end = session.compact_with(request, &WorkListener(&emitter)).await;
@@ -238,7 +238,7 @@ impl<'a> Server<'a> {
     /// Does what extensions have requested while the session was idle.
     async fn run_requests(&mut self) {
         let cancel = self.stop.child();
-        let busy = Busy::new(&mut self.io, &self.context, Activity::Prompt, cancel.clone(), None);
+        let busy = BusyServer::new(&mut self.io, &self.context, Activity::Prompt, cancel.clone(), None);
         let run = self.runtime.session_mut().run_requests(&cancel);
         let backlog = busy.pull(run.map(|item| item.map_or_else(WorkItem::Failed, WorkItem::Event))).await;
         self.after_work(backlog).await;
@@ -273,7 +273,7 @@ impl<'a> Server<'a> {
         let mut next = None;
         let done = self
             .change_level(async |session| {
-                next = session.cycle_model(&models, Direction::Forward).await?;
+                next = session.cycle_model(&models, CycleDirection::Forward).await?;
                 Ok(None::<()>)
             })
             .await;
@@ -354,7 +354,7 @@ impl<'a> Server<'a> {
 /// Passes the events of a compaction on as items of the work.
 struct WorkListener<'g>(&'g Emitter<WorkItem>);
 
-impl Listener for WorkListener<'_> {
+impl EventListener for WorkListener<'_> {
     fn event(&self, event: SessionEvent) -> BoxFuture<'_, ()> {
         Box::pin(self.0.emit(WorkItem::Event(event)))
     }

@@ -18,7 +18,7 @@ use super::outbox::Outbox;
 use crate::event::SessionEvent;
 use crate::extension::UserBashAction;
 use crate::protocol::EventWriter;
-use crate::protocol::command::{self, ClientLine, Command, RejectedLine, Request, RunCommand};
+use crate::protocol::command::{self, ClientLine, RejectedLine, RpcCommand, RpcRequest, RunCommand};
 use crate::protocol::response::Answerer;
 use crate::session::SessionControl;
 use crate::tools::bash::{BashTool, UserCommand};
@@ -40,9 +40,9 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// The client's side of the protocol.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineChannel {
     /// What the client writes. Its end cancels what runs and ends the program.
-    pub incoming: mpsc::Receiver<Incoming>,
+    pub incoming: mpsc::Receiver<IncomingLine>,
     /// What the client reads: whole lines with their line feeds. The program waits while it is full.
     pub outgoing: mpsc::Sender<Bytes>,
     /// Is cancelled when the client will write nothing more, though some of what it wrote may not have come in yet.
@@ -51,14 +51,14 @@ pub struct Lines {
 
 /// What a client writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Incoming {
+pub enum IncomingLine {
     /// A line, without its line feed.
     Line(Bytes),
     /// A line of more than [`super::MAX_LINE`] bytes, which was passed over.
     TooLong,
 }
 
-impl Incoming {
+impl IncomingLine {
     /// What it says.
     fn read(&self) -> Result<ClientLine, RejectedLine> {
         match self {
@@ -69,23 +69,23 @@ impl Incoming {
 }
 
 /// Whether a command may start a task beside the session.
-fn starts_task(command: &Command) -> bool {
+fn starts_task(command: &RpcCommand) -> bool {
     match command {
-        Command::ExportHtml { .. } => true,
-        Command::Run(run) => match run {
+        RpcCommand::ExportHtml { .. } => true,
+        RpcCommand::Run(run) => match run {
             RunCommand::Prompt { .. } | RunCommand::Steer(_) | RunCommand::FollowUp(_) | RunCommand::Bash { .. } => {
                 true
             }
             RunCommand::ClearQueue | RunCommand::Abort | RunCommand::AbortRetry | RunCommand::AbortBash => false,
         },
-        Command::Control(_) | Command::Query(_) | Command::Mutation(_) | Command::Exclusive(_) => false,
+        RpcCommand::Control(_) | RpcCommand::Query(_) | RpcCommand::Mutation(_) | RpcCommand::Exclusive(_) => false,
     }
 }
 
 /// What happens outside of the session.
 pub(super) enum IoEvent {
     /// The client wrote a line.
-    Line(Incoming),
+    Line(IncomingLine),
     /// A shell command of the user has ended.
     BashFinished(Box<FinishedBash>),
     /// Another task beside the session has ended.
@@ -114,11 +114,11 @@ pub(super) struct FinishedBash {
 
 /// Both directions, and the tasks that run beside the session.
 pub(super) struct Io {
-    lines: Lines,
+    lines: LineChannel,
     /// Lines that were read and not handled yet.
-    ahead: VecDeque<Incoming>,
+    ahead: VecDeque<IncomingLine>,
     /// Commands that wait for the session.
-    postponed: VecDeque<Request>,
+    postponed: VecDeque<RpcRequest>,
     /// The client writes nothing more.
     is_silent: bool,
     /// [`IoEvent::Closed`] was returned.
@@ -142,7 +142,7 @@ pub(super) struct Io {
 
 impl Io {
     /// The command of a line. Replies are dispatched, and invalid lines are rejected.
-    pub(super) async fn command_of(&mut self, line: &Incoming, ui: &ClientUi) -> Option<Request> {
+    pub(super) async fn command_of(&mut self, line: &IncomingLine, ui: &ClientUi) -> Option<RpcRequest> {
         match line.read() {
             Ok(ClientLine::Command(request)) if self.running.len() >= MAX_WAITING && starts_task(&request.command) => {
                 self.write(Answerer::of(&request).failed(TOO_MANY)).await;
@@ -156,7 +156,7 @@ impl Io {
     }
 
     /// `None` when the person behind the client serves another one.
-    pub(super) fn new(lines: Lines, ui: &ClientUi, asked: &Cancel) -> Option<Self> {
+    pub(super) fn new(lines: LineChannel, ui: &ClientUi, asked: &Cancel) -> Option<Self> {
         let stop = asked.child();
         Some(Self {
             lines,
@@ -192,7 +192,7 @@ impl Io {
     /// Waits for the client to take a line. A client that goes meanwhile is noticed.
     async fn send(&mut self, line: Bytes) {
         let mut given_up = std::pin::pin!(self.given_up());
-        let Self { lines: Lines { incoming, outgoing, .. }, ahead, is_silent, stop, .. } = self;
+        let Self { lines: LineChannel { incoming, outgoing, .. }, ahead, is_silent, stop, .. } = self;
         {
             let mut room = std::pin::pin!(outgoing.reserve());
             loop {
@@ -238,7 +238,7 @@ impl Io {
     }
 
     /// Keeps a command until the session has time for it; refused when too many wait.
-    pub(super) async fn postpone(&mut self, request: Request) {
+    pub(super) async fn postpone(&mut self, request: RpcRequest) {
         if self.postponed.len() < MAX_WAITING {
             self.postponed.push_back(request);
         } else {
@@ -247,7 +247,7 @@ impl Io {
     }
 
     /// The next command that waits for the session.
-    pub(super) fn next_postponed(&mut self) -> Option<Request> {
+    pub(super) fn next_postponed(&mut self) -> Option<RpcRequest> {
         self.postponed.pop_front()
     }
 

@@ -17,22 +17,22 @@ const MAX_TEXT: usize = 64 * 1024;
 
 /// Lines that wait for the client; clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Outbox(Arc<Shared>);
+pub(super) struct Outbox(Arc<OutboxShared>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct OutboxShared {
+    state: Mutex<OutboxState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    pieces: VecDeque<Piece>,
+struct OutboxState {
+    pieces: VecDeque<OutboxItem>,
     n_bytes: usize,
 }
 
 #[derive(Debug)]
-enum Piece {
+enum OutboxItem {
     Line(Bytes),
     /// What a command has printed since its last line.
     Text {
@@ -47,7 +47,7 @@ enum Piece {
     },
 }
 
-impl Piece {
+impl OutboxItem {
     /// An estimate of the memory it takes.
     fn n_bytes(&self) -> usize {
         size_of::<Self>()
@@ -74,11 +74,11 @@ impl Piece {
 }
 
 impl Outbox {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutboxState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut OutboxState) -> T) -> T {
         let done = change(&mut self.state());
         self.0.changed.notify_waiters();
         done
@@ -86,7 +86,7 @@ impl Outbox {
 
     /// Adds a line that must not be dropped.
     pub(super) fn push(&self, line: impl Into<Bytes>) {
-        self.change(|state| state.push(Piece::Line(line.into())));
+        self.change(|state| state.push(OutboxItem::Line(line.into())));
     }
 
     /// Adds what a command has printed to what it printed before. A command prints only while there is room; what it prints beyond that while it is
@@ -97,13 +97,13 @@ impl Outbox {
                 return;
             }
             match state.pieces.back_mut() {
-                Some(Piece::Text { command: last, text: before, .. })
+                Some(OutboxItem::Text { command: last, text: before, .. })
                     if *last == command && before.len() + text.len() <= MAX_TEXT =>
                 {
                     before.push_str(text);
                     state.n_bytes += text.len();
                 }
-                _ => state.push(Piece::Text { command, id: id.cloned(), text: text.to_owned() }),
+                _ => state.push(OutboxItem::Text { command, id: id.cloned(), text: text.to_owned() }),
             }
         });
     }
@@ -112,17 +112,20 @@ impl Outbox {
     pub(super) fn show(&self, name: Option<String>, line: impl Into<Bytes>) {
         self.change(|state| {
             if let Some(name) = &name
-                && let Some(at) =
-                    state.pieces.iter().position(|piece| matches!(piece, Piece::Shown { name: of, .. } if of == name))
+                && let Some(at) = state
+                    .pieces
+                    .iter()
+                    .position(|piece| matches!(piece, OutboxItem::Shown { name: of, .. } if of == name))
                 && let Some(old) = state.pieces.remove(at)
             {
                 state.n_bytes -= old.n_bytes();
             }
             if state.n_bytes <= FULL {
                 let line = line.into();
-                state.push(
-                    name.map_or_else(|| Piece::Line(line.clone()), |name| Piece::Shown { name, line: line.clone() }),
-                );
+                state.push(name.map_or_else(
+                    || OutboxItem::Line(line.clone()),
+                    |name| OutboxItem::Shown { name, line: line.clone() },
+                ));
             }
         });
     }
@@ -153,7 +156,7 @@ impl Outbox {
         self.until(|state| !state.pieces.is_empty()).await;
     }
 
-    async fn until(&self, holds: impl Fn(&State) -> bool) {
+    async fn until(&self, holds: impl Fn(&OutboxState) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.0.changed.notified());
             // What changes between the look and the wait must not be missed.
@@ -183,8 +186,8 @@ impl Outbox {
     }
 }
 
-impl State {
-    fn push(&mut self, piece: Piece) {
+impl OutboxState {
+    fn push(&mut self, piece: OutboxItem) {
         self.n_bytes += piece.n_bytes();
         self.pieces.push_back(piece);
     }

@@ -50,18 +50,18 @@ pub(super) fn entries(view: &SessionView<'_>, since: Option<&EntryId>) -> Option
 /// All entries as trees, as a JSON text.
 pub(super) fn tree(view: &SessionView<'_>) -> Vec<u8> {
     /// What is still to be written: branches can be deeper than a stack.
-    enum Step {
+    enum WriteStep {
         Node(usize),
         Comma,
         End(usize),
     }
     let tree = view.log.tree();
     let mut out = b"{\"tree\":[".to_vec();
-    let list = |nodes: &[usize], steps: &mut Vec<Step>| {
+    let list = |nodes: &[usize], steps: &mut Vec<WriteStep>| {
         for (at, node) in nodes.iter().enumerate().rev() {
-            steps.push(Step::Node(*node));
+            steps.push(WriteStep::Node(*node));
             if at > 0 {
-                steps.push(Step::Comma);
+                steps.push(WriteStep::Comma);
             }
         }
     };
@@ -69,15 +69,15 @@ pub(super) fn tree(view: &SessionView<'_>) -> Vec<u8> {
     list(&tree.roots, &mut steps);
     while let Some(step) = steps.pop() {
         match step {
-            Step::Comma => out.push(b','),
-            Step::Node(at) => {
+            WriteStep::Comma => out.push(b','),
+            WriteStep::Node(at) => {
                 out.extend_from_slice(b"{\"entry\":");
                 append_line(&mut out, view.log.line_at(at));
                 out.extend_from_slice(b",\"children\":[");
-                steps.push(Step::End(at));
+                steps.push(WriteStep::End(at));
                 list(&tree.nodes[at].children, &mut steps);
             }
-            Step::End(at) => {
+            WriteStep::End(at) => {
                 out.push(b']');
                 if let Some(label) = &tree.nodes[at].label {
                     out.extend_from_slice(b",\"label\":");

@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use super::dialogs::ClientUi;
 use super::io::{FinishedBash, FinishedTask, Io, IoEvent};
-use crate::protocol::command::{Command, RunCommand};
+use crate::protocol::command::{RpcCommand, RunCommand};
 
 /// What has finished while the session was not available, to be handled when it is again.
 #[derive(Default)]
@@ -33,7 +33,7 @@ pub(super) async fn serve_during<T>(
         match event {
             IoEvent::Line(line) => {
                 if let Some(request) = io.command_of(&line, ui).await {
-                    if request.command == Command::Run(RunCommand::Abort) {
+                    if request.command == RpcCommand::Run(RunCommand::Abort) {
                         ui.dismiss();
                     }
                     io.postpone(request).await;

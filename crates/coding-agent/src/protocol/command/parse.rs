@@ -9,8 +9,8 @@ use pinch_stdx::json::partial::PartialJson;
 use serde_json::{Map, Value};
 
 use super::{
-    ClientLine, Command, ControlCommand, ExclusiveCommand, Hello, Mutation, Query, RejectedLine, Request, RunCommand,
-    ToolDecision, ToolReply, UiAnswer, UiReply, UserInput,
+    ClientLine, ControlCommand, ExclusiveCommand, Hello, Mutation, QueryCommand, RejectedLine, RpcCommand, RpcRequest,
+    RunCommand, ToolDecision, ToolReply, UiAnswer, UiReply, UserInput,
 };
 use crate::entry::EntryId;
 
@@ -42,7 +42,7 @@ pub fn parse(line: &[u8]) -> Result<ClientLine, RejectedLine> {
         };
     }
     match command(&name, &Fields(&fields)) {
-        Ok(Some(command)) => Ok(ClientLine::Command(Box::new(Request { id, name, command }))),
+        Ok(Some(command)) => Ok(ClientLine::Command(Box::new(RpcRequest { id, name, command }))),
         Ok(None) => Err(RejectedLine { id, error: format!("Unknown command: {name}"), name }),
         Err(why) => Err(RejectedLine { id, error: format!("Invalid command: {why}"), name }),
     }
@@ -58,16 +58,18 @@ fn id_of(line: &[u8]) -> Option<Value> {
     (read.object().get("id") == Some(&id)).then_some(id)
 }
 
-fn command(name: &str, fields: &Fields<'_>) -> Result<Option<Command>, String> {
+fn command(name: &str, fields: &Fields<'_>) -> Result<Option<RpcCommand>, String> {
     let of_class = match name {
-        "export_html" => Some(Command::ExportHtml { path: fields.optional_text("outputPath")? }),
-        _ => control(name, fields)?.map(Command::Control).or(query(name, fields)?.map(Command::Query)),
+        "export_html" => Some(RpcCommand::ExportHtml { path: fields.optional_text("outputPath")? }),
+        _ => control(name, fields)?.map(RpcCommand::Control).or(query(name, fields)?.map(RpcCommand::Query)),
     };
     if of_class.is_some() {
         return Ok(of_class);
     }
-    let of_run = run_command(name, fields)?.map(Command::Run);
-    Ok(of_run.or(mutation(name, fields)?.map(Command::Mutation)).or(exclusive(name, fields)?.map(Command::Exclusive)))
+    let of_run = run_command(name, fields)?.map(RpcCommand::Run);
+    Ok(of_run
+        .or(mutation(name, fields)?.map(RpcCommand::Mutation))
+        .or(exclusive(name, fields)?.map(RpcCommand::Exclusive)))
 }
 
 fn control(name: &str, fields: &Fields<'_>) -> Result<Option<ControlCommand>, String> {
@@ -86,16 +88,16 @@ fn control(name: &str, fields: &Fields<'_>) -> Result<Option<ControlCommand>, St
     }))
 }
 
-fn query(name: &str, fields: &Fields<'_>) -> Result<Option<Query>, String> {
+fn query(name: &str, fields: &Fields<'_>) -> Result<Option<QueryCommand>, String> {
     Ok(Some(match name {
-        "get_state" => Query::GetState,
-        "get_messages" => Query::GetMessages,
-        "get_entries" => Query::GetEntries { since: fields.optional_text("since")?.map(EntryId::new) },
-        "get_tree" => Query::GetTree,
-        "get_fork_messages" => Query::GetForkMessages,
-        "get_last_assistant_text" => Query::GetLastAssistantText,
-        "get_session_stats" => Query::GetSessionStats,
-        "get_available_thinking_levels" => Query::GetAvailableThinkingLevels,
+        "get_state" => QueryCommand::GetState,
+        "get_messages" => QueryCommand::GetMessages,
+        "get_entries" => QueryCommand::GetEntries { since: fields.optional_text("since")?.map(EntryId::new) },
+        "get_tree" => QueryCommand::GetTree,
+        "get_fork_messages" => QueryCommand::GetForkMessages,
+        "get_last_assistant_text" => QueryCommand::GetLastAssistantText,
+        "get_session_stats" => QueryCommand::GetSessionStats,
+        "get_available_thinking_levels" => QueryCommand::GetAvailableThinkingLevels,
         _ => return Ok(None),
     }))
 }
@@ -260,10 +262,10 @@ mod tests {
         let Ok(ClientLine::Command(request)) = read(&line) else { panic!() };
         let images = vec![Image { data: "AA==".into(), mime_type: "image/png".into() }];
         let input = UserInput { text: "x".into(), images };
-        assert_eq!(request.command, Command::Run(RunCommand::Prompt { input, queue: Some(QueueKind::FollowUp) }));
+        assert_eq!(request.command, RpcCommand::Run(RunCommand::Prompt { input, queue: Some(QueueKind::FollowUp) }));
         assert_eq!(request.id, Some(json!("1")));
         let Ok(ClientLine::Command(request)) = parse(b"{\"type\":\"get_state\"}\r") else { panic!() };
-        assert_eq!((request.id, request.command), (None, Command::Query(Query::GetState)));
+        assert_eq!((request.id, request.command), (None, RpcCommand::Query(QueryCommand::GetState)));
     }
 
     #[test]
@@ -276,7 +278,7 @@ mod tests {
         let input = UserInput { text: "a\u{fffd} \u{fffd}".into(), images: Vec::new() };
         assert_eq!(
             (request.id, request.command),
-            (Some(json!("7")), Command::Run(RunCommand::Prompt { input, queue: None }))
+            (Some(json!("7")), RpcCommand::Run(RunCommand::Prompt { input, queue: None }))
         );
         let id = |line: &str| parse(line.as_bytes()).unwrap_err().id;
         assert_eq!(id(r#"{"id":"7","type":"prompt","message":"x"#), Some(json!("7")));

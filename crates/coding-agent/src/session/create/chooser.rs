@@ -10,7 +10,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use super::{CreateError, ModelChoice, SessionOptions};
 use crate::models::initial::{self, InitialModelOptions};
 use crate::models::pattern::{self, ModelMatch};
-use crate::models::{ProviderConfig, local_servers, scope};
+use crate::models::{ProviderDefinition, local_servers, scope};
 use crate::services::Services;
 use crate::session::ScopedModel;
 use crate::session_log::{Context, SessionLog};
@@ -27,7 +27,7 @@ pub(crate) struct Chooser {
 }
 
 /// A model, and what it was chosen with.
-pub(super) struct Choice<M = Arc<Model>> {
+pub(super) struct ChosenModel<M = Arc<Model>> {
     pub(super) model: M,
     /// The level that was asked for with it.
     thinking: Option<ThinkingLevel>,
@@ -54,9 +54,9 @@ impl Chooser {
         log: &SessionLog,
     ) -> Option<(Arc<Model>, Option<ThinkingLevel>)> {
         let settings = services.settings().settings();
-        let Choice { model, thinking, scope, lost } =
+        let ChosenModel { model, thinking, scope, lost } =
             self.choose(services, &settings, &log.context(), &mut Vec::new()).ok()?;
-        let choice = Choice { model: model?, thinking, scope, lost };
+        let choice = ChosenModel { model: model?, thinking, scope, lost };
         let level = choice.level(&settings, log);
         Some((choice.model, level))
     }
@@ -69,8 +69,8 @@ impl Chooser {
         context: &Context,
         options: &SessionOptions,
         notes: &mut Vec<String>,
-    ) -> Result<Choice, CreateError> {
-        let Choice { model, thinking, scope, lost } = self.choose(services, settings, context, notes)?;
+    ) -> Result<ChosenModel, CreateError> {
+        let ChosenModel { model, thinking, scope, lost } = self.choose(services, settings, context, notes)?;
         let model = match model {
             None if options.look_for_local_servers => local_model(services).await,
             found => found,
@@ -79,7 +79,7 @@ impl Chooser {
             notes.push(initial::not_restored(provider.as_str(), id.as_str(), model.as_deref()));
         }
         match model {
-            Some(model) => Ok(Choice { model, thinking, scope, lost }),
+            Some(model) => Ok(ChosenModel { model, thinking, scope, lost }),
             None => Err(CreateError::NoModel { models_json: services.agent_dir().map(|dir| dir.join("models.json")) }),
         }
     }
@@ -90,7 +90,7 @@ impl Chooser {
         settings: &Settings,
         context: &Context,
         notes: &mut Vec<String>,
-    ) -> Result<Choice<Option<Arc<Model>>>, CreateError> {
+    ) -> Result<ChosenModel<Option<Arc<Model>>>, CreateError> {
         let registry = services.models();
         let has_auth = |provider: &ProviderId| self.given_for_all || services.auth().is_configured(provider);
         let patterns = self.scope.as_ref().or(settings.enabled_models.as_ref());
@@ -106,7 +106,7 @@ impl Chooser {
         let scope =
             scoped.iter().map(|one| ScopedModel { model: Arc::clone(&one.model), thinking: one.thinking }).collect();
         let chosen = |model: Option<Arc<Model>>, thinking: Option<ThinkingLevel>, lost| {
-            Ok(Choice { model, thinking: self.thinking.or(thinking), scope, lost })
+            Ok(ChosenModel { model, thinking: self.thinking.or(thinking), scope, lost })
         };
         match &self.model {
             ModelChoice::Exact(model) => return chosen(Some(Arc::clone(model)), None, None),
@@ -147,7 +147,7 @@ impl Chooser {
     }
 }
 
-impl Choice {
+impl ChosenModel {
     /// The level to think at; `None`: as the conversation says.
     pub(super) fn level(&self, settings: &Settings, log: &SessionLog) -> Option<ThinkingLevel> {
         self.thinking.or_else(|| {
@@ -172,7 +172,7 @@ async fn local_model(services: &Services) -> Option<Arc<Model>> {
     let document = serde_json::json!({
         "baseUrl": server.base_url, "api": "openai-completions", "apiKey": "none", "models": models,
     });
-    let config = ProviderConfig { document: document.as_object().cloned()?, ..ProviderConfig::default() };
+    let config = ProviderDefinition { document: document.as_object().cloned()?, ..ProviderDefinition::default() };
     services.models().register_provider(server.name, config).ok()?;
     services.models().find(&server.name.into(), server.models.first()?.id.as_str())
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{CreateError, SessionOptions};
 use crate::extension::trust::{self, Decided};
 use crate::extension::{Extension, Extensions, ProjectTrust, ProviderChange, launch};
-use crate::models::ProviderConfig;
-use crate::resources::{ExtensionEntry, Scope};
+use crate::models::ProviderDefinition;
+use crate::resources::{ExtensionEntry, ResourceScope};
 use crate::services::Services;
 
 /// Starts the extensions that were found. Those that are not the project's own are started first, and say whether the project is trusted; if that
@@ -20,7 +20,7 @@ pub(super) async fn found(
     if services.needs_trust() {
         let all = services.resources();
         let first: Vec<ExtensionEntry> =
-            all.extensions.iter().filter(|entry| entry.info.scope != Scope::Project).cloned().collect();
+            all.extensions.iter().filter(|entry| entry.info.scope != ResourceScope::Project).cloned().collect();
         started = start(&services, &first, options, notes).await;
         tried = first;
         let asked: Vec<Arc<dyn Extension>> = options.extensions.iter().chain(&started).cloned().collect();
@@ -82,7 +82,7 @@ pub(super) fn load(
     for (extension, change) in extensions.take_provider_changes() {
         let done = match change {
             ProviderChange::Register { name, config } => {
-                let config = ProviderConfig { document: config, ..ProviderConfig::default() };
+                let config = ProviderDefinition { document: config, ..ProviderDefinition::default() };
                 services.models().register_provider(&name, config)
             }
             ProviderChange::Unregister { name } => {

@@ -6,23 +6,23 @@ use pinch_agent_core::event::{EndReason, RunEnd};
 
 use super::super::SessionError;
 use super::super::answering::answering;
-use super::{Next, Running};
+use super::{Next, PromptRun};
 use crate::compaction::CompactionReason;
 use crate::event::SessionEvent;
-use crate::recovery::{Failure, Recovery, TurnRetry, recover};
+use crate::recovery::{FailedAnswer, Recovery, TurnRetry, recover};
 
 /// What a session says when compaction did not make a conversation short enough, as pi words it.
 const STILL_TOO_LONG: &str = "Context overflow recovery failed after one compact-and-retry attempt. \
      Try reducing context or switching to a larger-context model.";
 
-impl Running<'_> {
+impl PromptRun<'_> {
     /// Decides what follows a run, and does it.
     pub(super) async fn after_run(&mut self, end: RunEnd) -> Result<Next, SessionError> {
         let answer = end.messages.iter().rev().find_map(|message| message.as_assistant().cloned());
         let plan = self.session.plan_now();
         let model = &self.session.agent.model;
         let recovery = answer.as_ref().map_or(Recovery::Done, |message| {
-            let failure = Failure {
+            let failure = FailedAnswer {
                 message,
                 error: end.error.as_deref(),
                 context_window: model.context_window,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Reader;
+use super::SettingsReader;
 
 /// How a terminal interface looks and behaves.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,7 +88,7 @@ pub struct Terminal {
     pub true_color: Option<Value>,
 }
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     pub(super) fn interface(&self) -> Interface {
         Interface {
             theme: self.text("theme"),

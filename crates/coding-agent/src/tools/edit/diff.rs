@@ -27,7 +27,7 @@ pub fn show(old: &str, new: &str, path: &str) -> RenderedDiff {
     let (old, new) = (comparable(old), comparable(new));
     let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&*old, &*new);
     let last_place = old.split('\n').count().max(new.split('\n').count());
-    let view = View { old: lines(&old), new: lines(&new), ops: diff.ops(), last_place };
+    let view = DiffView { old: lines(&old), new: lines(&new), ops: diff.ops(), last_place };
     let first_changed_line = view.ops.iter().find(|op| !is_equal(op)).map_or(1, |op| op.new_range().start + 1);
     RenderedDiff { diff: view.numbered(), patch: view.patch(&diff, path, &old, &new), first_changed_line }
 }
@@ -44,7 +44,7 @@ fn is_equal(op: &DiffOp) -> bool {
     matches!(op, DiffOp::Equal { .. })
 }
 
-struct View<'a> {
+struct DiffView<'a> {
     old: Vec<&'a str>,
     new: Vec<&'a str>,
     ops: &'a [DiffOp],
@@ -52,7 +52,7 @@ struct View<'a> {
     last_place: usize,
 }
 
-impl View<'_> {
+impl DiffView<'_> {
     fn numbered(&self) -> String {
         let width = self.last_place.to_string().len();
         let mut out: Vec<String> = Vec::new();

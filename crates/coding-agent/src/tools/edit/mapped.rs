@@ -30,11 +30,11 @@ pub(super) struct Mapped {
     /// The text.
     pub(super) text: String,
     /// Where the bytes come from, run by run in their order.
-    runs: Vec<Run>,
+    runs: Vec<MappedRun>,
 }
 
 /// Bytes of a mapped text that come from one place.
-struct Run {
+struct MappedRun {
     /// Where it begins in the mapped text.
     at: usize,
     /// Where it begins in the original.
@@ -47,9 +47,9 @@ impl Mapped {
     /// Text that stays as it is.
     fn copy(&mut self, text: &str, from: usize) {
         let at = self.text.len();
-        let goes_on = |run: &Run| run.piece.is_none() && run.from + (at - run.at) == from;
+        let goes_on = |run: &MappedRun| run.piece.is_none() && run.from + (at - run.at) == from;
         if !text.is_empty() && !self.runs.last().is_some_and(goes_on) {
-            self.runs.push(Run { at, from, piece: None });
+            self.runs.push(MappedRun { at, from, piece: None });
         }
         self.text.push_str(text);
     }
@@ -57,7 +57,7 @@ impl Mapped {
     /// Text that takes the place of some of the original.
     fn replace(&mut self, text: &str, from: Range<usize>) {
         if !text.is_empty() {
-            self.runs.push(Run { at: self.text.len(), from: from.start, piece: Some(from.len()) });
+            self.runs.push(MappedRun { at: self.text.len(), from: from.start, piece: Some(from.len()) });
             self.text.push_str(text);
         }
     }
@@ -79,7 +79,7 @@ impl Mapped {
     /// Every line ends with a line feed; nothing else changes.
     pub(super) fn line_feeds(original: &str) -> Self {
         let mut mapped = Self { text: String::with_capacity(original.len()), runs: Vec::new() };
-        for line in Lines::of(original) {
+        for line in MappedLines::of(original) {
             mapped.copy(&original[line.text.clone()], line.text.start);
             mapped.line_end(original, &line);
         }
@@ -90,7 +90,7 @@ impl Mapped {
     pub(super) fn nearly(original: &str) -> Self {
         let normalizer = ComposingNormalizerBorrowed::new_nfkc();
         let mut mapped = Self { text: String::with_capacity(original.len()), runs: Vec::new() };
-        for line in Lines::of(original) {
+        for line in MappedLines::of(original) {
             let line_start = mapped.text.len();
             let text = &original[line.text.clone()];
             if text.is_ascii() {
@@ -113,7 +113,7 @@ impl Mapped {
         mapped
     }
 
-    fn line_end(&mut self, original: &str, line: &Line) {
+    fn line_end(&mut self, original: &str, line: &MappedLine) {
         let end = line.text.end..line.end;
         match &original[end.clone()] {
             "" => {}
@@ -133,7 +133,7 @@ impl Mapped {
         let n_runs = self.runs.partition_point(|run| run.at < kept.saturating_sub(usize::from(last.is_some())));
         self.runs.truncate(n_runs);
         if let Some(from) = last {
-            self.runs.push(Run { at: kept - 1, from, piece: Some(line_end - from) });
+            self.runs.push(MappedRun { at: kept - 1, from, piece: Some(line_end - from) });
         }
     }
 
@@ -152,27 +152,27 @@ impl Mapped {
 }
 
 /// A line of a text: where its words are, and where it ends with what ends it.
-struct Line {
+struct MappedLine {
     text: Range<usize>,
     end: usize,
 }
 
 /// The lines of a text, whichever way they end.
-struct Lines<'a> {
+struct MappedLines<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> MappedLines<'a> {
     fn of(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 }
 
-impl Iterator for Lines<'_> {
-    type Item = Line;
+impl Iterator for MappedLines<'_> {
+    type Item = MappedLine;
 
-    fn next(&mut self) -> Option<Line> {
+    fn next(&mut self) -> Option<MappedLine> {
         let rest = self.text.as_bytes().get(self.at..).filter(|rest| !rest.is_empty())?;
         let n_bytes = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
         let n_end = match rest.get(n_bytes..) {
@@ -182,7 +182,7 @@ impl Iterator for Lines<'_> {
         };
         let text = self.at..self.at + n_bytes;
         self.at = text.end + n_end;
-        Some(Line { end: self.at, text })
+        Some(MappedLine { end: self.at, text })
     }
 }
 

@@ -8,7 +8,7 @@ use super::mapped::{Mapped, Occurrences};
 
 /// One replacement as a model asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edit {
+pub struct TextReplacement {
     /// The text to find.
     pub old: String,
     /// What takes its place.
@@ -21,7 +21,7 @@ pub struct Edit {
 ///
 /// # Errors
 /// What a model should read: which edit is not found, found several times, overlaps another, or changes nothing.
-pub fn apply(original: &str, edits: &[Edit], path: &str) -> Result<String, String> {
+pub fn apply(original: &str, edits: &[TextReplacement], path: &str) -> Result<String, String> {
     let (bom, body) = match original.strip_prefix('\u{feff}') {
         Some(body) => ("\u{feff}", body),
         None => ("", original),
@@ -156,7 +156,8 @@ mod tests {
 
     #[track_caller]
     fn check(original: &str, edits: &[(&str, &str)], expected: Result<&str, &str>) {
-        let edits: Vec<Edit> = edits.iter().map(|(old, new)| Edit { old: (*old).into(), new: (*new).into() }).collect();
+        let edits: Vec<TextReplacement> =
+            edits.iter().map(|(old, new)| TextReplacement { old: (*old).into(), new: (*new).into() }).collect();
         match (apply(original, &edits, "f"), expected) {
             (Ok(got), Ok(wanted)) => assert_eq!(got, wanted),
             (Err(got), Err(wanted)) => assert!(got.starts_with(wanted), "{got}"),

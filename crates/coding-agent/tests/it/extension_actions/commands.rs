@@ -4,17 +4,17 @@ use std::sync::{Arc, Mutex};
 
 use pinch_agent_core::tool::JsonObject;
 use pinch_coding_agent::event::{ExtensionFailure, SessionEvent};
-use pinch_coding_agent::extension::actions::{Delivery, NavigateTree};
+use pinch_coding_agent::extension::actions::{DeliverAs, NavigateTree};
 use pinch_coding_agent::extension::{ExtensionCx, ExtensionError, ExtensionHandle, Point, Registrations};
 use pinch_coding_agent::session::{HostRequest, Prompt};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_llm::message::Content;
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use serde_json::json;
 
-use super::{Brings, Work, does, load, texts, tool, with};
+use super::{ActionFuture, Brings, does, load, texts, tool, with};
 use crate::extension_hooks::{custom, failures, pull};
 use crate::session::{entries, in_memory};
 use pinch_testing::logs::{host, store, text_of};
@@ -70,21 +70,21 @@ async fn a_command_speaks_to_the_session_at_rest() {
     let bring = |to: &mut Registrations, _: &ExtensionHandle| {
         to.command(does("all", |_, cx| {
             Box::pin(async move {
-                cx.send_message(custom("note"), Delivery::Steer, false).await?;
+                cx.send_message(custom("note"), DeliverAs::Steer, false).await?;
                 cx.append_entry("state", Some(json!(1))).await?;
                 cx.set_session_name("named").await?;
                 cx.set_thinking(ThinkingLevel::High).await?;
                 assert!(!cx.set_model("p".into(), "none".into()).await?);
                 assert!(cx.set_model("p".into(), "other".into()).await?);
                 assert!(cx.is_idle()?);
-                cx.send_user_message(Content::Text("asked".into()), Delivery::Steer).await?;
+                cx.send_user_message(Content::Text("asked".into()), DeliverAs::Steer).await?;
                 assert!(!cx.is_idle()?);
                 cx.wait_for_idle().await?;
                 let said: Vec<String> =
                     cx.branch().await?.iter().map(|entry| entry.body.type_name().to_owned()).collect();
                 assert_eq!(said.last().unwrap(), "message");
                 assert_eq!(cx.context_usage().await?.unwrap().context_window, 100_000);
-                cx.send_message(custom("ask"), Delivery::Steer, true).await?;
+                cx.send_message(custom("ask"), DeliverAs::Steer, true).await?;
                 cx.shutdown().await
             })
         }));
@@ -111,8 +111,8 @@ async fn what_is_asked_for_between_prompts_is_done_by_attending() {
     assert_eq!(handle.cx().unwrap_err(), ExtensionError::Stale, "there is no session yet");
     let mut scene = with(in_memory(), [Says::text("1")], &extensions).await;
     let cx = handle.cx().unwrap();
-    cx.send_user_message(Content::Text("hello".into()), Delivery::Steer).await.unwrap();
-    cx.send_message(custom("later"), Delivery::NextPrompt, true).await.unwrap();
+    cx.send_user_message(Content::Text("hello".into()), DeliverAs::Steer).await.unwrap();
+    cx.send_message(custom("later"), DeliverAs::NextPrompt, true).await.unwrap();
     scene.session.control().has_requests().await;
     pull(scene.session.run_requests(&Cancel::new())).await;
     assert_eq!(texts(&scene), ["system", "hello", "custom", "1"]);
@@ -122,7 +122,7 @@ async fn what_is_asked_for_between_prompts_is_done_by_attending() {
 }
 
 /// Counts the entries of the log.
-fn counts(seen: Arc<Mutex<Vec<usize>>>) -> impl for<'a> Fn(&'a ExtensionCx) -> Work<'a> + Send + Sync {
+fn counts(seen: Arc<Mutex<Vec<usize>>>) -> impl for<'a> Fn(&'a ExtensionCx) -> ActionFuture<'a> + Send + Sync {
     move |cx| {
         let seen = Arc::clone(&seen);
         Box::pin(async move {
@@ -188,7 +188,7 @@ async fn a_command_may_run_beside_a_run() {
         to.command(does("steer", |args, cx| {
             Box::pin(async move {
                 assert!(!cx.is_idle()?);
-                cx.send_message(custom(args), Delivery::Steer, true).await?;
+                cx.send_message(custom(args), DeliverAs::Steer, true).await?;
                 cx.wait_for_idle().await?;
                 assert!(cx.new_session(None).await?.cx.is_idle()?);
                 Ok(())

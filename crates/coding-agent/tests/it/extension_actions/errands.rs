@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_coding_agent::event::SessionEvent;
-use pinch_coding_agent::extension::ui::{Dialog, Reply, Show, Ui};
+use pinch_coding_agent::extension::ui::{Dialog, DialogReply, Ui, UiUpdate};
 use pinch_coding_agent::extension::{ExecOptions, Extension, ExtensionHandle, Extensions, Point, Registrations};
 use pinch_coding_agent::session::Prompt;
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 use pinch_stdx::host::Host;
 
 use super::{Brings, does, load, with};
@@ -20,13 +20,13 @@ use pinch_testing::logs::{answer, append, host, user};
 
 /// Answers after a second, and remembers how many dialogs were open at once.
 #[derive(Default)]
-struct Person {
+struct SlowUi {
     open: Mutex<(usize, usize)>,
-    shown: Mutex<Vec<Show>>,
+    shown: Mutex<Vec<UiUpdate>>,
 }
 
-impl Ui for Person {
-    fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<Reply>> {
+impl Ui for SlowUi {
+    fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<DialogReply>> {
         Box::pin(async move {
             let n = {
                 let mut open = self.open.lock().unwrap();
@@ -36,11 +36,11 @@ impl Ui for Person {
             };
             tokio::time::sleep(Duration::from_secs(1)).await;
             self.open.lock().unwrap().0 -= 1;
-            Some(Reply::Text(format!("{} {n}", dialog.title)))
+            Some(DialogReply::Text(format!("{} {n}", dialog.title)))
         })
     }
 
-    fn show(&self, show: Show) {
+    fn show(&self, show: UiUpdate) {
         self.shown.lock().unwrap().push(show);
     }
 }
@@ -66,13 +66,13 @@ async fn dialogs_wait_for_each_other_and_then_have_their_own_time() {
         }));
     };
     let extensions = load(vec![Brings::of("x", bring)]);
-    let person = Arc::new(Person::default());
+    let person = Arc::new(SlowUi::default());
     extensions.set_ui(Arc::clone(&person) as Arc<dyn Ui>);
     let mut scene = with(in_memory(), [], &extensions).await;
     assert_eq!(failures(&pull(scene.session.prompt(Prompt::text("/ask"))).await), []);
     let text = |text: &str| Some(text.to_owned());
     assert_eq!(*kept.lock().unwrap(), [text("a 1"), text("b 1"), text("c 1"), None]);
-    assert_eq!(*person.shown.lock().unwrap(), [Show::Title("t".into())]);
+    assert_eq!(*person.shown.lock().unwrap(), [UiUpdate::Title("t".into())]);
 }
 
 #[tokio::test]

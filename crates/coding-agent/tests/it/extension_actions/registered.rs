@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use pinch_agent_core::tool::JsonObject;
 use pinch_coding_agent::extension::{ExtensionHandle, Flag, FlagKind, FlagValue, Point, ProviderChange, Registrations};
 use pinch_coding_agent::session::Prompt;
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 use serde_json::json;
 
 use super::{Brings, does, load, with};

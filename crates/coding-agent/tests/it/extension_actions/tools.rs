@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use pinch_coding_agent::extension::{ExtensionHandle, Extensions, Registrations};
-use pinch_coding_agent::prompt::Prompt as SystemPrompt;
+use pinch_coding_agent::prompt::PromptSections as SystemPrompt;
 use pinch_coding_agent::session::{Prompt, SessionParts};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 
 use super::{Brings, does, load, names, tool};
 use crate::extension_hooks::pull;

@@ -3,7 +3,7 @@
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::{Point, UserBashAction};
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 
 use super::probe::Mood;
 use super::{TWO, around, echo, failures, stage};

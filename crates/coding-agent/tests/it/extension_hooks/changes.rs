@@ -7,7 +7,7 @@ use pinch_coding_agent::event::{ExtensionFailure, SessionEvent};
 use pinch_coding_agent::extension::{InputSource, Point};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 use serde_json::json;
 
 use super::probe::Mood;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::Point;
-use pinch_coding_agent::extension::ui::{Dialog, DialogKind, Reply, Show, Ui};
+use pinch_coding_agent::extension::ui::{Dialog, DialogKind, DialogReply, Ui, UiUpdate};
 use pinch_coding_agent::session::Prompt;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 
 use super::probe::Mood;
 use super::{echo, failures, pull, stage};
@@ -18,11 +18,11 @@ use crate::session::in_memory;
 #[derive(Default)]
 struct Slow {
     open: Mutex<(usize, usize)>,
-    shown: Mutex<Vec<Show>>,
+    shown: Mutex<Vec<UiUpdate>>,
 }
 
 impl Ui for Slow {
-    fn ask<'a>(&'a self, dialog: &'a Dialog) -> futures::future::BoxFuture<'a, Option<Reply>> {
+    fn ask<'a>(&'a self, dialog: &'a Dialog) -> futures::future::BoxFuture<'a, Option<DialogReply>> {
         Box::pin(async move {
             {
                 let mut open = self.open.lock().unwrap();
@@ -32,14 +32,14 @@ impl Ui for Slow {
             let _closed = Closed(self);
             tokio::time::sleep(Duration::from_secs(100)).await;
             Some(match &dialog.kind {
-                DialogKind::Confirm { .. } => Reply::Yes(true),
-                DialogKind::Select { options } => Reply::Text(options[0].clone()),
-                _ => Reply::Text("t".into()),
+                DialogKind::Confirm { .. } => DialogReply::Yes(true),
+                DialogKind::Select { options } => DialogReply::Text(options[0].clone()),
+                _ => DialogReply::Text("t".into()),
             })
         })
     }
 
-    fn show(&self, show: Show) {
+    fn show(&self, show: UiUpdate) {
         self.shown.lock().unwrap().push(show);
     }
 }

@@ -9,11 +9,11 @@ use pinch_coding_agent::compaction::hooks::{BeforeCompaction, BeforeMove, Compac
 use pinch_coding_agent::compaction::{ByExtension, Summarised};
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::{
-    AgentStartAction, Answer, BeforeAgentStart, BeforeFork, BeforeSwitch, Boundary, BoundaryAction, ContextAction,
-    Extension, ExtensionCx, ExtensionError, HeaderChanges, Input, InputAction, MessageAction, Notification,
-    PayloadAction, Points, Resources, ResourcesDiscover, SwitchDecision, TurnEnd, UserBash, UserBashAction,
+    AgentStartAction, BeforeAgentStart, BeforeFork, BeforeSwitch, Boundary, BoundaryAction, ContextAction, Extension,
+    ExtensionCx, ExtensionError, HandlerFuture, HeaderChanges, Input, InputAction, MessageAction, Notification,
+    PayloadAction, Points, ResourcePaths, ResourcesDiscover, SwitchDecision, TurnEnd, UserBash, UserBashAction,
 };
-use pinch_coding_agent::prompt::Prompt as SystemPrompt;
+use pinch_coding_agent::prompt::PromptSections as SystemPrompt;
 use pinch_coding_agent::tools::bash::UserCommand;
 use pinch_llm::message::{Block, Content, Message};
 use pinch_llm::model::Model;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::custom;
 
 /// What all extensions of a test note, in order.
-pub(crate) type Notes = Arc<Mutex<Vec<String>>>;
+pub(crate) type ProbeLog = Arc<Mutex<Vec<String>>>;
 
 /// How an extension behaves at one point.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) enum Mood {
 pub(crate) struct Probe {
     pub(crate) name: &'static str,
     pub(crate) points: Points,
-    pub(crate) notes: Notes,
+    pub(crate) notes: ProbeLog,
     pub(crate) mood: Mood,
 }
 
@@ -48,7 +48,7 @@ impl Probe {
     }
 
     /// Behaves as its mood is, then answers.
-    fn answer<'a, T: Send + 'a>(&'a self, answer: T, cx: &'a ExtensionCx) -> Answer<'a, T> {
+    fn answer<'a, T: Send + 'a>(&'a self, answer: T, cx: &'a ExtensionCx) -> HandlerFuture<'a, T> {
         Box::pin(async move {
             match self.mood {
                 Mood::Works => {}
@@ -78,7 +78,7 @@ impl Extension for Probe {
         self.points
     }
 
-    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> Answer<'a, ()> {
+    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> HandlerFuture<'a, ()> {
         self.note(match notification {
             Notification::SessionStart { reason, previous } => {
                 format!("start {} {}", reason.as_str(), previous.is_some())
@@ -100,17 +100,29 @@ impl Extension for Probe {
         self.answer((), cx)
     }
 
-    fn resources_discover<'a>(&'a self, ask: ResourcesDiscover, cx: &'a ExtensionCx) -> Answer<'a, Resources> {
+    fn resources_discover<'a>(
+        &'a self,
+        ask: ResourcesDiscover,
+        cx: &'a ExtensionCx,
+    ) -> HandlerFuture<'a, ResourcePaths> {
         self.note(format!("resources {}", ask.reason.as_str()));
-        self.answer(Resources { skills: vec![self.name.into()], ..Resources::default() }, cx)
+        self.answer(ResourcePaths { skills: vec![self.name.into()], ..ResourcePaths::default() }, cx)
     }
 
-    fn session_before_switch<'a>(&'a self, to: &'a BeforeSwitch, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
+    fn session_before_switch<'a>(
+        &'a self,
+        to: &'a BeforeSwitch,
+        cx: &'a ExtensionCx,
+    ) -> HandlerFuture<'a, SwitchDecision> {
         self.note(format!("before_switch {}", to.reason.as_str()));
         self.answer(SwitchDecision::Cancel, cx)
     }
 
-    fn session_before_fork<'a>(&'a self, fork: &'a BeforeFork, cx: &'a ExtensionCx) -> Answer<'a, SwitchDecision> {
+    fn session_before_fork<'a>(
+        &'a self,
+        fork: &'a BeforeFork,
+        cx: &'a ExtensionCx,
+    ) -> HandlerFuture<'a, SwitchDecision> {
         self.note(format!("before_fork {}", fork.before));
         self.answer(SwitchDecision::Cancel, cx)
     }
@@ -119,20 +131,20 @@ impl Extension for Probe {
         &'a self,
         _: &'a CompactionAhead<'a>,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, BeforeCompaction> {
+    ) -> HandlerFuture<'a, BeforeCompaction> {
         self.note("before_compact");
         let by_extension = Some(ByExtension::default());
         let made = Summarised { summary: self.name.to_owned(), by_extension, ..Summarised::default() };
         self.answer(BeforeCompaction::Instead(Box::new(made)), cx)
     }
 
-    fn session_before_tree<'a>(&'a self, ahead: &'a MoveAhead, cx: &'a ExtensionCx) -> Answer<'a, BeforeMove> {
+    fn session_before_tree<'a>(&'a self, ahead: &'a MoveAhead, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeMove> {
         self.note(format!("before_tree {}", ahead.left.len()));
         let changes = MoveChanges { label: Some(self.name.to_owned()), ..MoveChanges::default() };
         self.answer(BeforeMove::GoOn(changes), cx)
     }
 
-    fn context<'a>(&'a self, messages: &'a [Arc<Message>], cx: &'a ExtensionCx) -> Answer<'a, ContextAction> {
+    fn context<'a>(&'a self, messages: &'a [Arc<Message>], cx: &'a ExtensionCx) -> HandlerFuture<'a, ContextAction> {
         let roles: Vec<&str> = messages.iter().map(|message| message.role()).collect();
         self.note(format!("context {}", roles.join(",")));
         let more = Arc::new(Message::user(self.name, 0));
@@ -144,7 +156,7 @@ impl Extension for Probe {
         body: &'a Value,
         _: &'a Model,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, PayloadAction> {
+    ) -> HandlerFuture<'a, PayloadAction> {
         self.answer(PayloadAction::Replace(json!([body, self.name])), cx)
     }
 
@@ -153,7 +165,7 @@ impl Extension for Probe {
         headers: &'a [(String, String)],
         _: &'a Model,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, HeaderChanges> {
+    ) -> HandlerFuture<'a, HeaderChanges> {
         let n = headers.len().to_string();
         self.answer(vec![(format!("x-{}", self.name), Some(n)), ("gone".into(), None), ("b d".into(), None)], cx)
     }
@@ -162,20 +174,25 @@ impl Extension for Probe {
         &'a self,
         start: &'a BeforeAgentStart,
         cx: &'a ExtensionCx,
-    ) -> Answer<'a, AgentStartAction> {
+    ) -> HandlerFuture<'a, AgentStartAction> {
         self.note(format!("before_start {} {:?}", start.prompt, start.message_type));
         let text: Vec<&str> = start.system.sections().map(|(_, text)| text).collect();
         let system = Some(SystemPrompt::text(tagged(&text.join("\n"), self.name)));
         self.answer(AgentStartAction { messages: vec![custom(self.name)], system }, cx)
     }
 
-    fn turn_end<'a>(&'a self, turn: TurnEnd<'a>, _: &'a Boundary, cx: &'a ExtensionCx) -> Answer<'a, BoundaryAction> {
+    fn turn_end<'a>(
+        &'a self,
+        turn: TurnEnd<'a>,
+        _: &'a Boundary,
+        cx: &'a ExtensionCx,
+    ) -> HandlerFuture<'a, BoundaryAction> {
         self.note(format!("turn_end {} {}", turn.turn_index, turn.results.len()));
         let again = turn.turn_index == 0 && turn.results.is_empty();
         self.answer(if again { BoundaryAction::go_on() } else { BoundaryAction::default() }, cx)
     }
 
-    fn message_end<'a>(&'a self, message: &'a Arc<Message>, cx: &'a ExtensionCx) -> Answer<'a, MessageAction> {
+    fn message_end<'a>(&'a self, message: &'a Arc<Message>, cx: &'a ExtensionCx) -> HandlerFuture<'a, MessageAction> {
         let mut message = (**message).clone();
         match &mut message {
             Message::User(user) => user.content = Content::Text(tagged(&user.content.text(""), self.name)),
@@ -186,7 +203,7 @@ impl Extension for Probe {
         self.answer(MessageAction::Replace(Arc::new(message)), cx)
     }
 
-    fn tool_call<'a>(&'a self, call: &'a PendingCall, cx: &'a ExtensionCx) -> Answer<'a, BeforeTool> {
+    fn tool_call<'a>(&'a self, call: &'a PendingCall, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
         let text = call.input.get("text").and_then(Value::as_str).unwrap_or_default();
         let deny = text.contains("stop");
         let input = JsonObject::from_iter([("text".to_owned(), Value::from(tagged(text, self.name)))]);
@@ -195,17 +212,17 @@ impl Extension for Probe {
         self.answer(if deny { BeforeTool::Deny { reason, end_run: false } } else { BeforeTool::Rewrite(input) }, cx)
     }
 
-    fn tool_result<'a>(&'a self, done: &'a FinishedCall, cx: &'a ExtensionCx) -> Answer<'a, ToolPatch> {
+    fn tool_result<'a>(&'a self, done: &'a FinishedCall, cx: &'a ExtensionCx) -> HandlerFuture<'a, ToolPatch> {
         let text = tagged(done.output.content[0].as_text().unwrap_or_default(), self.name);
         self.answer(ToolPatch { content: Some(vec![Block::text(text)]), ..ToolPatch::default() }, cx)
     }
 
-    fn user_bash<'a>(&'a self, command: &'a UserBash, cx: &'a ExtensionCx) -> Answer<'a, UserBashAction> {
+    fn user_bash<'a>(&'a self, command: &'a UserBash, cx: &'a ExtensionCx) -> HandlerFuture<'a, UserBashAction> {
         self.note(format!("bash {}", command.command));
         self.answer(UserBashAction::Instead(UserCommand { output: self.name.into(), ..UserCommand::default() }), cx)
     }
 
-    fn input<'a>(&'a self, input: &'a Input, cx: &'a ExtensionCx) -> Answer<'a, InputAction> {
+    fn input<'a>(&'a self, input: &'a Input, cx: &'a ExtensionCx) -> HandlerFuture<'a, InputAction> {
         self.note(format!("input {} {}", input.source.as_str(), input.queue.is_some()));
         let action = match input.text.as_str() {
             "mine" => InputAction::Handled,

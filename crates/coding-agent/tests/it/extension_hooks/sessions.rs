@@ -6,7 +6,7 @@ use pinch_coding_agent::entry::EntryId;
 use pinch_coding_agent::extension::{Extension, ExtensionError, Extensions, Point, Points, SessionReason};
 use pinch_coding_agent::session::{CompactRequest, ForkAt, ForkError, Navigation, SessionError};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 
 use super::probe::Mood;
 use super::{Echo, TWO, around, stage};
@@ -83,9 +83,9 @@ async fn a_session_is_left_only_when_nobody_minds() {
 }
 
 /// Fails while it is registered, after it has brought something along.
-struct Broken(bool);
+struct FailingExtension(bool);
 
-impl Extension for Broken {
+impl Extension for FailingExtension {
     fn name(&self) -> &str {
         "broken"
     }
@@ -108,7 +108,7 @@ impl Extension for Broken {
 #[test]
 fn what_fails_while_loading_leaves_nothing() {
     for panics in [false, true] {
-        let extensions = Extensions::load(&host(), [Arc::new(Broken(panics)) as Arc<dyn Extension>]);
+        let extensions = Extensions::load(&host(), [Arc::new(FailingExtension(panics)) as Arc<dyn Extension>]);
         assert!(extensions.is_empty() && extensions.tools().is_empty() && !extensions.wants(Point::Input));
         let failed = extensions.take_failures();
         assert_eq!((failed[0].extension.as_str(), failed[0].event.as_str()), ("broken", "load"));

@@ -7,7 +7,7 @@ use pinch_agent_core::event::AgentEvent;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::Point;
 use pinch_coding_agent::session::{AgentSession, Prompt};
-use pinch_llm::provider::scripted::Reply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Says;
 use pinch_llm::thinking::ThinkingLevel;
 
 use super::{TWO, echo, stage};

@@ -7,7 +7,7 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::process::is_alive;
 use serde_json::json;
 
-use crate::tool_calls::Tree;
+use crate::tool_calls::FileTree;
 
 /// Kills a process that a test left running on purpose, when the test ends however it does.
 struct Left(u32);
@@ -36,7 +36,7 @@ async fn is_gone(id: u32) -> bool {
 
 #[test]
 fn a_gigabyte_of_output() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     let (told, peak) = tree.measured("bash", &json!({"command": "yes | head -c 1073741824"}));
     let lines = (1_u64 << 30) / 2;
     let (shown, notice) = told.rsplit_once("\n\n").unwrap();
@@ -50,7 +50,7 @@ fn a_gigabyte_of_output() {
 
 #[tokio::test]
 async fn a_command_that_ignores_the_wish_to_end() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     let began = Instant::now();
     let command = "trap '' TERM INT HUP; echo $$; while :; do sleep 1; done";
     let told = tree.soon("bash", json!({"command": command, "timeout": 0.5})).await;
@@ -61,7 +61,7 @@ async fn a_command_that_ignores_the_wish_to_end() {
 
 #[tokio::test]
 async fn a_command_that_is_cancelled_while_it_floods() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     let cancel = Cancel::new();
     let stop = cancel.clone();
     let later = async move {
@@ -76,7 +76,7 @@ async fn a_command_that_is_cancelled_while_it_floods() {
 
 #[tokio::test]
 async fn a_daemon_that_holds_the_pipes_holds_nobody_up() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     for command in [
         "sleep 300 & echo $!",
         "nohup sleep 300 & echo $!",
@@ -94,7 +94,7 @@ async fn a_daemon_that_holds_the_pipes_holds_nobody_up() {
 
 #[tokio::test]
 async fn a_command_that_leaves_its_group_ends_when_its_time_is_up() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     let began = Instant::now();
     let mut commands = vec!["setsid -w sh -c 'echo $$; exec sleep 300'"];
     if cfg!(target_os = "linux") {
@@ -137,7 +137,7 @@ async fn explode(bomb: &str) {
         super::skipped("no limit can be set for a user of its own here");
         return;
     }
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     // The first shell only waits: it must not end by itself. The others try for ever.
     let command = format!("mkfifo p; exec 3<>p; cd /; exec prlimit {} -c '{bomb}\nread x <&3'", as_bomber.join(" "));
     let input = json!({"command": command, "timeout": 2});

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::shell;
-use crate::tool_calls::Tree;
+use crate::tool_calls::FileTree;
 
 #[tokio::test]
 async fn devices_are_refused_by_all_who_read() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     for device in ["/dev/zero", "/dev/random", "/dev/stdin", "/dev/null", "/dev/full"] {
         // A link is as good as the device.
         let _replaced = std::fs::remove_file(tree.root().join("device"));
@@ -42,7 +42,7 @@ async fn devices_are_refused_by_all_who_read() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn files_that_the_system_makes_up_neither_hang_nor_tell_the_environment() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     for name in ["/proc/self/mem", "/proc/self/environ", "/proc/self/pagemap", "/proc/kmsg", "/proc/kcore"] {
         if !std::path::Path::new(name).exists() {
             continue;
@@ -60,7 +60,7 @@ async fn files_that_the_system_makes_up_neither_hang_nor_tell_the_environment() 
 
 #[tokio::test]
 async fn a_pipe_that_nobody_writes_to_hangs_nobody() {
-    let tree = Tree::new(&[("a.txt", b"hit\n")]);
+    let tree = FileTree::new(&[("a.txt", b"hit\n")]);
     shell("mkfifo pipe", &tree.root());
     let _socket = std::os::unix::net::UnixListener::bind(tree.root().join("socket")).unwrap();
     for name in ["pipe", "socket"] {
@@ -78,7 +78,7 @@ async fn a_pipe_that_nobody_writes_to_hangs_nobody() {
 
 #[tokio::test]
 async fn a_pipe_is_written_into_and_a_reader_that_sleeps_is_not_waited_for() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     shell("mkfifo pipe", &tree.root());
     let path = tree.root().join("pipe");
     let content = "x".repeat(1 << 20);

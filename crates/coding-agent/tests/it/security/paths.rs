@@ -7,12 +7,12 @@ use std::os::unix::fs::symlink;
 use serde_json::json;
 
 use super::shell;
-use crate::tool_calls::Tree;
+use crate::tool_calls::FileTree;
 
 #[tokio::test]
 async fn links_out_of_the_folder_are_followed_by_name_and_never_by_a_search() {
     let (outside, tree) =
-        (Tree::new(&[("secret.txt", b"hit\n"), ("d/f.txt", b"hit\n")]), Tree::new(&[("a", b"hit\n")]));
+        (FileTree::new(&[("secret.txt", b"hit\n"), ("d/f.txt", b"hit\n")]), FileTree::new(&[("a", b"hit\n")]));
     symlink(outside.root().join("secret.txt"), tree.root().join("link")).unwrap();
     symlink(outside.root().join("d"), tree.root().join("folder")).unwrap();
     assert_eq!(tree.soon("grep", json!({"pattern": "hit"})).await, "a:1: hit");
@@ -30,7 +30,7 @@ async fn links_out_of_the_folder_are_followed_by_name_and_never_by_a_search() {
 
 #[tokio::test]
 async fn links_in_circles_end() {
-    let tree = Tree::new(&[("d/f.txt", b"hit\n")]);
+    let tree = FileTree::new(&[("d/f.txt", b"hit\n")]);
     symlink("b", tree.root().join("a")).unwrap();
     symlink("a", tree.root().join("b")).unwrap();
     symlink("..", tree.root().join("d/up")).unwrap();
@@ -55,7 +55,7 @@ async fn links_in_circles_end() {
 
 #[tokio::test]
 async fn dots_are_taken_out_by_their_spelling() {
-    let tree = Tree::new(&[("w/deep/f.txt", b"hit\n"), ("top.txt", b"top\n")]);
+    let tree = FileTree::new(&[("w/deep/f.txt", b"hit\n"), ("top.txt", b"top\n")]);
     // `..` behind a link is the folder the link stands in: what is written is what is meant.
     symlink("/", tree.root().join("w/root")).unwrap();
     for path in ["w/root/../deep/f.txt", "w/none/../deep/./f.txt", "./w//deep/f.txt"] {
@@ -71,7 +71,7 @@ async fn dots_are_taken_out_by_their_spelling() {
 
 #[tokio::test]
 async fn a_name_that_is_no_text_is_found_by_what_is_shown_of_it() {
-    let tree = Tree::new(&[("plain.txt", b"hit\n")]);
+    let tree = FileTree::new(&[("plain.txt", b"hit\n")]);
     let folder = tree.root().join(OsStr::from_bytes(b"d\xfff"));
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join(OsStr::from_bytes(b"caf\xe9.txt")), "hit\n").unwrap();
@@ -97,7 +97,7 @@ async fn a_name_that_is_no_text_is_found_by_what_is_shown_of_it() {
 
 #[tokio::test]
 async fn folders_deeper_than_any_path() {
-    let tree = Tree::new(&[("top.txt", b"hit\n")]);
+    let tree = FileTree::new(&[("top.txt", b"hit\n")]);
     // Three times what the system takes as one path.
     let name = "d".repeat(100);
     shell(
@@ -118,7 +118,7 @@ async fn folders_deeper_than_any_path() {
 
 #[tokio::test]
 async fn a_hundred_thousand_files_in_one_folder() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     for n in 0..100_000 {
         std::fs::File::create(tree.root().join(format!("file-with-a-usual-name-{n:06}.txt"))).unwrap();
     }
@@ -140,7 +140,8 @@ async fn rules_for_a_search_that_have_no_end() {
     let rules = [".gitignore", ".ignore", ".rgignore", ".fdignore", ".git/info/exclude"];
     let makings = ["ln -s /dev/zero {}", "mkfifo {}", "truncate -s 10G {}"];
     for (rule, making) in rules.iter().flat_map(|rule| makings.map(|making| (rule, making))) {
-        let tree = Tree::new(&[("a.txt", b"hit\n"), ("z.txt", b"hit\n"), ("d/b.txt", b"hit\n"), ("d/.git/info/", b"")]);
+        let tree =
+            FileTree::new(&[("a.txt", b"hit\n"), ("z.txt", b"hit\n"), ("d/b.txt", b"hit\n"), ("d/.git/info/", b"")]);
         shell(&making.replace("{}", rule), &tree.root().join("d"));
         let (found, _) = tree.measured("find", &json!({"pattern": "*.txt"}));
         let (hits, peak) = tree.measured("grep", &json!({"pattern": "hit", "glob": "*.txt"}));

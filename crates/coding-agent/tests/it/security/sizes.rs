@@ -5,14 +5,14 @@ use std::io::Write as _;
 
 use serde_json::json;
 
-use crate::tool_calls::Tree;
+use crate::tool_calls::FileTree;
 
 /// Megabytes that a process may have had at most, the test's own included.
 const SMALL: u64 = 120;
 
 #[test]
 fn a_file_of_ten_gigabytes() {
-    let tree = Tree::new(&[("head", b"hit\nhit\n")]);
+    let tree = FileTree::new(&[("head", b"hit\nhit\n")]);
     for name in ["hole", "head"] {
         // Without a single block on disk.
         File::options().append(true).create(true).open(tree.root().join(name)).unwrap().set_len(10 << 30).unwrap();
@@ -41,7 +41,7 @@ fn a_file_of_ten_gigabytes() {
 
 #[test]
 fn a_named_file_of_zeros_is_searched_no_further_than_makes_sense() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     File::create(tree.root().join("hole")).unwrap().set_len(10 << 30).unwrap();
     let (told, peak) = tree.measured("grep", &json!({"pattern": "hit", "path": "hole"}));
     assert_eq!(told, "No matches found");
@@ -50,7 +50,7 @@ fn a_named_file_of_zeros_is_searched_no_further_than_makes_sense() {
 
 #[test]
 fn one_line_of_two_hundred_megabytes() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     let mut file = File::create(tree.root().join("line")).unwrap();
     (0..200).for_each(|_| file.write_all(&[b'x'; 1 << 20]).unwrap());
     let edits = json!([{"oldText": "xyz", "newText": "z"}]);
@@ -81,7 +81,7 @@ fn one_line_of_two_hundred_megabytes() {
 #[test]
 fn a_large_file_is_edited_with_a_few_times_its_size() {
     for end in ["\n", "\r\n"] {
-        let tree = Tree::new(&[]);
+        let tree = FileTree::new(&[]);
         let text: String = (0..600_000).map(|n| format!("{n:06} and some words of a usual line{end}")).collect();
         std::fs::write(tree.root().join("f"), &text).unwrap();
         let size = text.len() as u64 >> 20;
@@ -97,7 +97,7 @@ fn a_large_file_is_edited_with_a_few_times_its_size() {
 
 #[test]
 fn an_edit_that_replaces_very_many_lines_ends() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     let lines = |word: &str| (0..60_000).map(|n| format!("{word} {}\n", n * 7919 % 1000)).collect::<String>();
     let old = lines("a");
     std::fs::write(tree.root().join("f"), &old).unwrap();
@@ -110,7 +110,7 @@ fn an_edit_that_replaces_very_many_lines_ends() {
 
 #[tokio::test]
 async fn arguments_of_ten_megabytes() {
-    let tree = Tree::new(&[("f", b"text\n")]);
+    let tree = FileTree::new(&[("f", b"text\n")]);
     let long = "(a/".repeat(10 << 20 >> 2);
     let edit = |old: &str| json!({"path": "f", "edits": [{"oldText": old, "newText": "x"}]});
     for (tool, input) in [
@@ -146,7 +146,7 @@ async fn arguments_of_ten_megabytes() {
 
 #[tokio::test]
 async fn numbers_without_a_measure() {
-    let tree = Tree::new(&[("f", b"a\nb\nc\n")]);
+    let tree = FileTree::new(&[("f", b"a\nb\nc\n")]);
     for huge in [1e300, 1.8e19, 9e15] {
         for limit in [json!({"path": "f", "offset": 2, "limit": huge}), json!({"path": "f", "offset": 2.5})] {
             assert_eq!(tree.soon("read", limit).await, "b\nc\n");
@@ -164,7 +164,7 @@ async fn numbers_without_a_measure() {
 
 #[tokio::test]
 async fn patterns_that_ask_for_too_much() {
-    let tree = Tree::new(&[("f", format!("{}\n", "a0".repeat(100_000)).as_bytes())]);
+    let tree = FileTree::new(&[("f", format!("{}\n", "a0".repeat(100_000)).as_bytes())]);
     for pattern in [
         r"(a*)*b",
         r"(a|a|0)*x$",
@@ -197,7 +197,7 @@ async fn patterns_that_ask_for_too_much() {
 #[cfg(feature = "images")]
 #[test]
 fn pictures_that_are_larger_than_they_look() {
-    let tree = Tree::new(&[]);
+    let tree = FileTree::new(&[]);
     let save = |name: &str, picture: image::DynamicImage| {
         picture.save_with_format(tree.root().join(name), image::ImageFormat::Png).unwrap();
     };

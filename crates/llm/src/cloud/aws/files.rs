@@ -9,19 +9,19 @@ use pinch_stdx::host::Env;
 /// Bytes of a file that are read.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-type Section = HashMap<String, String>;
+type ProfileSection = HashMap<String, String>;
 
 /// The content of the user's files.
 #[derive(Debug, Default)]
-pub(super) struct Files {
+pub(super) struct ProfileFiles {
     config_path: Option<PathBuf>,
     credentials_path: Option<PathBuf>,
     /// By name; what the credentials file says wins over the other.
-    profiles: HashMap<String, Section>,
-    sessions: HashMap<String, Section>,
+    profiles: HashMap<String, ProfileSection>,
+    sessions: HashMap<String, ProfileSection>,
 }
 
-impl Files {
+impl ProfileFiles {
     /// Reads both files; one that is not there is empty.
     ///
     /// # Errors
@@ -105,8 +105,8 @@ pub(super) async fn read_file(path: &Path) -> Result<String, String> {
 }
 
 /// The sections of a file. Indented lines belong to the value above them, which nobody here asks for.
-fn sections(text: &str) -> Vec<(String, Section)> {
-    let mut sections: Vec<(String, Section)> = Vec::new();
+fn sections(text: &str) -> Vec<(String, ProfileSection)> {
+    let mut sections: Vec<(String, ProfileSection)> = Vec::new();
     for line in text.trim_start_matches('\u{FEFF}').lines() {
         let is_comment = line.trim_start().starts_with(['#', ';']);
         if is_comment || line.trim().is_empty() || line.starts_with([' ', '\t']) {
@@ -114,7 +114,7 @@ fn sections(text: &str) -> Vec<(String, Section)> {
         }
         if let Some(inside) = line.strip_prefix('[') {
             let name = inside.split(']').next().unwrap_or(inside).trim();
-            sections.push((name.to_owned(), Section::new()));
+            sections.push((name.to_owned(), ProfileSection::new()));
         } else if let (Some((name, value)), Some((_, section))) = (line.split_once('='), sections.last_mut()) {
             section.insert(name.trim().to_ascii_lowercase(), without_comment(value).trim().to_owned());
         }
@@ -147,7 +147,7 @@ mod tests {
         let credentials = "stray = 1\n[a]\naws_access_key_id=AK\naws_secret_access_key = a#b;c\n";
         std::fs::write(aws.join("config"), config).unwrap();
         std::fs::write(aws.join("credentials"), credentials).unwrap();
-        let files = Files::read(&Env::default(), Some(dir.path())).await.unwrap();
+        let files = ProfileFiles::read(&Env::default(), Some(dir.path())).await.unwrap();
         let value = |profile: &str, name: &str| files.value(profile, name).map(str::to_owned);
         assert_eq!(value("default", "region").as_deref(), Some("us-west-2"));
         assert_eq!(value("a", "region").as_deref(), Some("eu-west-1"));
@@ -161,6 +161,6 @@ mod tests {
     #[tokio::test]
     async fn files_that_are_not_there_are_empty() {
         let env: Env = [("AWS_CONFIG_FILE", "/nowhere/config")].into_iter().collect();
-        assert!(!Files::read(&env, None).await.unwrap().has("default"));
+        assert!(!ProfileFiles::read(&env, None).await.unwrap().has("default"));
     }
 }

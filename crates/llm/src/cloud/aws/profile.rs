@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::process::{Exit, Process, ProcessEnd};
+use pinch_stdx::process::{ChildTree, Exit, ProcessEnd};
 use pinch_stdx::secret::Secret;
 
 use super::files::{expand, read_file};
@@ -129,7 +129,7 @@ async fn assume<'a>(cx: Cx<'a>, name: &'a str, role: &'a str, mut seen: Vec<&'a 
     let Some(by) = by else {
         return Err(refused(cx, name, "there are no credentials to assume its role with. Check source_profile."));
     };
-    let role = remote::Role {
+    let role = remote::AssumedRole {
         arn: role,
         session: value("role_session_name"),
         external_id: value("external_id"),
@@ -149,7 +149,7 @@ async fn process(cx: Cx<'_>, name: &str, line: &str) -> Result<Fetched, LlmError
     if let Some(home) = host.home().filter(|home| home.is_dir()) {
         command.current_dir(home);
     }
-    let mut child = Process::spawn_as_is(command)
+    let mut child = ChildTree::spawn_as_is(command)
         .map_err(|error| refused(cx, name, &format!("credential_process does not start: {error}")))?;
     let mut output = Vec::new();
     let mut collect = |piece: &[u8]| {

@@ -37,7 +37,7 @@ pub(super) struct WebIdentity<'a> {
 }
 
 /// A role that is taken on with other keys.
-pub(super) struct Role<'a> {
+pub(super) struct AssumedRole<'a> {
     pub(super) arn: &'a str,
     pub(super) session: Option<&'a str>,
     pub(super) external_id: Option<&'a str>,
@@ -71,7 +71,7 @@ pub(super) async fn web_identity(cx: Cx<'_>, identity: WebIdentity<'_>) -> Resul
     token_service(cx, &form, identity.region, None).await
 }
 
-pub(super) async fn assume_role(cx: Cx<'_>, role: Role<'_>, by: &AwsKeys) -> Result<Fetched, LlmError> {
+pub(super) async fn assume_role(cx: Cx<'_>, role: AssumedRole<'_>, by: &AwsKeys) -> Result<Fetched, LlmError> {
     let mut form = vec![
         ("Action", "AssumeRole"),
         ("Version", "2011-06-15"),
@@ -98,7 +98,7 @@ async fn token_service(
     let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
     headers.insert(http::header::CONTENT_TYPE, kind);
     if let Some(keys) = keys {
-        let scope = sign::Scope { service: "sts", region, time_ms: cx.request.host.now_ms() };
+        let scope = sign::SigningScope { service: "sts", region, time_ms: cx.request.host.now_ms() };
         let parts = Signing { url: &url, headers: &mut headers, body: body.as_bytes() };
         let signature = sign::sign("POST", &parts, keys, scope);
         signature.map_err(|error| failed(cx.request, error.to_string()))?.add_to(&mut headers);

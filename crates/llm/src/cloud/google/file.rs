@@ -8,7 +8,7 @@ use pinch_stdx::host::Env;
 use pinch_stdx::secret::Secret;
 use serde::Deserialize;
 
-use super::{Fingerprint, fingerprint};
+use super::{CredentialsDigest, fingerprint};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::keys;
 use crate::request::Request;
@@ -25,9 +25,15 @@ const METADATA_HOSTS: [&str; 2] = ["GCE_METADATA_HOST", "GCE_METADATA_IP"];
 const INSIDE: [&str; 4] = ["K_SERVICE", "CLOUD_RUN_JOB", "FUNCTION_TARGET", "GAE_ENV"];
 
 /// Where tokens come from.
-pub(super) enum Source {
+pub(super) enum TokenSource {
     /// A file.
-    File { name: String, fingerprint: Fingerprint, quota_project: Option<String>, token_uri: String, grant: Grant },
+    File {
+        name: String,
+        fingerprint: CredentialsDigest,
+        quota_project: Option<String>,
+        token_uri: String,
+        grant: Grant,
+    },
     /// The metadata server.
     Metadata { host: String },
 }
@@ -41,7 +47,7 @@ pub(super) enum Grant {
 }
 
 #[derive(Deserialize)]
-struct Read {
+struct CredentialsFile {
     #[serde(rename = "type", default)]
     kind: String,
     token_uri: Option<String>,
@@ -54,7 +60,7 @@ struct Read {
     private_key_id: Option<String>,
 }
 
-impl Source {
+impl TokenSource {
     /// The credentials of a request's machine; `None` when it has none.
     ///
     /// # Errors
@@ -80,7 +86,7 @@ impl Source {
     fn from_file(path: &Path, bytes: &[u8]) -> Result<Self, String> {
         let name = path.display().to_string();
         // The reader's words may hold pieces of the file: they stay out.
-        let Ok(read) = serde_json::from_slice::<Read>(bytes) else {
+        let Ok(read) = serde_json::from_slice::<CredentialsFile>(bytes) else {
             return Err(format!("Google credentials file {name} is not JSON of the expected form."));
         };
         let needs = |member: &str, value: Option<String>| {
@@ -115,7 +121,7 @@ impl Source {
     }
 
     /// Tells credentials apart.
-    pub(super) fn fingerprint(&self) -> Fingerprint {
+    pub(super) fn fingerprint(&self) -> CredentialsDigest {
         match self {
             Self::File { fingerprint, .. } => *fingerprint,
             Self::Metadata { host } => fingerprint("metadata", host.as_bytes()),

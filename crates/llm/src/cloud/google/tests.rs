@@ -1,7 +1,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use pinch_stdx::host::{Env, Host};
-use pinch_testing::server::{Gate, Reply, Server};
+use pinch_testing::server::{Gate, Server, ServerReply};
 use ring::signature::{KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RsaKeyPair, UnparsedPublicKey};
 use serde_json::{Value, json};
 
@@ -34,8 +34,8 @@ fn login(server: &Server) -> Value {
     json!({"type": "authorized_user", "client_id": "ci", "client_secret": "cs", "refresh_token": "rt", "token_uri": server.url()})
 }
 
-fn token(word: &str, seconds: i64) -> Reply {
-    Reply::json(200, &json!({"access_token": word, "expires_in": seconds}))
+fn token(word: &str, seconds: i64) -> ServerReply {
+    ServerReply::json(200, &json!({"access_token": word, "expires_in": seconds}))
 }
 
 async fn bearer(credentials: &GoogleCredentials, request: &Request) -> Result<Option<String>, LlmError> {
@@ -63,7 +63,7 @@ async fn tokens_are_kept_until_shortly_before_they_expire() {
 async fn those_who_come_together_refresh_once() {
     let (server, dir) = (Server::start().await.unwrap(), tempfile::tempdir().unwrap());
     let gate = Gate::new();
-    server.reply(Reply::status(200).gate(&gate).send(r#"{"access_token":"one","expires_in":3600}"#));
+    server.reply(ServerReply::status(200).gate(&gate).send(r#"{"access_token":"one","expires_in":3600}"#));
     let credentials = GoogleCredentials::default();
     let request = request(dir.path(), Some(&login(&server)), &[], 0);
     let open = async {
@@ -168,8 +168,11 @@ async fn what_cannot_be_used_is_named() {
 #[tokio::test]
 async fn refused_logins_say_what_to_do_and_busy_servers_may_be_asked_again() {
     let (server, dir) = (Server::start().await.unwrap(), tempfile::tempdir().unwrap());
-    server.reply(Reply::json(400, &json!({"error": "invalid_grant", "error_description": "Token has been revoked."})));
-    server.reply(Reply::status(503)).reply(Reply::json(200, &json!({})));
+    server.reply(ServerReply::json(
+        400,
+        &json!({"error": "invalid_grant", "error_description": "Token has been revoked."}),
+    ));
+    server.reply(ServerReply::status(503)).reply(ServerReply::json(200, &json!({})));
     let credentials = GoogleCredentials::default();
     let request = request(dir.path(), Some(&login(&server)), &[], 0);
     let error = bearer(&credentials, &request).await.unwrap_err();

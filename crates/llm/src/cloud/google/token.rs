@@ -9,7 +9,7 @@ use pinch_stdx::host::Env;
 use pinch_stdx::secret::Secret;
 use serde::Deserialize;
 
-use super::file::{Grant, Source};
+use super::file::{Grant, TokenSource};
 use super::jwt::{self, Claims};
 use crate::error::{LlmError, LlmErrorKind, classify, retry};
 use crate::request::Request;
@@ -27,13 +27,13 @@ const MAX_SHOWN: usize = 500;
 const UNKNOWN_LIFE: i64 = 300;
 
 /// An access token.
-pub(super) struct Token {
+pub(super) struct AccessToken {
     pub(super) secret: Secret,
     pub(super) expires_ms: i64,
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct TokenResponse {
     access_token: Option<String>,
     expires_in: Option<i64>,
 }
@@ -45,14 +45,18 @@ struct Refusal {
 }
 
 /// Asks for a token.
-pub(super) async fn fetch(source: &Source, request: &Request, client: &HttpClient) -> Result<Token, LlmError> {
+pub(super) async fn fetch(
+    source: &TokenSource,
+    request: &Request,
+    client: &HttpClient,
+) -> Result<AccessToken, LlmError> {
     let now_ms = request.host.now_ms();
     let outgoing = outgoing(source, now_ms)
         .map_err(|why| LlmError::new(request.model.provider.clone(), LlmErrorKind::Auth, why))?;
     let connect = request.options.timeouts.connect.filter(|limit| !limit.is_zero());
     // The metadata server is part of the machine: no proxy may come between.
     let direct = Env::default();
-    let env = if matches!(source, Source::Metadata { .. }) { &direct } else { request.host.env() };
+    let env = if matches!(source, TokenSource::Metadata { .. }) { &direct } else { request.host.env() };
     let asking = async {
         let mut incoming = client.send(outgoing, env, connect).await?;
         let (status, headers) = (incoming.status(), incoming.headers().clone());
@@ -67,25 +71,25 @@ pub(super) async fn fetch(source: &Source, request: &Request, client: &HttpClien
     if !status.is_success() {
         return Err(refused(source, request, status, &headers, &body));
     }
-    let answer = serde_json::from_slice::<Answer>(&body).ok();
+    let answer = serde_json::from_slice::<TokenResponse>(&body).ok();
     let token = answer.and_then(|answer| Some((answer.access_token.filter(|t| !t.is_empty())?, answer.expires_in)));
     let Some((secret, seconds)) = token else {
         let text = format!("{} answered without an access token.", source.token_host());
         return Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::Protocol, text));
     };
     let life_ms = seconds.unwrap_or(UNKNOWN_LIFE).saturating_mul(1_000);
-    Ok(Token { secret: Secret::new(secret), expires_ms: now_ms.saturating_add(life_ms) })
+    Ok(AccessToken { secret: Secret::new(secret), expires_ms: now_ms.saturating_add(life_ms) })
 }
 
-fn outgoing(source: &Source, now_ms: i64) -> Result<Outgoing, String> {
+fn outgoing(source: &TokenSource, now_ms: i64) -> Result<Outgoing, String> {
     let mut headers = HeaderMap::new();
     match source {
-        Source::Metadata { host } => {
+        TokenSource::Metadata { host } => {
             headers.insert("metadata-flavor", HeaderValue::from_static("Google"));
             let url = format!("http://{host}/{METADATA_PATH}?scopes={}", address::encoded(SCOPE));
             Ok(Outgoing { method: Method::GET, url, headers, body: Bytes::new() })
         }
-        Source::File { name, token_uri, grant, .. } => {
+        TokenSource::File { name, token_uri, grant, .. } => {
             let form = match grant {
                 Grant::Refresh { client_id, client_secret, refresh_token } => address::pairs(&[
                     ("grant_type", "refresh_token"),
@@ -110,13 +114,13 @@ fn outgoing(source: &Source, now_ms: i64) -> Result<Outgoing, String> {
     }
 }
 
-fn unreachable_error(source: &Source, request: &Request, error: &HttpError) -> LlmError {
+fn unreachable_error(source: &TokenSource, request: &Request, error: &HttpError) -> LlmError {
     let text = format!("Getting a Google access token from {}: {error}", source.token_host());
     LlmError::new(request.model.provider.clone(), LlmErrorKind::Connect, text)
 }
 
 /// What a refusal means. Refusals of what the file says are for its owner to mend; others may pass.
-fn refused(source: &Source, request: &Request, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+fn refused(source: &TokenSource, request: &Request, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
     let said = match serde_json::from_slice::<Refusal>(body) {
         Ok(Refusal { error: Some(error), error_description: Some(words) }) => format!("{error}: {words}"),
         Ok(Refusal { error: Some(error), .. }) => error,
@@ -124,11 +128,11 @@ fn refused(source: &Source, request: &Request, status: StatusCode, headers: &Hea
     };
     let said: String = said.chars().take(MAX_SHOWN).collect();
     let of = match source {
-        Source::File { name, grant: Grant::Refresh { .. }, .. } => {
+        TokenSource::File { name, grant: Grant::Refresh { .. }, .. } => {
             format!("Google refused the credentials of {name}; run `gcloud auth application-default login` again")
         }
-        Source::File { name, .. } => format!("Google refused the credentials of {name}"),
-        Source::Metadata { host } => format!("The metadata server {host} gave no access token"),
+        TokenSource::File { name, .. } => format!("Google refused the credentials of {name}"),
+        TokenSource::Metadata { host } => format!("The metadata server {host} gave no access token"),
     };
     let text = format!("{of} ({} {said})", status.as_u16());
     let kind = match status.as_u16() {

@@ -98,7 +98,7 @@ impl Message {
     /// When the text is not a JSON object or a known member has a wrong type.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         #[derive(Deserialize)]
-        struct Role<'a> {
+        struct RoleMember<'a> {
             #[serde(borrow, default)]
             role: Cow<'a, str>,
         }
@@ -106,7 +106,7 @@ impl Message {
         match serde_json::from_str::<FlatMessage<'_>>(text) {
             Ok(flat) if is_known_role(&flat.role) => Ok(flat.into_message()),
             Ok(_) => Ok(Self::Other(OtherMessage { raw: serde_json::from_str(text)? })),
-            Err(error) => match serde_json::from_str::<Role<'_>>(text) {
+            Err(error) => match serde_json::from_str::<RoleMember<'_>>(text) {
                 Ok(role) if !is_known_role(&role.role) => {
                     Ok(Self::Other(OtherMessage { raw: serde_json::from_str(text)? }))
                 }
@@ -223,8 +223,8 @@ impl Lenient {
 
 impl<'de> Deserialize<'de> for Lenient {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
+        struct BlockVisitor;
+        impl<'de> serde::de::Visitor<'de> for BlockVisitor {
             type Value = Lenient;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -258,7 +258,7 @@ impl<'de> Deserialize<'de> for Lenient {
                 Ok(Lenient(Some(Content::Blocks(vec![Block::Other(RawBlock { raw: Value::Object(raw) })]))))
             }
         }
-        from.deserialize_any(Visitor)
+        from.deserialize_any(BlockVisitor)
     }
 }
 
@@ -294,8 +294,8 @@ struct FlatBlock<'a> {
 
 impl<'de> Deserialize<'de> for Block {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
+        struct ContentVisitor;
+        impl<'de> serde::de::Visitor<'de> for ContentVisitor {
             type Value = Block;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -338,7 +338,7 @@ impl<'de> Deserialize<'de> for Block {
                 Ok(flat.into_block())
             }
         }
-        from.deserialize_map(Visitor)
+        from.deserialize_map(ContentVisitor)
     }
 }
 
@@ -402,7 +402,7 @@ impl<'de> Deserialize<'de> for Usage {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase", default)]
         #[derive(Default)]
-        struct Wire {
+        struct WireBlocks {
             input: Option<f64>,
             output: Option<f64>,
             cache_read: Option<f64>,
@@ -427,7 +427,7 @@ impl<'de> Deserialize<'de> for Usage {
         fn count(number: Option<f64>) -> u64 {
             number.map_or(0, |n| n.clamp(0.0, (1_u64 << 53) as f64) as u64)
         }
-        let wire = Wire::deserialize(from)?;
+        let wire = WireBlocks::deserialize(from)?;
         let cost = wire.cost.unwrap_or_default();
         Ok(Self {
             input: count(wire.input),
@@ -453,7 +453,7 @@ impl<'de> Deserialize<'de> for ToolDecl {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Wire {
+        struct WireContent {
             name: String,
             #[serde(default)]
             description: String,
@@ -462,7 +462,7 @@ impl<'de> Deserialize<'de> for ToolDecl {
             #[serde(default)]
             constrained_sampling: Option<Value>,
         }
-        let wire = Wire::deserialize(from)?;
+        let wire = WireContent::deserialize(from)?;
         Ok(Self {
             name: wire.name,
             description: wire.description,

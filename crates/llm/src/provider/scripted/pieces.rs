@@ -7,12 +7,12 @@ const TOKEN_CHARACTERS: usize = 4;
 
 /// Draws sizes of deltas from a seed.
 #[derive(Debug)]
-pub(super) struct Pieces {
+pub(super) struct DeltaSizes {
     tokens: RangeInclusive<usize>,
     state: u64,
 }
 
-impl Pieces {
+impl DeltaSizes {
     pub(super) fn new(tokens: RangeInclusive<usize>, seed: u64) -> Self {
         let min = (*tokens.start()).max(1);
         let max = (*tokens.end()).max(min);
@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn pieces_are_the_text() {
-        let mut pieces = Pieces::new(1..=3, 7);
+        let mut pieces = DeltaSizes::new(1..=3, 7);
         let cut = pieces.cut("grüße und mehr, viel mehr");
         assert_eq!(cut.concat(), "grüße und mehr, viel mehr");
         assert!(cut.len() > 1 && cut.iter().all(|piece| piece.chars().count() <= 12), "{cut:?}");
-        assert_eq!(cut, Pieces::new(1..=3, 7).cut("grüße und mehr, viel mehr"), "a seed repeats");
+        assert_eq!(cut, DeltaSizes::new(1..=3, 7).cut("grüße und mehr, viel mehr"), "a seed repeats");
         assert_eq!(pieces.cut(""), [""]);
-        assert_eq!(Pieces::new(0..=0, 0).cut("abcde"), ["abcd", "e"]);
+        assert_eq!(DeltaSizes::new(0..=0, 0).cut("abcde"), ["abcd", "e"]);
     }
 }

@@ -9,9 +9,9 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::pull::Emitter;
 use serde_json::Value;
 
-use super::pieces::Pieces;
-use super::usage::Prompt;
-use super::{Reply, Step};
+use super::pieces::DeltaSizes;
+use super::usage::PromptCost;
+use super::{ScriptedReply, ScriptedStep};
 use crate::error::{Emitted, LlmError, LlmErrorKind, classify};
 use crate::event::stream::failure;
 use crate::event::{BlockKind, Finished, StreamEvent};
@@ -22,21 +22,21 @@ use crate::request::Request;
 
 /// A reply, or the making of it.
 pub(super) enum Making {
-    Ready(Reply),
-    Now(BoxFuture<'static, Result<Reply, LlmError>>),
+    Ready(ScriptedReply),
+    Now(BoxFuture<'static, Result<ScriptedReply, LlmError>>),
 }
 
 /// What one answer is streamed with.
-pub(super) struct Show {
-    pub(super) pieces: Pieces,
+pub(super) struct Playback {
+    pub(super) pieces: DeltaSizes,
     pub(super) tokens_per_second: Option<f64>,
-    pub(super) prompt: Option<Prompt>,
+    pub(super) prompt: Option<PromptCost>,
     pub(super) message: AssistantMessage,
     pub(super) cancel: Cancel,
 }
 
 /// Streams a reply. The token is checked before every block and delta; inside a tool call of one delta it is not.
-pub(super) async fn play(making: Making, request: Request, mut show: Show, emitter: Emitter<StreamEvent>) {
+pub(super) async fn play(making: Making, request: Request, mut show: Playback, emitter: Emitter<StreamEvent>) {
     let end = match perform(making, &request, &mut show, &emitter).await {
         Ok(finished) => finished,
         Err(error) => {
@@ -53,7 +53,7 @@ pub(super) async fn play(making: Making, request: Request, mut show: Show, emitt
 async fn perform(
     making: Making,
     request: &Request,
-    show: &mut Show,
+    show: &mut Playback,
     emitter: &Emitter<StreamEvent>,
 ) -> Result<Finished, LlmError> {
     let provider = show.message.provider.clone();
@@ -76,13 +76,16 @@ async fn perform(
     }
     emitter.emit(StreamEvent::Start(Arc::new(show.message.clone()))).await;
     let mut n_left = reply.break_after.as_ref().map_or(usize::MAX, |(n, _)| *n);
-    let calls = reply.steps.iter().any(|s| matches!(s, Step::ToolCall { .. } | Step::Block(Block::ToolCall(_))));
+    let calls = reply
+        .steps
+        .iter()
+        .any(|s| matches!(s, ScriptedStep::ToolCall { .. } | ScriptedStep::Block(Block::ToolCall(_))));
     let broken = |message: &AssistantMessage, text: &str| {
         let kind = classify::classify(None, None, text);
         LlmError { emitted: emitted(message), ..LlmError::new(message.provider.clone(), kind, text) }
     };
     for step in reply.steps {
-        if matches!(step, Step::Block(Block::Image(_) | Block::Other(_))) {
+        if matches!(step, ScriptedStep::Block(Block::Image(_) | Block::Other(_))) {
             continue;
         }
         let Some(block) = prepare(step, &mut show.pieces) else {
@@ -93,7 +96,7 @@ async fn perform(
             return Err(aborted(&provider, emitted(&show.message)));
         }
         stream_block(block, show, emitter, &mut n_left).await.map_err(|stop| match (stop, &reply.break_after) {
-            (Stop::Broken, Some((_, text))) => broken(&show.message, text),
+            (Interruption::Broken, Some((_, text))) => broken(&show.message, text),
             _ => aborted(&provider, emitted(&show.message)),
         })?;
     }
@@ -118,7 +121,7 @@ async fn perform(
 }
 
 /// A block and its deltas.
-struct Prepared {
+struct PreparedBlock {
     kind: BlockKind,
     deltas: Vec<String>,
     /// As it is at its beginning; calls are whole from the start.
@@ -128,25 +131,25 @@ struct Prepared {
 }
 
 /// Nothing for a step that hangs.
-fn prepare(step: Step, pieces: &mut Pieces) -> Option<Prepared> {
+fn prepare(step: ScriptedStep, pieces: &mut DeltaSizes) -> Option<PreparedBlock> {
     Some(match step {
-        Step::Hang => return None,
-        Step::Text(deltas) => {
-            Prepared { kind: BlockKind::Text, deltas, block: Block::Text(Text::default()), whole: None }
+        ScriptedStep::Hang => return None,
+        ScriptedStep::Text(deltas) => {
+            PreparedBlock { kind: BlockKind::Text, deltas, block: Block::Text(Text::default()), whole: None }
         }
-        Step::Thinking(deltas) => Prepared {
+        ScriptedStep::Thinking(deltas) => PreparedBlock {
             kind: BlockKind::Thinking { redacted: false },
             deltas,
             block: Block::Thinking(Thinking::default()),
             whole: None,
         },
-        Step::ToolCall { id, name, arguments } => {
+        ScriptedStep::ToolCall { id, name, arguments } => {
             let call = ToolCall::new(ToolCallId::from(id), name, arguments);
             let deltas = vec![Value::Object(call.arguments.clone()).to_string()];
-            Prepared { kind: kind_of(&call), deltas, block: Block::ToolCall(call), whole: None }
+            PreparedBlock { kind: kind_of(&call), deltas, block: Block::ToolCall(call), whole: None }
         }
-        Step::Block(whole) => match &whole {
-            Block::Thinking(thinking) => Prepared {
+        ScriptedStep::Block(whole) => match &whole {
+            Block::Thinking(thinking) => PreparedBlock {
                 kind: BlockKind::Thinking { redacted: thinking.redacted },
                 deltas: pieces.cut(&thinking.thinking),
                 block: Block::Thinking(Thinking::default()),
@@ -155,9 +158,9 @@ fn prepare(step: Step, pieces: &mut Pieces) -> Option<Prepared> {
             Block::ToolCall(call) => {
                 let empty = ToolCall { arguments: serde_json::Map::new(), ..call.clone() };
                 let deltas = pieces.cut(&Value::Object(call.arguments.clone()).to_string());
-                Prepared { kind: kind_of(call), deltas, block: Block::ToolCall(empty), whole: Some(whole) }
+                PreparedBlock { kind: kind_of(call), deltas, block: Block::ToolCall(empty), whole: Some(whole) }
             }
-            other => Prepared {
+            other => PreparedBlock {
                 kind: BlockKind::Text,
                 deltas: pieces.cut(other.as_text().unwrap_or_default()),
                 block: Block::Text(Text::default()),
@@ -172,25 +175,25 @@ fn kind_of(call: &ToolCall) -> BlockKind {
 }
 
 /// Why a block is not streamed to its end.
-enum Stop {
+enum Interruption {
     Aborted,
     Broken,
 }
 
 async fn stream_block(
-    prepared: Prepared,
-    show: &mut Show,
+    prepared: PreparedBlock,
+    show: &mut Playback,
     emitter: &Emitter<StreamEvent>,
     n_left: &mut usize,
-) -> Result<(), Stop> {
+) -> Result<(), Interruption> {
     let index = show.message.content.len();
-    let Prepared { kind, deltas, block, whole } = prepared;
+    let PreparedBlock { kind, deltas, block, whole } = prepared;
     let checks = whole.is_some() || !matches!(block, Block::ToolCall(_));
     emitter.emit(StreamEvent::BlockStart { index, kind }).await;
     show.message.content.push(Arc::new(block));
     for delta in deltas {
         if *n_left == 0 {
-            return Err(Stop::Broken);
+            return Err(Interruption::Broken);
         }
         *n_left -= 1;
         if let Some(pace) = show.tokens_per_second {
@@ -198,7 +201,7 @@ async fn stream_block(
             let _cancelled = show.cancel.run(tokio::time::sleep(Duration::from_secs_f64(seconds))).await;
         }
         if checks && show.cancel.is_cancelled() {
-            return Err(Stop::Aborted);
+            return Err(Interruption::Aborted);
         }
         match Arc::make_mut(&mut show.message.content[index]) {
             Block::Text(text) => text.text.push_str(&delta),

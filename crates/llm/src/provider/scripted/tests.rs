@@ -37,8 +37,8 @@ async fn without_replies_there_is_an_error_and_nothing_before_it() {
 
 #[tokio::test]
 async fn replies_come_in_their_order_and_then_no_more() {
-    let provider = ScriptedProvider::new([Reply::text("a")]);
-    provider.push(Reply::blocks([text("b")]));
+    let provider = ScriptedProvider::new([ScriptedReply::text("a")]);
+    provider.push(ScriptedReply::blocks([text("b")]));
     assert_eq!(provider.n_left(), 2);
     assert_eq!(end(&provider).await.message.text(""), "a");
     assert_eq!(end(&provider).await.message.text(""), "b");
@@ -51,7 +51,7 @@ async fn a_reply_can_be_made_from_the_request() {
     let provider = ScriptedProvider::default();
     provider.push_made(|request, n| async move {
         tokio::task::yield_now().await;
-        Ok(Reply::text(format!("{n}: {}", request.messages.len())))
+        Ok(ScriptedReply::text(format!("{n}: {}", request.messages.len())))
     });
     provider.push_made(|request, _| async move {
         Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::Billing, "no money"))
@@ -63,9 +63,9 @@ async fn a_reply_can_be_made_from_the_request() {
 #[tokio::test]
 async fn failures_are_typed() {
     let provider = ScriptedProvider::new([
-        Reply::refused(StatusCode::TOO_MANY_REQUESTS, "slow down"),
-        Reply::blocks([text("one two three four")]).breaking_after(1, "terminated"),
-        Reply::text("whole").breaking_after(1, "terminated"),
+        ScriptedReply::refused(StatusCode::TOO_MANY_REQUESTS, "slow down"),
+        ScriptedReply::blocks([text("one two three four")]).breaking_after(1, "terminated"),
+        ScriptedReply::text("whole").breaking_after(1, "terminated"),
     ]);
     let refused = end(&provider).await.error.unwrap();
     assert_eq!((refused.kind, refused.emitted), (LlmErrorKind::RateLimit, Emitted::Nothing));
@@ -79,9 +79,10 @@ async fn failures_are_typed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pace_takes_its_time_and_can_be_aborted() {
-    let provider = ScriptedProvider::new([Reply::blocks([text(&"x".repeat(400))]), Reply::blocks([text("more")])])
-        .pieces(5..=5, 0)
-        .tokens_per_second(10.0);
+    let provider =
+        ScriptedProvider::new([ScriptedReply::blocks([text(&"x".repeat(400))]), ScriptedReply::blocks([text("more")])])
+            .pieces(5..=5, 0)
+            .tokens_per_second(10.0);
     let before = tokio::time::Instant::now();
     assert!(end(&provider).await.is_ok());
     assert_eq!(before.elapsed().as_secs(), 10);
@@ -99,7 +100,8 @@ async fn a_pace_takes_its_time_and_can_be_aborted() {
 
 #[tokio::test]
 async fn a_reply_whose_steps_hang_ends_when_it_is_aborted() {
-    let provider = ScriptedProvider::new([Reply { steps: vec![Step::Hang], ..Reply::default() }]);
+    let provider =
+        ScriptedProvider::new([ScriptedReply { steps: vec![ScriptedStep::Hang], ..ScriptedReply::default() }]);
     let cancel = Cancel::new();
     let stream = provider.stream(request(), cancel.clone());
     let (finished, ()) = futures::join!(stream.collect_end(), async { cancel.cancel(CancelReason::User) });

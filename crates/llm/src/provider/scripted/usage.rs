@@ -14,13 +14,13 @@ const MAX_SESSIONS: usize = 1_000;
 
 /// What a prompt costs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Prompt {
+pub(super) struct PromptCost {
     input: u64,
     cache_read: u64,
     cache_write: u64,
 }
 
-impl Prompt {
+impl PromptCost {
     /// The prompt of a request; its session remembers it.
     pub(super) fn of(request: &Request, prompts: &mut HashMap<String, String>) -> Self {
         let text = prompt_text(request);

@@ -22,7 +22,7 @@ pub(super) struct Continuation {
 
 /// What is sent: the whole request, or what is new since a response.
 #[derive(Debug, PartialEq)]
-pub(super) struct Sent {
+pub(super) struct SentRequest {
     pub(super) body: Value,
     /// Items of the whole request.
     pub(super) n_items: usize,
@@ -52,10 +52,10 @@ impl Continuation {
 }
 
 /// What is to be sent for a request, given what the server holds.
-pub(super) fn to_send(body: &Value, known: Option<&Continuation>) -> Sent {
+pub(super) fn to_send(body: &Value, known: Option<&Continuation>) -> SentRequest {
     let n_items = items_of(body).len();
     let Some(known) = known.filter(|known| known.covers(body)) else {
-        return Sent { body: body.clone(), n_items, delta: None };
+        return SentRequest { body: body.clone(), n_items, delta: None };
     };
     let members = body.as_object().into_iter().flatten().filter(|(name, _)| *name != "input");
     let mut delta: serde_json::Map<String, Value> =
@@ -63,7 +63,7 @@ pub(super) fn to_send(body: &Value, known: Option<&Continuation>) -> Sent {
     delta.insert("input".into(), items_of(body)[known.n_items..].into());
     delta.insert("previous_response_id".into(), known.response_id.as_str().into());
     let n_new = n_items - known.n_items;
-    Sent { body: Value::Object(delta), n_items, delta: Some((n_new, known.response_id.clone())) }
+    SentRequest { body: Value::Object(delta), n_items, delta: Some((n_new, known.response_id.clone())) }
 }
 
 fn items_of(body: &Value) -> &[Value] {
@@ -114,7 +114,7 @@ mod tests {
     fn only_what_is_new_is_sent() {
         let sent = to_send(&body(&[1, 2, 3, 4], "S"), Some(&known(&[1, 2])));
         let expected = json!({"model": "m", "instructions": "S", "input": [3, 4], "previous_response_id": "r"});
-        assert_eq!(sent, Sent { body: expected, n_items: 4, delta: Some((2, "r".into())) });
+        assert_eq!(sent, SentRequest { body: expected, n_items: 4, delta: Some((2, "r".into())) });
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         for (items, instructions) in [(&[1, 9, 3][..], "S"), (&[1, 2, 3], "T"), (&[1, 2], "S"), (&[1], "S")] {
             let whole = body(items, instructions);
             let sent = to_send(&whole, Some(&known(&[1, 2])));
-            assert_eq!(sent, Sent { body: whole, n_items: items.len(), delta: None });
+            assert_eq!(sent, SentRequest { body: whole, n_items: items.len(), delta: None });
         }
         assert_eq!(to_send(&body(&[1], "S"), None).delta, None);
     }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::continuation::{Continuation, Sent};
+use super::continuation::{Continuation, SentRequest};
 
 /// Why a socket is closed that did its work.
 const NORMAL: u16 = 1000;
@@ -24,7 +24,7 @@ const MAX_SESSIONS: usize = 1_000;
 
 /// A conversation of an account with a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct SessionKey {
     pub(super) session: String,
     pub(super) account: String,
     pub(super) url: String,
@@ -66,7 +66,7 @@ pub struct SocketStats {
 
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    by_key: Mutex<HashMap<Key, Session>>,
+    by_key: Mutex<HashMap<SessionKey, Session>>,
     /// What keeps idle sockets alive and closes others; aborted with this value.
     tasks: Mutex<JoinSet<()>>,
 }
@@ -104,7 +104,7 @@ enum IdleCommand {
 }
 
 /// What a call gets.
-pub(super) enum Place {
+pub(super) enum SocketSlot {
     /// The conversation's socket, if it is still there.
     Idle(Waking),
     /// The conversation has none: the one that is opened will be its.
@@ -135,11 +135,11 @@ impl Session {
 }
 
 impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Session>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Session>> {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, key: &Key, work: impl FnOnce(&mut Session) -> T) -> T {
+    fn with<T>(&self, key: &SessionKey, work: impl FnOnce(&mut Session) -> T) -> T {
         let mut sessions = self.lock();
         if !sessions.contains_key(key) {
             make_room(&mut sessions);
@@ -150,31 +150,31 @@ impl Sessions {
     }
 
     /// Whether a conversation does without sockets for now.
-    pub(super) fn falls_back(&self, key: &Key) -> bool {
+    pub(super) fn falls_back(&self, key: &SessionKey) -> bool {
         self.lock().get(key).is_some_and(Session::falls_back)
     }
 
     /// Takes the conversation's seat, where it is free.
-    pub(super) fn take(&self, key: &Key) -> Place {
+    pub(super) fn take(&self, key: &SessionKey) -> SocketSlot {
         self.with(key, |session| match std::mem::replace(&mut session.seat, Seat::Busy) {
-            Seat::Busy => Place::Busy,
-            Seat::Empty => Place::Empty,
+            Seat::Busy => SocketSlot::Busy,
+            Seat::Empty => SocketSlot::Empty,
             Seat::Idle(idle) => {
                 let is_old = idle.opened.elapsed() >= MAX_AGE;
                 let command = if is_old { IdleCommand::Close("max_age") } else { IdleCommand::Use };
                 let is_there = idle.command.send(command).is_ok();
-                if is_there && !is_old { Place::Idle(Waking(idle.socket)) } else { Place::Empty }
+                if is_there && !is_old { SocketSlot::Idle(Waking(idle.socket)) } else { SocketSlot::Empty }
             }
         })
     }
 
     /// What the server of the conversation's socket holds. It is recorded anew, whatever the outcome of the call.
-    pub(super) fn take_continuation(&self, key: &Key) -> Option<Continuation> {
+    pub(super) fn take_continuation(&self, key: &SessionKey) -> Option<Continuation> {
         self.with(key, |session| session.continuation.take())
     }
 
     /// Gives the seat back without a socket.
-    pub(super) fn leave(&self, key: &Key) {
+    pub(super) fn leave(&self, key: &SessionKey) {
         if let Some(session) = self.lock().get_mut(key) {
             session.seat = Seat::Empty;
             session.continuation = None;
@@ -182,7 +182,7 @@ impl Sessions {
     }
 
     /// Gives the seat back with its socket, which waits for the next call.
-    pub(super) fn keep(&self, key: &Key, socket: WebSocket, continuation: Option<Continuation>) {
+    pub(super) fn keep(&self, key: &SessionKey, socket: WebSocket, continuation: Option<Continuation>) {
         let mut sessions = self.lock();
         let Some(session) = sessions.get_mut(key) else {
             // The conversation was closed during the call.
@@ -210,7 +210,7 @@ impl Sessions {
     }
 
     /// Counts a request.
-    pub(super) fn sent(&self, key: &Key, sent: &Sent, reused: bool) {
+    pub(super) fn sent(&self, key: &SessionKey, sent: &SentRequest, reused: bool) {
         self.with(key, |session| {
             let stats = &mut session.stats;
             stats.requests += 1;
@@ -235,7 +235,7 @@ impl Sessions {
     }
 
     /// Records that a socket failed, and whether the call continues without one.
-    pub(super) fn failed(&self, key: &Key, error: &str, goes_on: bool) {
+    pub(super) fn failed(&self, key: &SessionKey, error: &str, goes_on: bool) {
         self.with(key, |session| {
             session.stats.websocket_failures += 1;
             session.stats.sse_fallbacks += u64::from(goes_on);
@@ -269,7 +269,7 @@ impl Sessions {
 }
 
 /// Forgets the conversation that was used least recently.
-fn make_room(sessions: &mut HashMap<Key, Session>) {
+fn make_room(sessions: &mut HashMap<SessionKey, Session>) {
     if sessions.len() < MAX_SESSIONS {
         return;
     }

@@ -11,18 +11,18 @@ const DESCRIBING: [&str; 3] = ["title", "description", "default"];
 const MAX_REFERENCES: usize = 10_000;
 
 /// The references that are being replaced, and how many more may be.
-struct Open {
+struct OpenReferences {
     references: Vec<String>,
     n_left: usize,
 }
 
 /// The schema without what Gemini refuses; references are replaced by what they lead to.
 pub(super) fn clean(schema: &Value) -> Value {
-    cleaned(schema, &Map::new(), &mut Open { references: Vec::new(), n_left: MAX_REFERENCES })
+    cleaned(schema, &Map::new(), &mut OpenReferences { references: Vec::new(), n_left: MAX_REFERENCES })
 }
 
 /// `scope` has the definitions by reference.
-fn cleaned(schema: &Value, scope: &Map<String, Value>, open: &mut Open) -> Value {
+fn cleaned(schema: &Value, scope: &Map<String, Value>, open: &mut OpenReferences) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
     let mut wider;
     let mut scope = scope;
@@ -74,7 +74,12 @@ fn cleaned(schema: &Value, scope: &Map<String, Value>, open: &mut Open) -> Value
 }
 
 /// What a reference leads to, described as the place that refers says. Going round in circles ends in a schema that takes everything.
-fn followed(target: &str, members: &Map<String, Value>, scope: &Map<String, Value>, open: &mut Open) -> Value {
+fn followed(
+    target: &str,
+    members: &Map<String, Value>,
+    scope: &Map<String, Value>,
+    open: &mut OpenReferences,
+) -> Value {
     if open.n_left == 0 || open.references.iter().any(|known| known == target) {
         return Value::Object(Map::new());
     }

@@ -27,16 +27,17 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
 /// An `error` event of the stream.
 pub(super) fn in_stream(model: &Model, data: &str) -> LlmError {
     #[derive(Deserialize)]
-    struct Event<'a> {
+    struct AnthropicErrorEvent<'a> {
         #[serde(borrow, default)]
-        error: Inner<'a>,
+        error: AnthropicErrorBody<'a>,
     }
     #[derive(Deserialize, Default)]
-    struct Inner<'a> {
+    struct AnthropicErrorBody<'a> {
         #[serde(borrow, rename = "type", default)]
-        kind: frame_json::Text<'a>,
+        kind: frame_json::TextMember<'a>,
     }
-    let code = serde_json::from_str::<Event<'_>>(data).ok().and_then(|e| e.error.kind.get().map(str::to_owned));
+    let code =
+        serde_json::from_str::<AnthropicErrorEvent<'_>>(data).ok().and_then(|e| e.error.kind.get().map(str::to_owned));
     let words = serde_json::from_str::<Value>(data).ok().as_ref().and_then(refusal::own_words);
     let kind = classify::classify(None, code.as_deref(), words.as_deref().unwrap_or(data));
     LlmError { code, ..LlmError::new(model.provider.clone(), kind, data) }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::convert::{self, AnthropicEncoding, Unsigned};
 use super::models;
 use super::names::{CLAUDE_CODE_IDENTITY, CLAUDE_CODE_VERSION, is_subscription_token, sent_name};
-use super::system::{PLACEHOLDER_TOOL, Pending};
+use super::system::{PLACEHOLDER_TOOL, PendingSystem};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::{Message, ToolDecl};
 use crate::model::Model;
@@ -15,18 +15,18 @@ use crate::model::thinking::{LevelRule, clamp};
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
 use crate::request::{CacheRetention, NativeThinking, Request, ThinkingChoice};
-use crate::schema::clean::{self, Family};
+use crate::schema::clean::{self, SchemaDialect};
 use crate::thinking::ThinkingLevel;
-use crate::wire::headers::{self, Key, Layers};
-use crate::wire::strict::{self, Limits};
-use crate::wire::{Call, Encoding, HttpRequest, address, effort, limit};
+use crate::wire::headers::{self, AuthKey, HeaderLayers};
+use crate::wire::strict::{self, StrictDialect};
+use crate::wire::{Encoding, HttpRequest, WireCall, address, effort, limit};
 
 /// Anthropic's smallest budget, and what an answer keeps beside a budget.
 const LEAST_TOKENS: u64 = 1_024;
 
 /// Thinking as it is written.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Thinking {
+pub(super) enum ThinkingParam {
     /// Not mentioned.
     Unsaid,
     Disabled,
@@ -40,7 +40,7 @@ pub(super) enum Thinking {
     },
 }
 
-pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
     let wire = &request.model.dialect.wire;
     let key = headers::key(request)?;
@@ -59,7 +59,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     if let Some(system) = system_blocks(&conversation.head.text(), subscription, cache.as_ref()) {
         body.insert("system".into(), system);
     }
-    let is_thinking = matches!(thinking, Thinking::Budget { .. } | Thinking::Adaptive { .. });
+    let is_thinking = matches!(thinking, ThinkingParam::Budget { .. } | ThinkingParam::Adaptive { .. });
     if let Some(temperature) = request.options.temperature.filter(|_| wire.temperature && !is_thinking) {
         body.insert("temperature".into(), temperature.into());
     }
@@ -92,7 +92,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
 }
 
 /// Whether the request is one of a Claude subscription.
-pub(super) fn is_subscription(request: &Request, key: Option<&Key>) -> bool {
+pub(super) fn is_subscription(request: &Request, key: Option<&AuthKey>) -> bool {
     let own = request.model.dialect.wire.key_header == KeyHeader::Usual;
     own && key.is_some_and(|key| is_subscription_token(key.reveal()))
 }
@@ -109,27 +109,27 @@ fn conversation(request: &Request) -> Conversation {
 // Thinking and the limit of the answer.
 
 /// Thinking as it is written, and the limit of the answer, which depends on it.
-pub(super) fn thinking(request: &Request) -> (Thinking, u64) {
+pub(super) fn thinking(request: &Request) -> (ThinkingParam, u64) {
     let model = &*request.model;
     // The format demands a limit, also of models whose records know none.
     let unknown = || (model.max_tokens == 0).then_some(DEFAULT_MAX_TOKENS);
     let wanted = request.options.max_tokens.filter(|n| *n > 0).or_else(unknown);
     let limit = limit::output_limit(request, wanted);
     if !model.reasoning {
-        return (Thinking::Unsaid, limit);
+        return (ThinkingParam::Unsaid, limit);
     }
     let adaptive = model.dialect.wire.adaptive_thinking || model.dialect.wire.mid_convo_effort;
     let display = || "summarized".to_owned();
     match &request.options.thinking {
-        ThinkingChoice::Unset => (Thinking::Unsaid, limit),
+        ThinkingChoice::Unset => (ThinkingParam::Unsaid, limit),
         ThinkingChoice::Native(native) => (native_thinking(native, adaptive, limit), limit),
         ThinkingChoice::Level(ThinkingLevel::Off) => {
             let no_word = *model.thinking.rule(ThinkingLevel::Off) == LevelRule::Unsupported;
-            (if no_word { Thinking::Unsaid } else { Thinking::Disabled }, limit)
+            (if no_word { ThinkingParam::Unsaid } else { ThinkingParam::Disabled }, limit)
         }
         ThinkingChoice::Level(level) if adaptive => {
             let effort = Some(models::effort_word(model, *level).to_owned());
-            (Thinking::Adaptive { effort, display: display() }, limit)
+            (ThinkingParam::Adaptive { effort, display: display() }, limit)
         }
         ThinkingChoice::Level(level) => {
             let budget = effort::budget(&request.options.thinking_budgets, clamp(model, *level));
@@ -141,31 +141,31 @@ pub(super) fn thinking(request: &Request) -> (Thinking, u64) {
     }
 }
 
-fn native_thinking(native: &NativeThinking, adaptive: bool, limit: u64) -> Thinking {
+fn native_thinking(native: &NativeThinking, adaptive: bool, limit: u64) -> ThinkingParam {
     let display = native.display.clone().unwrap_or_else(|| "summarized".into());
     match native.enabled {
-        None => Thinking::Unsaid,
-        Some(false) => Thinking::Disabled,
-        Some(true) if adaptive => Thinking::Adaptive { effort: native.effort.clone(), display },
+        None => ThinkingParam::Unsaid,
+        Some(false) => ThinkingParam::Disabled,
+        Some(true) if adaptive => ThinkingParam::Adaptive { effort: native.effort.clone(), display },
         Some(true) => budget_thinking(native.budget.unwrap_or(LEAST_TOKENS), display, limit),
     }
 }
 
 /// A budget that leaves the answer its least; none when Anthropic would refuse it.
-fn budget_thinking(budget: u64, display: String, limit: u64) -> Thinking {
+fn budget_thinking(budget: u64, display: String, limit: u64) -> ThinkingParam {
     let tokens = budget.min(limit.saturating_sub(LEAST_TOKENS));
-    if tokens < LEAST_TOKENS { Thinking::Disabled } else { Thinking::Budget { tokens, display } }
+    if tokens < LEAST_TOKENS { ThinkingParam::Disabled } else { ThinkingParam::Budget { tokens, display } }
 }
 
-fn put_thinking(body: &mut Map<String, Value>, thinking: &Thinking, mid_convo_effort: bool) {
+fn put_thinking(body: &mut Map<String, Value>, thinking: &ThinkingParam, mid_convo_effort: bool) {
     let mut put = |name: &str, value: Value| drop(body.insert(name.into(), value));
     match thinking {
-        Thinking::Unsaid => {}
-        Thinking::Disabled => put("thinking", json!({"type": "disabled"})),
-        Thinking::Budget { tokens, display } => {
+        ThinkingParam::Unsaid => {}
+        ThinkingParam::Disabled => put("thinking", json!({"type": "disabled"})),
+        ThinkingParam::Budget { tokens, display } => {
             put("thinking", json!({"type": "enabled", "budget_tokens": tokens, "display": display}));
         }
-        Thinking::Adaptive { effort, display } if mid_convo_effort => {
+        ThinkingParam::Adaptive { effort, display } if mid_convo_effort => {
             let binding = json!({"prefix_mismatch_behavior": "drop_block"});
             put("thinking", json!({"type": "adaptive", "display": display, "block_binding": binding}));
             if effort.is_some() {
@@ -173,7 +173,7 @@ fn put_thinking(body: &mut Map<String, Value>, thinking: &Thinking, mid_convo_ef
                 put("output_config", json!({"effort": "low"}));
             }
         }
-        Thinking::Adaptive { effort, display } => {
+        ThinkingParam::Adaptive { effort, display } => {
             put("thinking", json!({"type": "adaptive", "display": display}));
             if let Some(effort) = effort {
                 put("output_config", json!({"effort": effort}));
@@ -183,9 +183,9 @@ fn put_thinking(body: &mut Map<String, Value>, thinking: &Thinking, mid_convo_ef
 }
 
 /// The effort that this answer is asked for, when efforts stand in the messages.
-pub(super) fn marked_effort<'a>(request: &Request, thinking: &'a Thinking) -> Option<&'a str> {
+pub(super) fn marked_effort<'a>(request: &Request, thinking: &'a ThinkingParam) -> Option<&'a str> {
     match thinking {
-        Thinking::Adaptive { effort, .. } if request.model.dialect.wire.mid_convo_effort => effort.as_deref(),
+        ThinkingParam::Adaptive { effort, .. } if request.model.dialect.wire.mid_convo_effort => effort.as_deref(),
         _ => None,
     }
 }
@@ -223,13 +223,13 @@ fn messages(
     request: &Request,
     conversation: &Conversation,
     tools: &Tools,
-    thinking: &Thinking,
+    thinking: &ThinkingParam,
     cache: Option<&Value>,
 ) -> Vec<Value> {
     let unsigned = match thinking {
         _ if request.model.dialect.history.allow_empty_signature => Unsigned::Thinking,
-        Thinking::Disabled => Unsigned::Text,
-        Thinking::Unsaid | Thinking::Budget { .. } | Thinking::Adaptive { .. } => Unsigned::Nothing,
+        ThinkingParam::Disabled => Unsigned::Text,
+        ThinkingParam::Unsaid | ThinkingParam::Budget { .. } | ThinkingParam::Adaptive { .. } => Unsigned::Nothing,
     };
     let rules = AnthropicEncoding { subscription: tools.subscription, unsigned };
     let normalised = normalise::transform(
@@ -239,7 +239,7 @@ fn messages(
     );
     let coming_effort = marked_effort(request, thinking);
     let mut messages = Vec::with_capacity(normalised.len());
-    let mut pending = Pending::default();
+    let mut pending = PendingSystem::default();
     let mut at = 0;
     while let Some(message) = normalised.get(at) {
         at += 1;
@@ -298,7 +298,7 @@ struct Tools {
 }
 
 impl Tools {
-    fn new(call: &Call<'_>, conversation: &Conversation, subscription: bool) -> Result<Self, LlmError> {
+    fn new(call: &WireCall<'_>, conversation: &Conversation, subscription: bool) -> Result<Self, LlmError> {
         let model = &call.request.model;
         let wire = &model.dialect.wire;
         let in_place = changes_in_place(model, conversation);
@@ -343,7 +343,7 @@ impl Tools {
 }
 
 /// Whether the request would be another one without the strict schemas that tools merely prefer.
-pub(super) fn can_relax(call: &Call<'_>) -> bool {
+pub(super) fn can_relax(call: &WireCall<'_>) -> bool {
     let model = &call.request.model;
     let conversation = conversation(call.request);
     let added = conversation.messages.iter().filter_map(|message| match &**message {
@@ -352,7 +352,7 @@ pub(super) fn can_relax(call: &Call<'_>) -> bool {
     });
     let added = added.flatten().filter(|_| changes_in_place(model, &conversation));
     let tools = listed(model, &conversation).iter().chain(added);
-    call.encoding == Encoding::Usual && strict::can_relax(tools, Limits::Anthropic, model.dialect.schema.strict)
+    call.encoding == Encoding::Usual && strict::can_relax(tools, StrictDialect::Anthropic, model.dialect.schema.strict)
 }
 
 /// Whether messages of the conversation add and remove tools, and the list stays as it began.
@@ -373,12 +373,12 @@ struct ToolStyle {
     eager: bool,
     strict: bool,
     encoding: Encoding,
-    family: Family,
+    family: SchemaDialect,
 }
 
 impl ToolStyle {
     fn write(self, tool: &ToolDecl) -> Result<Value, strict::Inexpressible> {
-        let strict = strict::schema_in(self.encoding, tool, Limits::Anthropic, self.strict)?;
+        let strict = strict::schema_in(self.encoding, tool, StrictDialect::Anthropic, self.strict)?;
         let mut written = Map::new();
         written.insert("name".into(), sent_name(&tool.name, self.subscription).into());
         written.insert("description".into(), tool.description.as_str().into());
@@ -394,7 +394,7 @@ impl ToolStyle {
 }
 
 /// The whole schema, with what Anthropic demands of a root filled in.
-fn input_schema(tool: &ToolDecl, family: Family) -> Value {
+fn input_schema(tool: &ToolDecl, family: SchemaDialect) -> Value {
     let mut schema = match clean::clean(&tool.parameters, family) {
         Value::Object(schema) => schema,
         _ => Map::new(),
@@ -421,14 +421,14 @@ fn tool_choice(request: &Request, subscription: bool, is_thinking: bool) -> Opti
 
 // Headers.
 
-fn betas(request: &Request, thinking: &Thinking, tools: &Tools) -> Vec<&'static str> {
+fn betas(request: &Request, thinking: &ThinkingParam, tools: &Tools) -> Vec<&'static str> {
     let wire = &request.model.dialect.wire;
     let mut betas = Vec::new();
     if !tools.initial.is_empty() && !wire.eager_tool_input {
         betas.push("fine-grained-tool-streaming-2025-05-14");
     }
     let interleaved = request.options.native.get("interleavedThinking").is_none_or(|on| on != false);
-    if matches!(thinking, Thinking::Budget { .. }) && interleaved {
+    if matches!(thinking, ThinkingParam::Budget { .. }) && interleaved {
         betas.push("interleaved-thinking-2025-05-14");
     }
     if tools.adds {
@@ -445,11 +445,11 @@ fn betas(request: &Request, thinking: &Thinking, tools: &Tools) -> Vec<&'static 
 
 fn all_headers(
     request: &Request,
-    key: Option<&Key>,
+    key: Option<&AuthKey>,
     subscription: bool,
     betas: &[&str],
 ) -> Result<http::HeaderMap, LlmError> {
-    let mut layers = Layers::new(&request.model);
+    let mut layers = HeaderLayers::new(&request.model);
     headers::common(&mut layers)?;
     layers.set("anthropic-version", "2023-06-01")?;
     layers.set("anthropic-dangerous-direct-browser-access", "true")?;

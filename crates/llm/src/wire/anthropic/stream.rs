@@ -9,10 +9,10 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::event::Emit;
 use crate::frame::Frame;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::frame_json::{self, Read, Text, TextQuality};
+use crate::wire::frame_json::{self, ReadFrame, TextMember, TextQuality};
 use crate::wire::headers;
 use crate::wire::reply::{OpenBlock, ReplyBuilder};
-use crate::wire::{Call, Decoder, FrameKind};
+use crate::wire::{Decoder, FrameKind, WireCall};
 
 /// Reads one response.
 #[derive(Debug)]
@@ -22,14 +22,14 @@ pub(super) struct AnthropicDecoder {
     names: Vec<(String, String)>,
     /// Places of the blocks by the provider's index. Blocks we do not take have none.
     places: Vec<(u64, usize)>,
-    stop: Option<Stop>,
+    stop: Option<AnthropicStop>,
     /// A `message_start` was seen.
     began: bool,
 }
 
 /// Why the model stopped.
 #[derive(Debug)]
-struct Stop {
+struct AnthropicStop {
     reason: StopReason,
     /// The failure, when the word means one.
     failure: Option<(LlmErrorKind, String)>,
@@ -44,15 +44,15 @@ struct MessageStart<'a> {
 #[derive(Deserialize, Default)]
 struct WireMessage<'a> {
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: TextMember<'a>,
     #[serde(borrow, default)]
-    model: Text<'a>,
+    model: TextMember<'a>,
     #[serde(default)]
-    usage: Option<WireUsage>,
+    usage: Option<MessageUsage>,
 }
 
 #[derive(Deserialize, Default)]
-struct WireUsage {
+struct MessageUsage {
     #[serde(default, deserialize_with = "frame_json::count")]
     input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "frame_json::count")]
@@ -64,11 +64,11 @@ struct WireUsage {
     #[serde(default)]
     cache_creation: Option<CacheCreation>,
     #[serde(default)]
-    output_tokens_details: Option<OutputDetails>,
+    output_tokens_details: Option<OutputTokensDetails>,
 }
 
 #[derive(Deserialize, Default)]
-struct OutputDetails {
+struct OutputTokensDetails {
     #[serde(default, deserialize_with = "frame_json::count")]
     thinking_tokens: Option<u64>,
 }
@@ -90,19 +90,19 @@ struct BlockStart<'a> {
 #[derive(Deserialize)]
 struct WireBlock<'a> {
     #[serde(borrow, rename = "type", default)]
-    kind: Text<'a>,
+    kind: TextMember<'a>,
     #[serde(borrow, default)]
-    text: Text<'a>,
+    text: TextMember<'a>,
     #[serde(borrow, default)]
-    thinking: Text<'a>,
+    thinking: TextMember<'a>,
     #[serde(borrow, default)]
-    signature: Text<'a>,
+    signature: TextMember<'a>,
     #[serde(borrow, default)]
-    data: Text<'a>,
+    data: TextMember<'a>,
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: TextMember<'a>,
     #[serde(borrow, default)]
-    name: Text<'a>,
+    name: TextMember<'a>,
     #[serde(default)]
     input: Option<Value>,
 }
@@ -118,13 +118,13 @@ struct BlockDelta<'a> {
 #[derive(Deserialize)]
 struct WireDelta<'a> {
     #[serde(borrow, default)]
-    text: Text<'a>,
+    text: TextMember<'a>,
     #[serde(borrow, default)]
-    thinking: Text<'a>,
+    thinking: TextMember<'a>,
     #[serde(borrow, default)]
-    partial_json: Text<'a>,
+    partial_json: TextMember<'a>,
     #[serde(borrow, default)]
-    signature: Text<'a>,
+    signature: TextMember<'a>,
 }
 
 #[derive(Deserialize)]
@@ -138,13 +138,13 @@ struct MessageDelta<'a> {
     #[serde(borrow, default)]
     delta: StopDelta<'a>,
     #[serde(default)]
-    usage: Option<WireUsage>,
+    usage: Option<MessageUsage>,
 }
 
 #[derive(Deserialize, Default)]
 struct StopDelta<'a> {
     #[serde(borrow, default)]
-    stop_reason: Text<'a>,
+    stop_reason: TextMember<'a>,
     #[serde(borrow, default)]
     stop_details: Option<StopDetails<'a>>,
 }
@@ -152,17 +152,17 @@ struct StopDelta<'a> {
 #[derive(Deserialize)]
 struct StopDetails<'a> {
     #[serde(borrow, default)]
-    explanation: Text<'a>,
+    explanation: TextMember<'a>,
 }
 
 #[derive(Deserialize)]
 struct Typed<'a> {
     #[serde(borrow, rename = "type", default)]
-    kind: Text<'a>,
+    kind: TextMember<'a>,
 }
 
 impl AnthropicDecoder {
-    pub(super) fn new(call: &Call<'_>) -> Self {
+    pub(super) fn new(call: &WireCall<'_>) -> Self {
         let request = call.request;
         let mut reply = ReplyBuilder::new(request, call.timestamp);
         let (thinking, _) = request::thinking(request);
@@ -178,7 +178,7 @@ impl AnthropicDecoder {
         frame: Frame<'a>,
         scratch: &'a mut String,
         emit: &mut Emit,
-    ) -> Option<Read<T>> {
+    ) -> Option<ReadFrame<T>> {
         match frame_json::read(frame.data, scratch) {
             Ok(read) => Some(read),
             Err(why) => {
@@ -211,7 +211,7 @@ impl AnthropicDecoder {
     }
 
     /// Fields replace what was known; missing ones do not.
-    fn add_usage(&mut self, reported: Option<&WireUsage>, emit: &mut Emit) {
+    fn add_usage(&mut self, reported: Option<&MessageUsage>, emit: &mut Emit) {
         let Some(reported) = reported else { return };
         let old = self.reply.message.usage;
         let mut usage = Usage {
@@ -231,7 +231,7 @@ impl AnthropicDecoder {
 
     fn block_start(&mut self, start: &BlockStart<'_>, quality: TextQuality, emit: &mut Emit) {
         let block = &start.content_block;
-        let text = |text: &Text<'_>| text.get().unwrap_or("").to_owned();
+        let text = |text: &TextMember<'_>| text.get().unwrap_or("").to_owned();
         let (slot, first) = match block.kind.get() {
             Some("text") => (OpenBlock::Text(TextBlock::default()), block.text.non_empty()),
             Some("thinking") => {
@@ -309,8 +309,8 @@ impl AnthropicDecoder {
                 self.reply.fail_with(LlmErrorKind::StreamCut, "Anthropic stream ended without message_start", emit);
             }
             None => self.reply.fail_with(LlmErrorKind::StreamCut, "Anthropic stream ended without a stop reason", emit),
-            Some(Stop { failure: Some((kind, text)), .. }) => self.reply.fail_with(kind, text, emit),
-            Some(Stop { reason, failure: None }) => {
+            Some(AnthropicStop { failure: Some((kind, text)), .. }) => self.reply.fail_with(kind, text, emit),
+            Some(AnthropicStop { reason, failure: None }) => {
                 self.reply.close_all(emit);
                 self.reply.done(reason, emit);
             }
@@ -319,9 +319,9 @@ impl AnthropicDecoder {
 }
 
 /// What a stop word means.
-fn stop(word: &str, explanation: Option<&str>) -> Stop {
-    let good = |reason| Stop { reason, failure: None };
-    let bad = |kind, text: String| Stop { reason: StopReason::Error, failure: Some((kind, text)) };
+fn stop(word: &str, explanation: Option<&str>) -> AnthropicStop {
+    let good = |reason| AnthropicStop { reason, failure: None };
+    let bad = |kind, text: String| AnthropicStop { reason: StopReason::Error, failure: Some((kind, text)) };
     match word {
         "end_turn" | "pause_turn" | "stop_sequence" => good(StopReason::Stop),
         "max_tokens" | "model_context_window_exceeded" => good(StopReason::Length),
@@ -336,7 +336,7 @@ fn stop(word: &str, explanation: Option<&str>) -> Stop {
 }
 
 /// Names of tools as they were sent, with the caller's spelling.
-fn names_by_sent(call: &Call<'_>) -> Vec<(String, String)> {
+fn names_by_sent(call: &WireCall<'_>) -> Vec<(String, String)> {
     let request = call.request;
     let current = crate::normalise::system::collapse(&request.system, &request.tools, &request.messages).head;
     current.tools.into_iter().map(|tool| (sent_name(&tool.name, true).to_owned(), tool.name)).collect()

@@ -11,12 +11,12 @@ pub(super) const PLACEHOLDER_TOOL: &str = "__pi_deferred_placeholder__";
 
 /// System messages that wait for their place: before the next answer, or at the end.
 #[derive(Default)]
-pub(super) struct Pending {
+pub(super) struct PendingSystem {
     texts: Vec<Value>,
     changes: Vec<Value>,
 }
 
-impl Pending {
+impl PendingSystem {
     /// Applies one change. `declare` writes a tool; without it, changes of tools are only visible in the list of tools.
     pub(super) fn add(&mut self, change: &SystemMessage, declare: Option<&dyn Fn(&crate::message::ToolDecl) -> Value>) {
         let text = system::change_text(change);

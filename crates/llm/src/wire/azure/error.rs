@@ -5,9 +5,9 @@ use crate::wire::responses::error::Manner;
 
 /// Azure's manner: it has no tiers of service that a request could name.
 #[derive(Debug)]
-pub(super) struct Azure;
+pub(super) struct AzureErrors;
 
-impl Manner for Azure {
+impl Manner for AzureErrors {
     fn price_factor(&self, _: &Model, _: Option<&str>) -> f64 {
         1.0
     }

@@ -5,22 +5,22 @@ use serde_json::Value;
 
 use crate::error::{LlmError, LlmErrorKind};
 use crate::request::Request;
-use crate::wire::headers::{self, Layers};
+use crate::wire::headers::{self, HeaderLayers};
 use crate::wire::responses::models::Relative;
 use crate::wire::responses::request;
-use crate::wire::{Call, HttpRequest};
+use crate::wire::{HttpRequest, WireCall};
 
 const NO_BASE_URL: &str = "Azure OpenAI base URL is required. Set AZURE_OPENAI_BASE_URL or AZURE_OPENAI_RESOURCE_NAME, or pass azureBaseUrl, \
                            azureResourceName, or model.baseUrl.";
 /// Azure's own hosts.
 const HOSTS: [&str; 2] = [".openai.azure.com", ".cognitiveservices.azure.com"];
 
-pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
     let key = headers::key(request)?;
     let url = url(request)?;
     let body = request::body(call, deployment(request), Relative::Azure)?;
-    let mut layers = Layers::new(&request.model);
+    let mut layers = HeaderLayers::new(&request.model);
     headers::common(&mut layers)?;
     if let Some(key) = key {
         layers.set("api-key", key.reveal())?;

@@ -42,13 +42,13 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
 /// An exception or error that ends a stream.
 pub(super) fn in_stream(model: &Model, name: &str, data: &str) -> LlmError {
     #[derive(Deserialize, Default)]
-    struct Body<'a> {
+    struct ConverseErrorBody<'a> {
         #[serde(borrow, default, alias = "Message")]
-        message: frame_json::Text<'a>,
+        message: frame_json::TextMember<'a>,
     }
     let name = plain_name(name);
     let mut scratch = String::new();
-    let body = frame_json::read::<Body<'_>>(data, &mut scratch).map(|read| read.value).unwrap_or_default();
+    let body = frame_json::read::<ConverseErrorBody<'_>>(data, &mut scratch).map(|read| read.value).unwrap_or_default();
     let text = worded(&name, body.message.get().unwrap_or(data.trim()));
     let kind = kind(&name, None, &text);
     LlmError { code: Some(name), ..LlmError::new(model.provider.clone(), kind, text) }

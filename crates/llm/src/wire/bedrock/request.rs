@@ -12,14 +12,14 @@ use crate::request::{CacheRetention, JsonSchemaFormat, NativeThinking, Request, 
 use crate::schema::clean;
 use crate::thinking::ThinkingLevel;
 use crate::wire::anthropic::effort_word;
-use crate::wire::headers::{self, Layers};
-use crate::wire::strict::{self, Limits};
-use crate::wire::{Call, Encoding, HttpRequest, address, effort, limit};
+use crate::wire::headers::{self, HeaderLayers};
+use crate::wire::strict::{self, StrictDialect};
+use crate::wire::{Encoding, HttpRequest, WireCall, address, effort, limit};
 
 /// The smallest budget, and what an answer keeps beside one.
 const LEAST_TOKENS: u64 = 1_024;
 
-pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
     let conversation = system::collapse(&request.system, &request.tools, &request.messages);
     let (thinking, max_tokens) = thinking(request);
@@ -217,14 +217,14 @@ fn holds_calls(messages: &[Value]) -> bool {
 }
 
 fn tool_config(
-    call: &Call<'_>,
+    call: &WireCall<'_>,
     head: &SystemState,
     holds_calls: bool,
     is_thinking: bool,
 ) -> Result<Option<Value>, LlmError> {
     let request = call.request;
     let choice = tool_choice(request, is_thinking);
-    let may_call = !matches!(choice, Choice::None);
+    let may_call = !matches!(choice, ConverseToolChoice::None);
     let mut tools = Vec::new();
     if may_call || holds_calls {
         for tool in &head.tools {
@@ -239,22 +239,23 @@ fn tool_config(
         return Ok(None);
     }
     let mut config = json!({ "tools": tools });
-    if let (Choice::Is(choice), false) = (choice, head.tools.is_empty()) {
+    if let (ConverseToolChoice::Is(choice), false) = (choice, head.tools.is_empty()) {
         config["toolChoice"] = choice;
     }
     Ok(Some(config))
 }
 
 /// Whether the request would be another one without the strict schemas that tools merely prefer.
-pub(super) fn can_relax(call: &Call<'_>) -> bool {
+pub(super) fn can_relax(call: &WireCall<'_>) -> bool {
     let Request { system, tools, messages, model, .. } = call.request;
     let head = system::collapse(system, tools, messages).head;
-    call.encoding == Encoding::Usual && strict::can_relax(&head.tools, Limits::Anthropic, model.dialect.schema.strict)
+    call.encoding == Encoding::Usual
+        && strict::can_relax(&head.tools, StrictDialect::Anthropic, model.dialect.schema.strict)
 }
 
-fn tool_spec(call: &Call<'_>, tool: &ToolDecl) -> Result<Value, strict::Inexpressible> {
+fn tool_spec(call: &WireCall<'_>, tool: &ToolDecl) -> Result<Value, strict::Inexpressible> {
     let rules = &call.request.model.dialect.schema;
-    let held = strict::schema_in(call.encoding, tool, Limits::Anthropic, rules.strict)?;
+    let held = strict::schema_in(call.encoding, tool, StrictDialect::Anthropic, rules.strict)?;
     let mut spec = Map::new();
     spec.insert("name".into(), tool.name.as_str().into());
     // Converse takes no empty description.
@@ -296,24 +297,24 @@ fn names_in_history(request: &Request) -> Vec<&str> {
 }
 
 /// Which tools may or must be called.
-enum Choice {
+enum ConverseToolChoice {
     Unsaid,
     None,
     Is(Value),
 }
 
-fn tool_choice(request: &Request, is_thinking: bool) -> Choice {
+fn tool_choice(request: &Request, is_thinking: bool) -> ConverseToolChoice {
     let choice = request.options.tool_choice.as_ref().and_then(ToolChoice::encode_anthropic);
-    let Some(choice) = &choice else { return Choice::Unsaid };
+    let Some(choice) = &choice else { return ConverseToolChoice::Unsaid };
     let kind = choice.as_str().or_else(|| choice["type"].as_str());
     match (kind, choice["name"].as_str()) {
-        (Some("none"), _) => Choice::None,
-        (Some("auto"), _) => Choice::Is(json!({"auto": {}})),
+        (Some("none"), _) => ConverseToolChoice::None,
+        (Some("auto"), _) => ConverseToolChoice::Is(json!({"auto": {}})),
         // A model that thinks may not be forced.
-        (Some("any" | "required" | "tool"), _) if is_thinking => Choice::Is(json!({"auto": {}})),
-        (Some("any" | "required"), _) => Choice::Is(json!({"any": {}})),
-        (Some("tool"), Some(name)) => Choice::Is(json!({"tool": {"name": name}})),
-        _ => Choice::Unsaid,
+        (Some("any" | "required" | "tool"), _) if is_thinking => ConverseToolChoice::Is(json!({"auto": {}})),
+        (Some("any" | "required"), _) => ConverseToolChoice::Is(json!({"any": {}})),
+        (Some("tool"), Some(name)) => ConverseToolChoice::Is(json!({"tool": {"name": name}})),
+        _ => ConverseToolChoice::Unsaid,
     }
 }
 
@@ -323,7 +324,7 @@ fn tool_choice(request: &Request, is_thinking: bool) -> Choice {
 const RESERVED: [&str; 4] = ["authorization", "host", "content-type", "content-length"];
 
 fn all_headers(request: &Request) -> Result<http::HeaderMap, LlmError> {
-    let mut layers = Layers::new(&request.model);
+    let mut layers = HeaderLayers::new(&request.model);
     headers::common(&mut layers)?;
     layers.set("accept", "application/vnd.amazon.eventstream")?;
     for list in [&request.model.headers, &request.auth.headers, &request.options.headers] {

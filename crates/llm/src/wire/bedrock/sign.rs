@@ -12,7 +12,7 @@ use super::endpoint;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::keys;
 use crate::request::{AwsKeys, Request};
-use crate::wire::{Call, Signing};
+use crate::wire::{Signing, WireCall};
 
 /// Why a request cannot be signed. Never contains a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +35,7 @@ pub(crate) fn bearer(request: &Request) -> Option<Secret> {
 }
 
 /// Adds what authorises the request.
-pub(super) fn authorise(call: &Call<'_>, parts: Signing<'_>) -> Result<(), LlmError> {
+pub(super) fn authorise(call: &WireCall<'_>, parts: Signing<'_>) -> Result<(), LlmError> {
     let request = call.request;
     let failed = |text: String| LlmError::new(request.model.provider.clone(), LlmErrorKind::Auth, text);
     if let Some(token) = bearer(request) {
@@ -63,14 +63,14 @@ pub(super) fn authorise(call: &Call<'_>, parts: Signing<'_>) -> Result<(), LlmEr
         )));
     };
     let region = endpoint::find(request)?.region;
-    let scope = Scope { service: "bedrock", region: &region, time_ms: call.timestamp };
+    let scope = SigningScope { service: "bedrock", region: &region, time_ms: call.timestamp };
     sign("POST", &parts, &pair, scope).map_err(|error| failed(error.to_string()))?.add_to(parts.headers);
     Ok(())
 }
 
 /// What a signature holds for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scope<'a> {
+pub(crate) struct SigningScope<'a> {
     pub(crate) service: &'a str,
     pub(crate) region: &'a str,
     /// Unix milliseconds.
@@ -92,7 +92,7 @@ pub(crate) fn sign(
     method: &str,
     parts: &Signing<'_>,
     keys: &AwsKeys,
-    scope: Scope<'_>,
+    scope: SigningScope<'_>,
 ) -> Result<Signature, SignError> {
     let token = keys.session_token.as_ref().map(|token| token.reveal().to_owned());
     let identity = Credentials::new(&keys.access_key_id, keys.secret_access_key.reveal(), token, None, "pinch").into();

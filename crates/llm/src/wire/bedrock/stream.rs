@@ -12,9 +12,9 @@ use crate::frame::Frame;
 use crate::frame::aws_event::{ERROR, EXCEPTION};
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::frame_json::{self, RareText, Read, Text, TextQuality};
+use crate::wire::frame_json::{self, RareText, ReadFrame, TextMember, TextQuality};
 use crate::wire::reply::{OpenBlock, ReplyBuilder};
-use crate::wire::{Call, Decoder, FrameKind};
+use crate::wire::{Decoder, FrameKind, WireCall};
 
 /// Reads a response in the Converse format.
 pub(super) struct BedrockDecoder {
@@ -22,23 +22,23 @@ pub(super) struct BedrockDecoder {
     /// Our blocks by the provider's index.
     places: Vec<(u64, usize)>,
     /// How the answer ended, once it is said: the usage follows.
-    stop: Option<Stop>,
+    stop: Option<ConverseStop>,
 }
 
 /// How an answer ended.
-enum Stop {
+enum ConverseStop {
     Well(StopReason),
     Badly(LlmErrorKind, String),
 }
 
 #[derive(Deserialize)]
-struct MessageStart<'a> {
+struct ConverseStart<'a> {
     #[serde(borrow, default)]
-    role: Text<'a>,
+    role: TextMember<'a>,
 }
 
 #[derive(Deserialize)]
-struct BlockStart<'a> {
+struct ContentBlockStart<'a> {
     #[serde(default, rename = "contentBlockIndex")]
     index: u64,
     #[serde(borrow, default)]
@@ -48,29 +48,29 @@ struct BlockStart<'a> {
 #[derive(Deserialize)]
 struct WireStart<'a> {
     #[serde(borrow, default, rename = "toolUse")]
-    tool_use: Option<ToolStart<'a>>,
+    tool_use: Option<ToolUseStart<'a>>,
 }
 
 #[derive(Deserialize)]
-struct ToolStart<'a> {
+struct ToolUseStart<'a> {
     #[serde(borrow, default, rename = "toolUseId")]
-    id: Text<'a>,
+    id: TextMember<'a>,
     #[serde(borrow, default)]
-    name: Text<'a>,
+    name: TextMember<'a>,
 }
 
 #[derive(Deserialize)]
-struct BlockDelta<'a> {
+struct ContentBlockDelta<'a> {
     #[serde(default, rename = "contentBlockIndex")]
     index: u64,
     #[serde(borrow, default)]
-    delta: WireDelta<'a>,
+    delta: ConverseDelta<'a>,
 }
 
 #[derive(Deserialize, Default)]
-struct WireDelta<'a> {
+struct ConverseDelta<'a> {
     #[serde(borrow, default)]
-    text: Text<'a>,
+    text: TextMember<'a>,
     #[serde(borrow, default, rename = "toolUse")]
     tool_use: Option<ToolDelta<'a>>,
     /// Large and seldom: the reader moves what it makes several times.
@@ -81,13 +81,13 @@ struct WireDelta<'a> {
 #[derive(Deserialize)]
 struct ToolDelta<'a> {
     #[serde(borrow, default)]
-    input: Text<'a>,
+    input: TextMember<'a>,
 }
 
 #[derive(Deserialize)]
 struct ReasoningDelta<'a> {
     #[serde(borrow, default)]
-    text: Text<'a>,
+    text: TextMember<'a>,
     #[serde(borrow, default)]
     signature: RareText<'a>,
     #[serde(borrow, default, rename = "redactedContent")]
@@ -95,7 +95,7 @@ struct ReasoningDelta<'a> {
 }
 
 #[derive(Deserialize)]
-struct BlockStop {
+struct ContentBlockStop {
     #[serde(default, rename = "contentBlockIndex")]
     index: u64,
 }
@@ -103,18 +103,18 @@ struct BlockStop {
 #[derive(Deserialize)]
 struct MessageStop<'a> {
     #[serde(borrow, default, rename = "stopReason")]
-    reason: Text<'a>,
+    reason: TextMember<'a>,
 }
 
 #[derive(Deserialize)]
 struct Metadata {
     #[serde(default)]
-    usage: Option<WireUsage>,
+    usage: Option<ConverseUsage>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct WireUsage {
+struct ConverseUsage {
     #[serde(deserialize_with = "frame_json::count")]
     input_tokens: Option<u64>,
     #[serde(deserialize_with = "frame_json::count")]
@@ -138,7 +138,7 @@ struct CacheDetail {
 }
 
 impl BedrockDecoder {
-    pub(super) fn new(call: &Call<'_>) -> Self {
+    pub(super) fn new(call: &WireCall<'_>) -> Self {
         Self { reply: ReplyBuilder::new(call.request, call.timestamp), places: Vec::new(), stop: None }
     }
 
@@ -148,7 +148,7 @@ impl BedrockDecoder {
         frame: Frame<'a>,
         scratch: &'a mut String,
         emit: &mut Emit,
-    ) -> Option<Read<T>> {
+    ) -> Option<ReadFrame<T>> {
         match frame_json::read(frame.data, scratch) {
             Ok(read) => Some(read),
             Err(why) => {
@@ -171,7 +171,7 @@ impl BedrockDecoder {
         place
     }
 
-    fn message_start(&mut self, read: &MessageStart<'_>, emit: &mut Emit) {
+    fn message_start(&mut self, read: &ConverseStart<'_>, emit: &mut Emit) {
         match read.role.get() {
             Some("assistant") => self.reply.start(emit),
             _ => {
@@ -181,7 +181,7 @@ impl BedrockDecoder {
         }
     }
 
-    fn block_start(&mut self, read: &BlockStart<'_>, emit: &mut Emit) {
+    fn block_start(&mut self, read: &ContentBlockStart<'_>, emit: &mut Emit) {
         let Some(tool) = read.start.as_ref().and_then(|start| start.tool_use.as_ref()) else { return };
         let call = ToolCall::new(
             ToolCallId::from(tool.id.get().unwrap_or("").to_owned()),
@@ -191,7 +191,7 @@ impl BedrockDecoder {
         self.open(read.index, OpenBlock::Call { call, json: String::new() }, emit);
     }
 
-    fn block_delta(&mut self, read: &BlockDelta<'_>, quality: TextQuality, emit: &mut Emit) {
+    fn block_delta(&mut self, read: &ContentBlockDelta<'_>, quality: TextQuality, emit: &mut Emit) {
         let place = self.place(read.index);
         if let Some(text) = read.delta.text.get() {
             let place = place.unwrap_or_else(|| self.open(read.index, OpenBlock::Text(TextBlock::default()), emit));
@@ -243,21 +243,21 @@ impl BedrockDecoder {
         let word = read.reason.get().unwrap_or("");
         self.reply.message.raw_stop_reason = Some(word.to_owned()).filter(|word| !word.is_empty());
         self.stop = Some(match word {
-            "end_turn" | "stop_sequence" => Stop::Well(StopReason::Stop),
-            "max_tokens" | "model_context_window_exceeded" => Stop::Well(StopReason::Length),
-            "tool_use" => Stop::Well(StopReason::ToolUse),
+            "end_turn" | "stop_sequence" => ConverseStop::Well(StopReason::Stop),
+            "max_tokens" | "model_context_window_exceeded" => ConverseStop::Well(StopReason::Length),
+            "tool_use" => ConverseStop::Well(StopReason::ToolUse),
             "guardrail_intervened" | "content_filtered" => {
-                Stop::Badly(LlmErrorKind::ContentFiltered, format!("Provider stopped with: {word}"))
+                ConverseStop::Badly(LlmErrorKind::ContentFiltered, format!("Provider stopped with: {word}"))
             }
             word if word.starts_with("malformed_") => {
-                Stop::Badly(LlmErrorKind::Protocol, format!("Provider stopped with: {word}"))
+                ConverseStop::Badly(LlmErrorKind::Protocol, format!("Provider stopped with: {word}"))
             }
-            "" => Stop::Badly(LlmErrorKind::Protocol, "Bedrock stream ended without a stop reason".into()),
-            word => Stop::Badly(LlmErrorKind::Protocol, format!("Unhandled stop reason: {word}")),
+            "" => ConverseStop::Badly(LlmErrorKind::Protocol, "Bedrock stream ended without a stop reason".into()),
+            word => ConverseStop::Badly(LlmErrorKind::Protocol, format!("Unhandled stop reason: {word}")),
         });
     }
 
-    fn usage(&mut self, reported: &WireUsage, emit: &mut Emit) {
+    fn usage(&mut self, reported: &ConverseUsage, emit: &mut Emit) {
         let (input, output) = (reported.input_tokens.unwrap_or(0), reported.output_tokens.unwrap_or(0));
         let details = reported.cache_details.as_deref().unwrap_or_default();
         let hour = |detail: &&CacheDetail| detail.ttl == "1h";
@@ -277,11 +277,11 @@ impl BedrockDecoder {
     /// Ends the answer as it said before.
     fn end(&mut self, emit: &mut Emit) {
         match self.stop.take() {
-            Some(Stop::Well(reason)) => {
+            Some(ConverseStop::Well(reason)) => {
                 self.reply.close_all(emit);
                 self.reply.done(reason, emit);
             }
-            Some(Stop::Badly(kind, text)) => {
+            Some(ConverseStop::Badly(kind, text)) => {
                 self.reply.close_all(emit);
                 self.reply.fail_with(kind, text, emit);
             }
@@ -321,24 +321,24 @@ impl Decoder for BedrockDecoder {
         let scratch = &mut String::new();
         match frame.event {
             "contentBlockDelta" => {
-                if let Some(read) = self.read::<BlockDelta<'_>>(frame, scratch, emit) {
+                if let Some(read) = self.read::<ContentBlockDelta<'_>>(frame, scratch, emit) {
                     self.block_delta(&read.value, read.quality, emit);
                 }
             }
             "contentBlockStart" => {
-                if let Some(read) = self.read::<BlockStart<'_>>(frame, scratch, emit) {
+                if let Some(read) = self.read::<ContentBlockStart<'_>>(frame, scratch, emit) {
                     self.block_start(&read.value, emit);
                 }
             }
             "contentBlockStop" => {
-                if let Some(read) = self.read::<BlockStop>(frame, scratch, emit)
+                if let Some(read) = self.read::<ContentBlockStop>(frame, scratch, emit)
                     && let Some(place) = self.place(read.value.index)
                 {
                     self.reply.close(place, emit);
                 }
             }
             "messageStart" => {
-                if let Some(read) = self.read::<MessageStart<'_>>(frame, scratch, emit) {
+                if let Some(read) = self.read::<ConverseStart<'_>>(frame, scratch, emit) {
                     self.message_start(&read.value, emit);
                 }
             }

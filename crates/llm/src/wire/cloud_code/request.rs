@@ -9,8 +9,8 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::keys;
 use crate::request::Request;
 use crate::wire::google::request as google;
-use crate::wire::headers::{self, Layers};
-use crate::wire::{Call, Encoding, HttpRequest, address};
+use crate::wire::headers::{self, HeaderLayers};
+use crate::wire::{Encoding, HttpRequest, WireCall, address};
 
 /// Where the service is.
 const SERVICE: &str = "https://cloudcode-pa.googleapis.com";
@@ -26,14 +26,14 @@ const BAD_KEY: &str = "Invalid Google Cloud Code Assist credentials. Use /login 
 const HALF_KEY: &str = "Missing token or projectId in Google Cloud credentials. Use /login to re-authenticate.";
 
 /// What authorises, and the project that is charged.
-struct Credentials {
+struct CloudCodeCredentials {
     token: String,
     project: String,
 }
 
-pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
-    let Credentials { token, project } = credentials(request)?;
+    let CloudCodeCredentials { token, project } = credentials(request)?;
     let id = google::model_id(request)?;
     if request.options.response_format.is_some() && is_claude(id) {
         let text = format!("{} cannot ask Claude models for a response format", request.model.api);
@@ -41,7 +41,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
     }
     let is_antigravity = is_antigravity(request);
     let url = address::url_under(request, base(call), METHOD)?;
-    let mut layers = Layers::new(&request.model);
+    let mut layers = HeaderLayers::new(&request.model);
     headers::common(&mut layers)?;
     layers.set("accept", "text/event-stream")?;
     layers.set("authorization", &format!("Bearer {token}"))?;
@@ -75,7 +75,7 @@ fn digest(body: &Value) -> String {
 }
 
 /// Google's body, as the service wants it.
-fn inner(call: &Call<'_>, id: &str) -> Value {
+fn inner(call: &WireCall<'_>, id: &str) -> Value {
     let mut body = google::body(call);
     let Some(members) = body.as_object_mut() else { return body };
     if let Some(prompt) = members.get_mut("systemInstruction").and_then(Value::as_object_mut) {
@@ -104,7 +104,7 @@ fn is_antigravity(request: &Request) -> bool {
 }
 
 /// The service's address: the record's, else the provider's own.
-fn base<'a>(call: &Call<'a>) -> &'a str {
+fn base<'a>(call: &WireCall<'a>) -> &'a str {
     let given = address::base(call.request);
     let usual = if is_antigravity(call.request) { SANDBOX } else { SERVICE };
     match given {
@@ -115,7 +115,7 @@ fn base<'a>(call: &Call<'a>) -> &'a str {
 }
 
 /// What the sandbox refuses is asked for at the service itself; the rest is as with Google's own format.
-pub(super) fn reencode(call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
+pub(super) fn reencode(call: &WireCall<'_>, error: &LlmError) -> Option<Encoding> {
     let is_elsewhere = matches!(error.status, Some(StatusCode::FORBIDDEN | StatusCode::NOT_FOUND));
     if call.encoding == Encoding::Usual && is_elsewhere && base(call).trim_end_matches('/') == SANDBOX {
         return Some(Encoding::OtherAddress);
@@ -123,7 +123,7 @@ pub(super) fn reencode(call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
     google::reencode(call, error)
 }
 
-fn credentials(request: &Request) -> Result<Credentials, LlmError> {
+fn credentials(request: &Request) -> Result<CloudCodeCredentials, LlmError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Given {
@@ -146,7 +146,7 @@ fn credentials(request: &Request) -> Result<Credentials, LlmError> {
     };
     let text = |member: Option<String>| member.filter(|text| !text.is_empty());
     match (text(given.token), text(given.project_id).or_else(named)) {
-        (Some(token), Some(project)) => Ok(Credentials { token, project }),
+        (Some(token), Some(project)) => Ok(CloudCodeCredentials { token, project }),
         _ => Err(failed(HALF_KEY)),
     }
 }

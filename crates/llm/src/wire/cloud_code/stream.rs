@@ -8,7 +8,7 @@ use crate::event::Emit;
 use crate::frame::Frame;
 use crate::model::Model;
 use crate::wire::google::stream::GoogleDecoder;
-use crate::wire::{Call, Decoder, FrameKind};
+use crate::wire::{Decoder, FrameKind, WireCall};
 
 /// Takes chunks out of their envelopes.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct CloudCodeDecoder {
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct CloudCodeChunk<'a> {
     #[serde(borrow, default)]
     response: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -28,7 +28,7 @@ struct Envelope<'a> {
 }
 
 impl CloudCodeDecoder {
-    pub(super) fn new(call: &Call<'_>) -> Self {
+    pub(super) fn new(call: &WireCall<'_>) -> Self {
         let model = std::sync::Arc::clone(&call.request.model);
         Self { inner: GoogleDecoder::new(call), model, has_begun: false }
     }
@@ -37,7 +37,7 @@ impl CloudCodeDecoder {
 impl Decoder for CloudCodeDecoder {
     fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind {
         // Lines that cannot be read are passed over, as the service's own clients do.
-        let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(frame.data) else { return FrameKind::KeepAlive };
+        let Ok(envelope) = serde_json::from_str::<CloudCodeChunk<'_>>(frame.data) else { return FrameKind::KeepAlive };
         match (envelope.response, envelope.error) {
             (Some(chunk), _) => {
                 self.has_begun = true;

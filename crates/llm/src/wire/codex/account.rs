@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::error::{LlmError, LlmErrorKind};
 use crate::request::Request;
-use crate::wire::headers::Key;
+use crate::wire::headers::AuthKey;
 
 /// The header that names the account.
 pub(crate) const ACCOUNT_HEADER: &str = "chatgpt-account-id";
@@ -15,7 +15,7 @@ pub(crate) const ACCOUNT_HEADER: &str = "chatgpt-account-id";
 const CLAIM: &str = "https://api.openai.com/auth";
 
 /// The account of a request: what its token says, else what its credential says.
-pub(super) fn account_id(request: &Request, key: Option<&Key>) -> Result<String, LlmError> {
+pub(super) fn account_id(request: &Request, key: Option<&AuthKey>) -> Result<String, LlmError> {
     let stored = || {
         let known = request.auth.headers.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case(ACCOUNT_HEADER));
         known.and_then(|(_, value)| value.clone()).filter(|value| !value.is_empty())

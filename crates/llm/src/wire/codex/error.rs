@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use crate::error::{LlmError, LlmErrorKind};
 use crate::model::Model;
-use crate::wire::frame_json::Text;
+use crate::wire::frame_json::TextMember;
 use crate::wire::refusal;
-use crate::wire::responses::error::{Failure, Manner, ReportedError, in_stream};
+use crate::wire::responses::error::{Manner, ReportedError, ResponseFailure, in_stream};
 use crate::wire::responses::models;
 
 /// Codes that say that the plan is used up, or that too much was asked in a short time.
@@ -25,13 +25,13 @@ static BUSY: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// A response with a failing status. `now`: when the call was made, Unix milliseconds.
 pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8], now: i64) -> LlmError {
     #[derive(Default, Deserialize)]
-    struct Body<'a> {
+    struct CodexErrorBody<'a> {
         #[serde(borrow, default)]
         error: Option<ReportedError<'a>>,
     }
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
-    let reported = serde_json::from_str::<Body<'_>>(text).unwrap_or_default().error.unwrap_or_default();
+    let reported = serde_json::from_str::<CodexErrorBody<'_>>(text).unwrap_or_default().error.unwrap_or_default();
     let code = reported.code().map(str::to_owned);
     if status == StatusCode::TOO_MANY_REQUESTS || is_limit(&reported) {
         let error = refusal::with_text(model, status, headers, code, None, limit_text(&reported, now));
@@ -84,7 +84,7 @@ fn wait(reported: &ReportedError<'_>, now: i64) -> Option<Duration> {
 
 /// The manner of subscriptions.
 #[derive(Debug)]
-pub(super) struct Codex {
+pub(super) struct CodexErrors {
     /// The tier of service that was asked for.
     pub(super) tier: Option<String>,
     /// When the call was made, Unix milliseconds.
@@ -93,7 +93,7 @@ pub(super) struct Codex {
     pub(super) bad_json: &'static str,
 }
 
-impl Manner for Codex {
+impl Manner for CodexErrors {
     /// A response may say `default` although it was served as asked.
     fn price_factor(&self, model: &Model, tier: Option<&str>) -> f64 {
         let asked = self.tier.as_deref();
@@ -119,9 +119,10 @@ impl Manner for Codex {
         in_stream(model, status, reported.code(), format!("Codex error: {said}"))
     }
 
-    fn failed(&self, model: &Model, failure: &Failure<'_>) -> LlmError {
+    fn failed(&self, model: &Model, failure: &ResponseFailure<'_>) -> LlmError {
         let reported = failure.error.as_ref();
-        let said = reported.and_then(|reported| Text::non_empty(&reported.message)).unwrap_or("Codex response failed");
+        let said =
+            reported.and_then(|reported| TextMember::non_empty(&reported.message)).unwrap_or("Codex response failed");
         in_stream(model, None, reported.and_then(ReportedError::code), said.to_owned())
     }
 

@@ -10,16 +10,16 @@ use crate::message::{AssistantMessage, Block};
 use crate::model::thinking::LevelRule;
 use crate::request::Request;
 use crate::thinking::ThinkingLevel;
-use crate::wire::headers::{self, Key, Layers};
+use crate::wire::headers::{self, AuthKey, HeaderLayers};
 use crate::wire::responses::grammar::GrammarTools;
-use crate::wire::responses::models::{self, Effort};
+use crate::wire::responses::models::{self, ReasoningEffort};
 use crate::wire::responses::request::{self, Relaxed};
-use crate::wire::{Call, HttpRequest, address, sampling};
+use crate::wire::{HttpRequest, WireCall, address, sampling};
 
 const BASE_URL: &str = "https://chatgpt.com/backend-api";
 const DEFAULT_INSTRUCTIONS: &str = "You are a helpful assistant.";
 
-pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
     let key = headers::key(request)?;
     let url = url(request)?;
@@ -40,7 +40,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
 /// A request over a WebSocket: URL, headers, and the body that becomes a message. Without a name of the conversation the call has one of its
 /// own.
 #[cfg(feature = "codex-ws")]
-pub(crate) fn encode_for_socket(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+pub(crate) fn encode_for_socket(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
     let key = headers::key(request)?;
     let session = headers::session(request).unwrap_or_else(|| request.host.ids().uuid_v4().into());
@@ -76,7 +76,7 @@ pub(crate) fn url(request: &Request) -> Result<String, LlmError> {
 }
 
 /// The body of a request.
-pub(crate) fn body(call: &Call<'_>) -> Result<Value, LlmError> {
+pub(crate) fn body(call: &WireCall<'_>) -> Result<Value, LlmError> {
     let request = call.request;
     let model = &*request.model;
     let effort = models::effort_of(request);
@@ -123,7 +123,7 @@ pub(crate) fn body(call: &Call<'_>) -> Result<Value, LlmError> {
 }
 
 /// What asks for thinking; nothing when no effort was asked for.
-fn reasoning(request: &Request, effort: &Effort) -> Option<Value> {
+fn reasoning(request: &Request, effort: &ReasoningEffort) -> Option<Value> {
     let model = &request.model;
     let word = effort.word.as_deref()?;
     let level = if word == "none" { Some(ThinkingLevel::Off) } else { effort.level };
@@ -137,12 +137,12 @@ fn reasoning(request: &Request, effort: &Effort) -> Option<Value> {
 /// All headers: `own` are those of the way of transport. Who calls and for whom cannot be overridden.
 pub(crate) fn all_headers(
     request: &Request,
-    key: Option<&Key>,
+    key: Option<&AuthKey>,
     own: &[(&str, &str)],
     session: Option<&str>,
 ) -> Result<HeaderMap, LlmError> {
     let account = account_id(request, key)?;
-    let mut layers = Layers::new(&request.model);
+    let mut layers = HeaderLayers::new(&request.model);
     for (name, value) in own {
         layers.set(name, value)?;
     }

@@ -10,7 +10,7 @@ use crate::thinking::ThinkingLevel;
 use crate::wire::effort;
 
 /// How hard a model is asked to think; off where there is none.
-pub(super) struct Effort {
+pub(super) struct EffortField {
     /// The level, where it is one of ours.
     pub(super) level: Option<ThinkingLevel>,
     /// The word to send.
@@ -20,11 +20,11 @@ pub(super) struct Effort {
 }
 
 /// The effort of a request; none when it is off or the model cannot think.
-pub(super) fn effort_of(request: &Request) -> Option<Effort> {
+pub(super) fn effort_of(request: &Request) -> Option<EffortField> {
     let model = &*request.model;
     let of_level = |level: ThinkingLevel| {
         let level = clamp(model, level);
-        (level != ThinkingLevel::Off).then(|| Effort {
+        (level != ThinkingLevel::Off).then(|| EffortField {
             level: Some(level),
             word: effort::word(model, level).to_owned(),
             budget: Some(effort::budget(&request.options.thinking_budgets, level)),
@@ -39,20 +39,20 @@ pub(super) fn effort_of(request: &Request) -> Option<Effort> {
             let effort = match native.effort.as_deref().map(|word| (word, ThinkingLevel::parse(word))) {
                 None if native.enabled == Some(true) => of_level(ThinkingLevel::Medium),
                 None | Some((_, Some(ThinkingLevel::Off))) => None,
-                Some((_, Some(level))) => Some(Effort {
+                Some((_, Some(level))) => Some(EffortField {
                     level: Some(level),
                     word: effort::word(model, level).to_owned(),
                     budget: Some(effort::budget(&request.options.thinking_budgets, level)),
                 }),
-                Some((word, None)) => Some(Effort { level: None, word: word.to_owned(), budget: None }),
+                Some((word, None)) => Some(EffortField { level: None, word: word.to_owned(), budget: None }),
             };
-            effort.map(|effort| Effort { budget: native.budget.or(effort.budget), ..effort })
+            effort.map(|effort| EffortField { budget: native.budget.or(effort.budget), ..effort })
         }
     }
 }
 
 /// Writes what asks for thinking, or for none.
-pub(super) fn put_thinking(body: &mut Map<String, Value>, model: &Model, effort: Option<&Effort>) {
+pub(super) fn put_thinking(body: &mut Map<String, Value>, model: &Model, effort: Option<&EffortField>) {
     if !model.reasoning {
         return;
     }
@@ -117,7 +117,7 @@ pub(super) fn put_thinking(body: &mut Map<String, Value>, model: &Model, effort:
 }
 
 /// A member of a template with its variable filled in; none when it is left out.
-fn fill(value: &Value, effort: Option<&Effort>) -> Option<Value> {
+fn fill(value: &Value, effort: Option<&EffortField>) -> Option<Value> {
     let Some(variable) = value.get("$var").and_then(Value::as_str) else { return Some(value.clone()) };
     if effort.is_none() && value["omitWhenOff"] == true {
         return None;

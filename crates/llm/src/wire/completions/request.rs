@@ -15,11 +15,11 @@ use crate::normalise;
 use crate::normalise::system::{self, Conversation};
 use crate::request::{CacheRetention, Request, ToolChoice};
 use crate::schema::clean;
-use crate::wire::headers::{self, Key, Layers};
-use crate::wire::strict::{self, Limits};
-use crate::wire::{Call, Encoding, HttpRequest, address, limit, sampling};
+use crate::wire::headers::{self, AuthKey, HeaderLayers};
+use crate::wire::strict::{self, StrictDialect};
+use crate::wire::{Encoding, HttpRequest, WireCall, address, limit, sampling};
 
-pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
     let model = &*request.model;
     let wire = &model.dialect.wire;
@@ -211,7 +211,7 @@ fn later_system(change: &SystemMessage, model: &Model) -> Option<Value> {
 fn tools(model: &Model, tools: &[ToolDecl], encoding: Encoding) -> Result<Vec<Value>, LlmError> {
     let rules = &model.dialect.schema;
     let write = |tool: &ToolDecl| {
-        let schema = strict::schema_in(encoding, tool, Limits::OpenAi, rules.strict)?;
+        let schema = strict::schema_in(encoding, tool, StrictDialect::OpenAi, rules.strict)?;
         Ok(function(tool, schema, rules))
     };
     let written: Result<Vec<Value>, strict::Inexpressible> = tools.iter().map(write).collect();
@@ -263,8 +263,8 @@ fn mark_text(message: &mut Value, marker: &Value) -> bool {
 
 // Headers.
 
-fn all_headers(request: &Request, key: Option<&Key>) -> Result<HeaderMap, LlmError> {
-    let mut layers = Layers::new(&request.model);
+fn all_headers(request: &Request, key: Option<&AuthKey>) -> Result<HeaderMap, LlmError> {
+    let mut layers = HeaderLayers::new(&request.model);
     headers::common(&mut layers)?;
     headers::bearer(&mut layers, request, key)?;
     layers.lay(&request.model.headers)?;

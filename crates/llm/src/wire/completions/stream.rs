@@ -10,9 +10,9 @@ use crate::event::Emit;
 use crate::frame::Frame;
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::frame_json::{self, First, JsonText, RareText, Text, TextQuality};
+use crate::wire::frame_json::{self, First, JsonText, RareText, TextMember, TextQuality};
 use crate::wire::reply::{OpenBlock, ReplyBuilder};
-use crate::wire::{Call, Decoder, FrameKind};
+use crate::wire::{Decoder, FrameKind, WireCall};
 
 /// Reads one response: one block of text, one of thinking, and one for each call. All stay open to the end, for servers go back and forth.
 #[derive(Debug)]
@@ -37,35 +37,35 @@ pub(in crate::wire) struct CallPlace {
 // What most chunks do not have is boxed: the reader moves these values several times.
 
 #[derive(Deserialize)]
-struct Chunk<'a> {
+struct CompletionChunk<'a> {
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: TextMember<'a>,
     #[serde(borrow, default)]
-    model: Text<'a>,
+    model: TextMember<'a>,
     #[serde(borrow, default)]
-    choices: First<Choice<'a>>,
+    choices: First<CompletionChoice<'a>>,
     #[serde(default)]
-    usage: Option<Box<WireUsage>>,
+    usage: Option<Box<CompletionUsage>>,
     #[serde(default)]
     error: Option<Box<Value>>,
 }
 
 #[derive(Deserialize)]
-struct Choice<'a> {
+struct CompletionChoice<'a> {
     #[serde(borrow, default)]
-    delta: Option<Delta<'a>>,
+    delta: Option<CompletionDelta<'a>>,
     #[serde(borrow, default)]
     finish_reason: RareText<'a>,
     #[serde(default)]
-    usage: Option<Box<WireUsage>>,
+    usage: Option<Box<CompletionUsage>>,
 }
 
 #[derive(Deserialize)]
-struct Delta<'a> {
+struct CompletionDelta<'a> {
     #[serde(borrow, default)]
-    content: Text<'a>,
+    content: TextMember<'a>,
     #[serde(borrow, default)]
-    reasoning_content: Text<'a>,
+    reasoning_content: TextMember<'a>,
     #[serde(borrow, default)]
     reasoning: RareText<'a>,
     #[serde(borrow, default)]
@@ -82,7 +82,7 @@ pub(in crate::wire) struct CallDelta<'a> {
     #[serde(default, deserialize_with = "frame_json::count")]
     pub(in crate::wire) index: Option<u64>,
     #[serde(borrow, default)]
-    pub(in crate::wire) id: Text<'a>,
+    pub(in crate::wire) id: TextMember<'a>,
     #[serde(borrow, default)]
     pub(in crate::wire) function: Option<FunctionDelta<'a>>,
 }
@@ -90,13 +90,13 @@ pub(in crate::wire) struct CallDelta<'a> {
 #[derive(Deserialize)]
 pub(in crate::wire) struct FunctionDelta<'a> {
     #[serde(borrow, default)]
-    pub(in crate::wire) name: Text<'a>,
+    pub(in crate::wire) name: TextMember<'a>,
     #[serde(borrow, default)]
     pub(in crate::wire) arguments: JsonText<'a>,
 }
 
 #[derive(Deserialize)]
-struct WireUsage {
+struct CompletionUsage {
     #[serde(default, deserialize_with = "frame_json::count")]
     prompt_tokens: Option<u64>,
     #[serde(default, deserialize_with = "frame_json::count")]
@@ -106,7 +106,7 @@ struct WireUsage {
     #[serde(default, deserialize_with = "frame_json::count")]
     cached_tokens: Option<u64>,
     #[serde(default)]
-    prompt_tokens_details: Option<PromptDetails>,
+    prompt_tokens_details: Option<PromptTokensDetails>,
     #[serde(default)]
     completion_tokens_details: Option<CompletionDetails>,
     #[serde(default)]
@@ -114,7 +114,7 @@ struct WireUsage {
 }
 
 #[derive(Deserialize)]
-struct PromptDetails {
+struct PromptTokensDetails {
     #[serde(default, deserialize_with = "frame_json::count")]
     cached_tokens: Option<u64>,
     #[serde(default, deserialize_with = "frame_json::count")]
@@ -127,7 +127,7 @@ struct CompletionDetails {
     reasoning_tokens: Option<u64>,
 }
 
-impl Chunk<'_> {
+impl CompletionChunk<'_> {
     /// Whether it carries what is kept without an event.
     fn has_silent_content(&self) -> bool {
         self.choices.0.as_ref().is_some_and(|choice| {
@@ -139,7 +139,7 @@ impl Chunk<'_> {
 }
 
 impl CompletionsDecoder {
-    pub(super) fn new(call: &Call<'_>) -> Self {
+    pub(super) fn new(call: &WireCall<'_>) -> Self {
         Self {
             reply: ReplyBuilder::new(call.request, call.timestamp),
             text: None,
@@ -150,7 +150,7 @@ impl CompletionsDecoder {
         }
     }
 
-    fn chunk(&mut self, chunk: Chunk<'_>, quality: TextQuality, emit: &mut Emit) {
+    fn chunk(&mut self, chunk: CompletionChunk<'_>, quality: TextQuality, emit: &mut Emit) {
         self.reply.identify(chunk.id.non_empty(), chunk.model.non_empty());
         self.reply.start(emit);
         if let Some(error) = &chunk.error {
@@ -172,7 +172,7 @@ impl CompletionsDecoder {
         }
     }
 
-    fn delta(&mut self, delta: Delta<'_>, quality: TextQuality, emit: &mut Emit) {
+    fn delta(&mut self, delta: CompletionDelta<'_>, quality: TextQuality, emit: &mut Emit) {
         let members =
             [delta.reasoning_content.non_empty(), delta.reasoning.non_empty(), delta.reasoning_text.non_empty()];
         let reasoning = REASONING_MEMBERS.iter().zip(members).find_map(|(name, text)| Some((*name, text?)));
@@ -253,7 +253,7 @@ impl CompletionsDecoder {
         found.map(|call| call.place)
     }
 
-    fn usage(&mut self, reported: &WireUsage, emit: &mut Emit) {
+    fn usage(&mut self, reported: &CompletionUsage, emit: &mut Emit) {
         if reported.prompt_tokens.is_none() && reported.completion_tokens.is_none() {
             return;
         }
@@ -346,7 +346,7 @@ impl Decoder for CompletionsDecoder {
         let mut scratch = String::new();
         let n_waiting = emit.len();
         let mut has_silent_content = false;
-        match frame_json::read::<Chunk<'_>>(frame.data, &mut scratch) {
+        match frame_json::read::<CompletionChunk<'_>>(frame.data, &mut scratch) {
             Ok(read) => {
                 has_silent_content = read.value.has_silent_content();
                 self.chunk(read.value, read.quality, emit);

@@ -11,13 +11,13 @@ use crate::model::dialect::GoogleThinking;
 use crate::normalise::system;
 use crate::request::{Request, ResponseFormat, ToolChoice};
 use crate::schema::clean;
-use crate::wire::headers::{self, Layers};
-use crate::wire::{Call, Encoding, HttpRequest, address, limit};
+use crate::wire::headers::{self, HeaderLayers};
+use crate::wire::{Encoding, HttpRequest, WireCall, address, limit};
 
 /// Where Google's own models are, for records that do not say.
 const GOOGLE: &str = "https://generativelanguage.googleapis.com/v1beta";
 
-pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
     let key = headers::key(request)?;
     let base = Some(address::base(request)).filter(|base| !base.is_empty()).unwrap_or(GOOGLE);
@@ -41,7 +41,7 @@ pub(in crate::wire) fn model_id(request: &Request) -> Result<&str, LlmError> {
 
 /// The headers, with the credential's own one.
 pub(in crate::wire) fn all_headers(request: &Request, key: Option<(&str, &str)>) -> Result<HeaderMap, LlmError> {
-    let mut layers = Layers::new(&request.model);
+    let mut layers = HeaderLayers::new(&request.model);
     headers::common(&mut layers)?;
     if let Some((name, value)) = key {
         layers.set(name, value)?;
@@ -54,7 +54,7 @@ pub(in crate::wire) fn all_headers(request: &Request, key: Option<(&str, &str)>)
 }
 
 /// The body.
-pub(in crate::wire) fn body(call: &Call<'_>) -> Value {
+pub(in crate::wire) fn body(call: &WireCall<'_>) -> Value {
     let request = call.request;
     let conversation = system::collapse(&request.system, &request.tools, &request.messages);
     let rules = GoogleEncoding { model: &request.model, mark_calls: call.encoding == Encoding::MarkedCalls };
@@ -94,7 +94,7 @@ fn declaration(tool: &ToolDecl) -> Value {
     json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": schema})
 }
 
-fn generation(call: &Call<'_>) -> Value {
+fn generation(call: &WireCall<'_>) -> Value {
     let request = call.request;
     let mut config = Map::new();
     if let Some(temperature) = request.options.temperature.filter(|_| request.model.dialect.wire.temperature) {
@@ -117,7 +117,7 @@ fn generation(call: &Call<'_>) -> Value {
 }
 
 /// Another form of a refused request: calls of other models marked, or the least thinking instead of none.
-pub(in crate::wire) fn reencode(call: &Call<'_>, error: &LlmError) -> Option<Encoding> {
+pub(in crate::wire) fn reencode(call: &WireCall<'_>, error: &LlmError) -> Option<Encoding> {
     if call.encoding != Encoding::Usual || error.status != Some(StatusCode::BAD_REQUEST) {
         return None;
     }

@@ -13,9 +13,9 @@ use crate::event::Emit;
 use crate::frame::Frame;
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
-use crate::wire::frame_json::{self, First, RareText, Text, TextQuality};
+use crate::wire::frame_json::{self, First, RareText, TextMember, TextQuality};
 use crate::wire::reply::{OpenBlock, ReplyBuilder};
-use crate::wire::{Call, Decoder, FrameKind};
+use crate::wire::{Decoder, FrameKind, WireCall};
 
 /// Reads one response. One block is open at a time; calls come whole.
 #[derive(Debug)]
@@ -23,20 +23,20 @@ pub(in crate::wire) struct GoogleDecoder {
     reply: ReplyBuilder,
     /// For the ids of calls that come without.
     host: Host,
-    open: Option<Open>,
+    open: Option<GoogleBlock>,
     ids: HashSet<String>,
-    stop: Option<Stop>,
+    stop: Option<FinishReason>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct GoogleBlock {
     place: usize,
     is_thinking: bool,
 }
 
 /// Why the model stopped, as it says.
 #[derive(Debug)]
-struct Stop {
+struct FinishReason {
     word: String,
     message: Option<String>,
 }
@@ -45,15 +45,15 @@ struct Stop {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Chunk<'a> {
+struct GoogleChunk<'a> {
     #[serde(borrow, default)]
-    response_id: Text<'a>,
+    response_id: TextMember<'a>,
     #[serde(borrow, default)]
-    model_version: Text<'a>,
+    model_version: TextMember<'a>,
     #[serde(borrow, default)]
-    candidates: First<Candidate<'a>>,
+    candidates: First<GoogleCandidate<'a>>,
     #[serde(default)]
-    usage_metadata: Option<Box<WireUsage>>,
+    usage_metadata: Option<Box<UsageMetadata>>,
     #[serde(borrow, default)]
     prompt_feedback: Option<Box<Feedback<'a>>>,
     #[serde(default)]
@@ -62,9 +62,9 @@ struct Chunk<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate<'a> {
+struct GoogleCandidate<'a> {
     #[serde(borrow, default)]
-    content: Option<Content<'a>>,
+    content: Option<GoogleContent<'a>>,
     #[serde(borrow, default)]
     finish_reason: RareText<'a>,
     #[serde(borrow, default)]
@@ -72,16 +72,16 @@ struct Candidate<'a> {
 }
 
 #[derive(Deserialize)]
-struct Content<'a> {
+struct GoogleContent<'a> {
     #[serde(borrow, default)]
-    parts: Option<Vec<Part<'a>>>,
+    parts: Option<Vec<GooglePart<'a>>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part<'a> {
+struct GooglePart<'a> {
     #[serde(borrow, default)]
-    text: Text<'a>,
+    text: TextMember<'a>,
     #[serde(default)]
     thought: Option<bool>,
     #[serde(borrow, default)]
@@ -93,9 +93,9 @@ struct Part<'a> {
 #[derive(Deserialize)]
 struct FunctionCall<'a> {
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: TextMember<'a>,
     #[serde(borrow, default)]
-    name: Text<'a>,
+    name: TextMember<'a>,
     #[serde(default)]
     args: Option<Value>,
 }
@@ -104,14 +104,14 @@ struct FunctionCall<'a> {
 #[serde(rename_all = "camelCase")]
 struct Feedback<'a> {
     #[serde(borrow, default)]
-    block_reason: Text<'a>,
+    block_reason: TextMember<'a>,
     #[serde(borrow, default)]
-    block_reason_message: Text<'a>,
+    block_reason_message: TextMember<'a>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WireUsage {
+struct UsageMetadata {
     #[serde(default, deserialize_with = "frame_json::count")]
     prompt_token_count: Option<u64>,
     #[serde(default, deserialize_with = "frame_json::count")]
@@ -125,7 +125,7 @@ struct WireUsage {
 }
 
 impl GoogleDecoder {
-    pub(in crate::wire) fn new(call: &Call<'_>) -> Self {
+    pub(in crate::wire) fn new(call: &WireCall<'_>) -> Self {
         Self {
             reply: ReplyBuilder::new(call.request, call.timestamp),
             host: call.request.host.clone(),
@@ -136,7 +136,7 @@ impl GoogleDecoder {
     }
 
     /// Takes a chunk in. `data`: the text it was read from.
-    fn chunk(&mut self, chunk: &Chunk<'_>, data: &str, quality: TextQuality, emit: &mut Emit) {
+    fn chunk(&mut self, chunk: &GoogleChunk<'_>, data: &str, quality: TextQuality, emit: &mut Emit) {
         self.reply.identify(chunk.response_id.non_empty(), chunk.model_version.non_empty());
         self.reply.start(emit);
         if let Some(error) = &chunk.error {
@@ -161,7 +161,7 @@ impl GoogleDecoder {
         if let Some(word) = candidate.finish_reason.non_empty() {
             self.reply.message.raw_stop_reason = Some(word.to_owned());
             let message = candidate.finish_message.non_empty().map(str::to_owned);
-            self.stop = Some(Stop { word: word.to_owned(), message });
+            self.stop = Some(FinishReason { word: word.to_owned(), message });
         }
     }
 
@@ -174,7 +174,7 @@ impl GoogleDecoder {
         }
     }
 
-    fn text(&mut self, part: &Part<'_>, text: &str, quality: TextQuality, emit: &mut Emit) {
+    fn text(&mut self, part: &GooglePart<'_>, text: &str, quality: TextQuality, emit: &mut Emit) {
         let is_thinking = part.thought == Some(true);
         let place = match self.open {
             Some(open) if open.is_thinking == is_thinking => open.place,
@@ -186,7 +186,7 @@ impl GoogleDecoder {
                     OpenBlock::Text(TextBlock::default())
                 };
                 let place = self.reply.open(slot, emit);
-                self.open = Some(Open { place, is_thinking });
+                self.open = Some(GoogleBlock { place, is_thinking });
                 place
             }
         };
@@ -234,7 +234,7 @@ impl GoogleDecoder {
         }
     }
 
-    fn usage(&mut self, reported: &WireUsage, emit: &mut Emit) {
+    fn usage(&mut self, reported: &UsageMetadata, emit: &mut Emit) {
         let cached = reported.cached_content_token_count.unwrap_or(0);
         let thoughts = reported.thoughts_token_count.unwrap_or(0);
         let mut usage = Usage {
@@ -288,14 +288,14 @@ impl Decoder for GoogleDecoder {
         }
         // Errors come as a list now and then.
         if frame.data.starts_with('[')
-            && let Ok(chunks) = serde_json::from_str::<Vec<Chunk<'_>>>(frame.data)
+            && let Ok(chunks) = serde_json::from_str::<Vec<GoogleChunk<'_>>>(frame.data)
         {
             chunks.iter().for_each(|chunk| self.chunk(chunk, frame.data, TextQuality::Intact, emit));
             return FrameKind::Content;
         }
         let mut scratch = String::new();
         let (n_waiting, had_stop) = (emit.len(), self.stop.is_some());
-        match frame_json::read::<Chunk<'_>>(frame.data, &mut scratch) {
+        match frame_json::read::<GoogleChunk<'_>>(frame.data, &mut scratch) {
             Ok(read) => self.chunk(&read.value, frame.data, read.quality, emit),
             Err(why) if why.is_eof() => {
                 self.reply.fail_with(LlmErrorKind::StreamCut, "Incomplete JSON segment at the end", emit);
@@ -311,7 +311,7 @@ impl Decoder for GoogleDecoder {
         }
         self.reply.start(emit);
         self.close(emit);
-        let Some(Stop { word, message }) = self.stop.take() else {
+        let Some(FinishReason { word, message }) = self.stop.take() else {
             return self.reply.fail_with(LlmErrorKind::StreamCut, "Google stream ended without a finish reason", emit);
         };
         match stop(&word) {

@@ -7,48 +7,48 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use crate::wire::frame_json::Text;
+use crate::wire::frame_json::TextMember;
 
 /// A piece of an answer.
 #[derive(Debug, PartialEq)]
-pub(super) struct Piece<'a> {
+pub(super) struct ContentChunk<'a> {
     pub(super) is_thinking: bool,
     pub(super) text: Cow<'a, str>,
 }
 
 /// The pieces of a content that is text, one part, or a list of both. What is neither text nor thinking is passed over.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Pieces<'a>(pub(super) Vec<Piece<'a>>);
+pub(super) struct ContentChunks<'a>(pub(super) Vec<ContentChunk<'a>>);
 
 #[derive(Deserialize)]
-struct Part<'a> {
+struct MistralPart<'a> {
     #[serde(borrow, default)]
-    text: Text<'a>,
+    text: TextMember<'a>,
     #[serde(borrow, default)]
-    thinking: Option<Pieces<'a>>,
+    thinking: Option<ContentChunks<'a>>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Pieces<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ContentChunks<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(PiecesVisitor).map(Pieces)
+        from.deserialize_any(PiecesVisitor).map(ContentChunks)
     }
 }
 
 struct PiecesVisitor;
 
 impl<'de> Visitor<'de> for PiecesVisitor {
-    type Value = Vec<Piece<'de>>;
+    type Value = Vec<ContentChunk<'de>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("text or parts")
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(vec![Piece { is_thinking: false, text: Cow::Borrowed(text) }])
+        Ok(vec![ContentChunk { is_thinking: false, text: Cow::Borrowed(text) }])
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(vec![Piece { is_thinking: false, text: Cow::Owned(text.to_owned()) }])
+        Ok(vec![ContentChunk { is_thinking: false, text: Cow::Owned(text.to_owned()) }])
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
@@ -56,20 +56,20 @@ impl<'de> Visitor<'de> for PiecesVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        let part = Part::deserialize(MapAccessDeserializer::new(map))?;
+        let part = MistralPart::deserialize(MapAccessDeserializer::new(map))?;
         if let Some(thinking) = part.thinking {
             // The parts of one thought are one text.
             let mut texts = thinking.0.into_iter().map(|piece| piece.text);
             let Some(mut text) = texts.next() else { return Ok(Vec::new()) };
             texts.for_each(|more| text.to_mut().push_str(&more));
-            return Ok(vec![Piece { is_thinking: true, text }]);
+            return Ok(vec![ContentChunk { is_thinking: true, text }]);
         }
-        Ok(part.text.0.map(|text| Piece { is_thinking: false, text }).into_iter().collect())
+        Ok(part.text.0.map(|text| ContentChunk { is_thinking: false, text }).into_iter().collect())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut pieces = Vec::new();
-        while let Some(Pieces(more)) = seq.next_element()? {
+        while let Some(ContentChunks(more)) = seq.next_element()? {
             pieces.extend(more);
         }
         Ok(pieces)
@@ -82,7 +82,7 @@ mod tests {
 
     #[track_caller]
     fn check(json: &str, expected: &[(bool, &str)]) {
-        let Pieces(pieces) = serde_json::from_str(json).unwrap();
+        let ContentChunks(pieces) = serde_json::from_str(json).unwrap();
         let pieces: Vec<(bool, &str)> = pieces.iter().map(|piece| (piece.is_thinking, &*piece.text)).collect();
         assert_eq!(pieces, expected, "{json}");
     }

@@ -8,12 +8,12 @@ const LENGTH: usize = 9;
 
 /// New names by old ones, for one request: calls and results agree, and different calls stay apart.
 #[derive(Debug, Default)]
-pub(super) struct Ids {
+pub(super) struct CallIds {
     new_by_old: HashMap<String, String>,
     old_by_new: HashMap<String, String>,
 }
 
-impl Ids {
+impl CallIds {
     /// The new name of a call.
     pub(super) fn rename(&mut self, old: &str) -> String {
         if let Some(new) = self.new_by_old.get(old) {
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn names_fit_and_stay_apart() {
-        let mut ids = Ids::default();
+        let mut ids = CallIds::default();
         assert_eq!(ids.rename("D681PevKs"), "D681PevKs");
         assert_eq!(ids.rename("D681-PevKs"), derive("D681-PevKs", 1), "the plain name is taken");
         let new = ids.rename("toolu_01ABCDEF");

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::convert;
-use super::ids::Ids;
+use super::ids::CallIds;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::{AssistantMessage, Message, ToolDecl};
 use crate::model::Model;
@@ -16,14 +16,14 @@ use crate::normalise::system::{self, Conversation};
 use crate::request::{CacheRetention, Request, ThinkingChoice, ToolChoice};
 use crate::schema::clean;
 use crate::thinking::ThinkingLevel;
-use crate::wire::headers::{self, Key, Layers};
-use crate::wire::strict::{self, Limits};
-use crate::wire::{Call, HttpRequest, address, limit};
+use crate::wire::headers::{self, AuthKey, HeaderLayers};
+use crate::wire::strict::{self, StrictDialect};
+use crate::wire::{HttpRequest, WireCall, address, limit};
 
 /// The header that keeps a conversation on one machine.
 const AFFINITY: &str = "x-affinity";
 
-pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
     let key = headers::key(request)?;
     let url = address::url(request, "v1/chat/completions")?;
@@ -96,7 +96,7 @@ fn conversation(request: &Request) -> Conversation {
 }
 
 fn messages(request: &Request, conversation: &Conversation) -> Vec<Value> {
-    let ids = RefCell::new(Ids::default());
+    let ids = RefCell::new(CallIds::default());
     let rule = |id: &str, _: &Model, _: &AssistantMessage| ids.borrow_mut().rename(id);
     let normalised = normalise::transform(&conversation.messages, &request.model, Some(&rule));
     let prompt = conversation.head.text();
@@ -113,7 +113,7 @@ fn messages(request: &Request, conversation: &Conversation) -> Vec<Value> {
 
 fn tools(model: &Model, tools: &[ToolDecl]) -> Result<Vec<Value>, LlmError> {
     let write = |tool: &ToolDecl| {
-        let schema = strict::schema_for(tool, Limits::OpenAi, model.dialect.schema.strict)?;
+        let schema = strict::schema_for(tool, StrictDialect::OpenAi, model.dialect.schema.strict)?;
         let is_strict = schema.is_some();
         let function = json!({
             "name": tool.name,
@@ -127,8 +127,8 @@ fn tools(model: &Model, tools: &[ToolDecl]) -> Result<Vec<Value>, LlmError> {
     written.map_err(|why| LlmError::new(model.provider.clone(), LlmErrorKind::InvalidRequest, why.to_string()))
 }
 
-fn all_headers(request: &Request, key: Option<&Key>) -> Result<HeaderMap, LlmError> {
-    let mut layers = Layers::new(&request.model);
+fn all_headers(request: &Request, key: Option<&AuthKey>) -> Result<HeaderMap, LlmError> {
+    let mut layers = HeaderLayers::new(&request.model);
     headers::common(&mut layers)?;
     layers.set("accept", "text/event-stream")?;
     if let Some(key) = key {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::content::Pieces;
+use super::content::ContentChunks;
 use super::{error, ids};
 use crate::error::{LlmError, LlmErrorKind, classify};
 use crate::event::Emit;
@@ -11,21 +11,21 @@ use crate::frame::Frame;
 use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
 use crate::wire::completions::stream::{CallDelta, CallPlace};
-use crate::wire::frame_json::{self, First, RareText, Text, TextQuality};
+use crate::wire::frame_json::{self, First, RareText, TextMember, TextQuality};
 use crate::wire::reply::{OpenBlock, ReplyBuilder};
-use crate::wire::{Call, Decoder, FrameKind};
+use crate::wire::{Decoder, FrameKind, WireCall};
 
 /// Reads one response. One block of text or thinking is open at a time; calls stay open until text follows or the answer ends.
 #[derive(Debug)]
 pub(super) struct MistralDecoder {
     reply: ReplyBuilder,
-    open: Option<Open>,
+    open: Option<MistralBlock>,
     calls: Vec<CallPlace>,
     finish_reason: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct MistralBlock {
     place: usize,
     is_thinking: bool,
 }
@@ -33,39 +33,39 @@ struct Open {
 // What most chunks do not have is boxed: the reader moves these values several times.
 
 #[derive(Deserialize)]
-struct Chunk<'a> {
+struct MistralChunk<'a> {
     #[serde(borrow, default)]
-    object: Text<'a>,
+    object: TextMember<'a>,
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: TextMember<'a>,
     #[serde(borrow, default)]
-    model: Text<'a>,
+    model: TextMember<'a>,
     #[serde(borrow, default)]
-    choices: First<Choice<'a>>,
+    choices: First<MistralChoice<'a>>,
     #[serde(default)]
-    usage: Option<Box<WireUsage>>,
+    usage: Option<Box<MistralUsage>>,
     #[serde(default)]
     error: Option<Box<Value>>,
 }
 
 #[derive(Deserialize)]
-struct Choice<'a> {
+struct MistralChoice<'a> {
     #[serde(borrow, default)]
-    delta: Option<Delta<'a>>,
+    delta: Option<MistralDelta<'a>>,
     #[serde(borrow, default)]
     finish_reason: RareText<'a>,
 }
 
 #[derive(Deserialize)]
-struct Delta<'a> {
+struct MistralDelta<'a> {
     #[serde(borrow, default)]
-    content: Pieces<'a>,
+    content: ContentChunks<'a>,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<CallDelta<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct WireUsage {
+struct MistralUsage {
     #[serde(default, deserialize_with = "frame_json::count")]
     prompt_tokens: Option<u64>,
     #[serde(default, deserialize_with = "frame_json::count")]
@@ -75,17 +75,17 @@ struct WireUsage {
     #[serde(default, deserialize_with = "frame_json::count")]
     num_cached_tokens: Option<u64>,
     #[serde(default)]
-    prompt_tokens_details: Option<PromptDetails>,
+    prompt_tokens_details: Option<MistralPromptDetails>,
 }
 
 #[derive(Deserialize)]
-struct PromptDetails {
+struct MistralPromptDetails {
     #[serde(default, deserialize_with = "frame_json::count")]
     cached_tokens: Option<u64>,
 }
 
 impl MistralDecoder {
-    pub(super) fn new(call: &Call<'_>) -> Self {
+    pub(super) fn new(call: &WireCall<'_>) -> Self {
         Self {
             reply: ReplyBuilder::new(call.request, call.timestamp),
             open: None,
@@ -94,7 +94,7 @@ impl MistralDecoder {
         }
     }
 
-    fn chunk(&mut self, chunk: &Chunk<'_>, data: &str, quality: TextQuality, emit: &mut Emit) {
+    fn chunk(&mut self, chunk: &MistralChunk<'_>, data: &str, quality: TextQuality, emit: &mut Emit) {
         self.reply.identify(chunk.id.non_empty(), chunk.model.non_empty());
         self.reply.start(emit);
         if chunk.error.is_some() || chunk.object.get() == Some("error") {
@@ -132,7 +132,7 @@ impl MistralDecoder {
                     OpenBlock::Text(TextBlock::default())
                 };
                 let place = self.reply.open(slot, emit);
-                self.open = Some(Open { place, is_thinking });
+                self.open = Some(MistralBlock { place, is_thinking });
                 place
             }
         }
@@ -182,7 +182,7 @@ impl MistralDecoder {
         self.calls.iter().rev().find(of).map(|call| call.place)
     }
 
-    fn usage(&mut self, reported: &WireUsage, emit: &mut Emit) {
+    fn usage(&mut self, reported: &MistralUsage, emit: &mut Emit) {
         if reported.prompt_tokens.is_none() && reported.completion_tokens.is_none() {
             return;
         }
@@ -232,7 +232,7 @@ impl Decoder for MistralDecoder {
         let mut scratch = String::new();
         let n_waiting = emit.len();
         let mut is_last = false;
-        match frame_json::read::<Chunk<'_>>(frame.data, &mut scratch) {
+        match frame_json::read::<MistralChunk<'_>>(frame.data, &mut scratch) {
             Ok(read) => {
                 is_last =
                     read.value.choices.0.as_ref().is_some_and(|choice| choice.finish_reason.non_empty().is_some());

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::models;
 use crate::error::{LlmError, LlmErrorKind, classify};
 use crate::model::Model;
-use crate::wire::frame_json::{self, Text};
+use crate::wire::frame_json::{self, TextMember};
 use crate::wire::refusal;
 
 /// A response with a failing status; `title` says whose.
@@ -36,13 +36,13 @@ pub(in crate::wire) fn refusal(
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(in crate::wire) struct ReportedError<'a> {
     #[serde(borrow, default)]
-    pub(in crate::wire) code: Text<'a>,
+    pub(in crate::wire) code: TextMember<'a>,
     #[serde(borrow, default, rename = "type")]
-    pub(in crate::wire) kind: Text<'a>,
+    pub(in crate::wire) kind: TextMember<'a>,
     #[serde(borrow, default)]
-    pub(in crate::wire) message: Text<'a>,
+    pub(in crate::wire) message: TextMember<'a>,
     #[serde(borrow, default)]
-    pub(in crate::wire) plan_type: Text<'a>,
+    pub(in crate::wire) plan_type: TextMember<'a>,
     #[serde(default, deserialize_with = "frame_json::count")]
     pub(in crate::wire) resets_at: Option<u64>,
 }
@@ -73,7 +73,7 @@ pub(in crate::wire) fn filtered(model: &Model, text: String) -> LlmError {
 
 /// What a response says about its own failure.
 #[derive(Debug, Default)]
-pub(in crate::wire) struct Failure<'a> {
+pub(in crate::wire) struct ResponseFailure<'a> {
     pub(in crate::wire) error: Option<ReportedError<'a>>,
     /// Why it is not complete.
     pub(in crate::wire) incomplete: Option<&'a str>,
@@ -102,7 +102,7 @@ pub(in crate::wire) trait Manner: Send + std::fmt::Debug {
     }
 
     /// A response that failed.
-    fn failed(&self, model: &Model, failure: &Failure<'_>) -> LlmError {
+    fn failed(&self, model: &Model, failure: &ResponseFailure<'_>) -> LlmError {
         if let Some(reported) = &failure.error {
             let code = reported.code().unwrap_or("unknown");
             let text = format!("{code}: {}", reported.message.non_empty().unwrap_or("no message"));

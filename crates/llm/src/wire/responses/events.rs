@@ -4,18 +4,18 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::ReportedError;
-use crate::wire::frame_json::{self, JsonText, RareText, Read, Text, TextQuality};
+use crate::wire::frame_json::{self, JsonText, RareText, ReadFrame, TextMember, TextQuality};
 
 #[derive(Deserialize)]
-pub(super) struct Event<'a> {
+pub(super) struct ResponseEvent<'a> {
     #[serde(borrow, default, rename = "type")]
-    pub(super) kind: Text<'a>,
+    pub(super) kind: TextMember<'a>,
     #[serde(default, deserialize_with = "frame_json::count")]
     pub(super) output_index: Option<u64>,
     #[serde(borrow, default)]
-    pub(super) item_id: Text<'a>,
+    pub(super) item_id: TextMember<'a>,
     #[serde(borrow, default)]
-    pub(super) delta: Text<'a>,
+    pub(super) delta: TextMember<'a>,
     #[serde(borrow, default)]
     pub(super) arguments: RareText<'a>,
     #[serde(borrow, default)]
@@ -36,25 +36,25 @@ pub(super) struct ErrorEvent<'a> {
 #[derive(Default, Deserialize)]
 pub(super) struct Item<'a> {
     #[serde(borrow, default, rename = "type")]
-    pub(super) kind: Text<'a>,
+    pub(super) kind: TextMember<'a>,
     #[serde(borrow, default)]
-    pub(super) id: Text<'a>,
+    pub(super) id: TextMember<'a>,
     #[serde(borrow, default)]
-    pub(super) call_id: Text<'a>,
+    pub(super) call_id: TextMember<'a>,
     #[serde(borrow, default)]
-    pub(super) name: Text<'a>,
+    pub(super) name: TextMember<'a>,
     #[serde(borrow, default)]
-    pub(super) namespace: Text<'a>,
+    pub(super) namespace: TextMember<'a>,
     #[serde(borrow, default)]
     pub(super) arguments: JsonText<'a>,
     #[serde(borrow, default)]
-    pub(super) input: Text<'a>,
+    pub(super) input: TextMember<'a>,
     #[serde(borrow, default)]
-    pub(super) phase: Text<'a>,
+    pub(super) phase: TextMember<'a>,
     #[serde(borrow, default)]
-    pub(super) summary: Option<Vec<Part<'a>>>,
+    pub(super) summary: Option<Vec<ResponsePart<'a>>>,
     #[serde(borrow, default)]
-    pub(super) content: Option<Vec<Part<'a>>>,
+    pub(super) content: Option<Vec<ResponsePart<'a>>>,
 }
 
 impl Item<'_> {
@@ -65,7 +65,7 @@ impl Item<'_> {
 
     /// The readable part of reasoning: summaries, else the reasoning itself.
     pub(super) fn thinking(&self) -> String {
-        let joined = |parts: &Option<Vec<Part<'_>>>| {
+        let joined = |parts: &Option<Vec<ResponsePart<'_>>>| {
             let texts: Vec<&str> = parts.iter().flatten().filter_map(|part| part.text.non_empty()).collect();
             texts.join("\n\n")
         };
@@ -75,25 +75,25 @@ impl Item<'_> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Part<'a> {
+pub(super) struct ResponsePart<'a> {
     #[serde(borrow, default)]
-    pub(super) text: Text<'a>,
+    pub(super) text: TextMember<'a>,
     #[serde(borrow, default)]
-    pub(super) refusal: Text<'a>,
+    pub(super) refusal: TextMember<'a>,
 }
 
 #[derive(Default, Deserialize)]
-pub(super) struct Outcome<'a> {
+pub(super) struct ResponseOutcome<'a> {
     #[serde(borrow, default)]
-    pub(super) id: Text<'a>,
+    pub(super) id: TextMember<'a>,
     #[serde(borrow, default)]
-    pub(super) model: Text<'a>,
+    pub(super) model: TextMember<'a>,
     #[serde(borrow, default)]
-    pub(super) status: Text<'a>,
+    pub(super) status: TextMember<'a>,
     #[serde(borrow, default)]
-    pub(super) service_tier: Text<'a>,
+    pub(super) service_tier: TextMember<'a>,
     #[serde(default)]
-    pub(super) usage: Option<WireUsage>,
+    pub(super) usage: Option<ResponseUsage>,
     #[serde(borrow, default)]
     pub(super) error: Option<ReportedError<'a>>,
     #[serde(borrow, default)]
@@ -103,11 +103,11 @@ pub(super) struct Outcome<'a> {
 #[derive(Deserialize)]
 pub(super) struct Incomplete<'a> {
     #[serde(borrow, default)]
-    pub(super) reason: Text<'a>,
+    pub(super) reason: TextMember<'a>,
 }
 
 #[derive(Default, Deserialize)]
-pub(super) struct WireUsage {
+pub(super) struct ResponseUsage {
     #[serde(default, deserialize_with = "frame_json::count")]
     pub(super) input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "frame_json::count")]
@@ -142,7 +142,7 @@ pub(super) struct OutputDetails {
 pub(super) fn read_part<'a, T: Deserialize<'a> + Default>(
     raw: Option<&'a RawValue>,
     scratch: &'a mut String,
-) -> Read<T> {
+) -> ReadFrame<T> {
     let read = raw.and_then(|raw| frame_json::read(raw.get(), scratch).ok());
-    read.unwrap_or(Read { value: T::default(), quality: TextQuality::Intact })
+    read.unwrap_or(ReadFrame { value: T::default(), quality: TextQuality::Intact })
 }

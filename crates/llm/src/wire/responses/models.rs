@@ -19,7 +19,7 @@ pub(in crate::wire) enum Relative {
 
 /// What a request says about thinking.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::wire) struct Effort {
+pub(in crate::wire) struct ReasoningEffort {
     /// The level, where it is one of ours.
     pub(in crate::wire) level: Option<ThinkingLevel>,
     /// The word to send; none when thinking is off or not spoken of.
@@ -28,7 +28,7 @@ pub(in crate::wire) struct Effort {
     pub(in crate::wire) summary: Option<String>,
 }
 
-impl Effort {
+impl ReasoningEffort {
     /// Name of the level for settings by level; off when none was asked for.
     pub(in crate::wire) fn level_name(&self) -> Option<&'static str> {
         match (&self.word, self.level) {
@@ -39,33 +39,42 @@ impl Effort {
 }
 
 /// The effort of a request.
-pub(in crate::wire) fn effort_of(request: &Request) -> Effort {
+pub(in crate::wire) fn effort_of(request: &Request) -> ReasoningEffort {
     let model = &*request.model;
     let of_level = |level: ThinkingLevel| match clamp(model, level) {
-        ThinkingLevel::Off => Effort::default(),
-        level => Effort { level: Some(level), word: Some(effort::word(model, level).to_owned()), summary: None },
+        ThinkingLevel::Off => ReasoningEffort::default(),
+        level => {
+            ReasoningEffort { level: Some(level), word: Some(effort::word(model, level).to_owned()), summary: None }
+        }
     };
     match &request.options.thinking {
-        _ if !model.reasoning => Effort::default(),
-        ThinkingChoice::Unset | ThinkingChoice::Level(ThinkingLevel::Off) => Effort::default(),
+        _ if !model.reasoning => ReasoningEffort::default(),
+        ThinkingChoice::Unset | ThinkingChoice::Level(ThinkingLevel::Off) => ReasoningEffort::default(),
         ThinkingChoice::Level(level) => of_level(*level),
-        ThinkingChoice::Native(native) if native.enabled == Some(false) => Effort::default(),
+        ThinkingChoice::Native(native) if native.enabled == Some(false) => ReasoningEffort::default(),
         ThinkingChoice::Native(native) => {
             let effort = match native.effort.as_deref().map(|word| (word, ThinkingLevel::parse(word))) {
                 None if native.enabled == Some(true) => of_level(ThinkingLevel::Medium),
-                None | Some((_, Some(ThinkingLevel::Off))) => Effort::default(),
-                Some((_, Some(level))) => {
-                    Effort { level: Some(level), word: Some(effort::word(model, level).to_owned()), summary: None }
-                }
-                Some((word, None)) => Effort { level: None, word: Some(word.to_owned()), summary: None },
+                None | Some((_, Some(ThinkingLevel::Off))) => ReasoningEffort::default(),
+                Some((_, Some(level))) => ReasoningEffort {
+                    level: Some(level),
+                    word: Some(effort::word(model, level).to_owned()),
+                    summary: None,
+                },
+                Some((word, None)) => ReasoningEffort { level: None, word: Some(word.to_owned()), summary: None },
             };
-            Effort { summary: native.display.clone(), ..effort }
+            ReasoningEffort { summary: native.display.clone(), ..effort }
         }
     }
 }
 
 /// Writes what asks for thinking, or for none.
-pub(in crate::wire) fn put_thinking(body: &mut Map<String, Value>, model: &Model, effort: &Effort, relative: Relative) {
+pub(in crate::wire) fn put_thinking(
+    body: &mut Map<String, Value>,
+    model: &Model,
+    effort: &ReasoningEffort,
+    relative: Relative,
+) {
     if !model.reasoning {
         return;
     }

@@ -16,14 +16,14 @@ use crate::normalise;
 use crate::normalise::system::{self, Conversation};
 use crate::request::{CacheRetention, Request};
 use crate::schema::clean;
-use crate::wire::headers::{self, Key, Layers};
-use crate::wire::strict::{self, Limits};
-use crate::wire::{Call, HttpRequest, address, limit, sampling};
+use crate::wire::headers::{self, AuthKey, HeaderLayers};
+use crate::wire::strict::{self, StrictDialect};
+use crate::wire::{HttpRequest, WireCall, address, limit, sampling};
 
 /// The least limit of an answer that OpenAI takes.
 const LEAST_OUTPUT: u64 = 16;
 
-pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
     let key = headers::key(request)?;
     let url = address::url(request, "responses")?;
@@ -33,7 +33,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
 }
 
 /// The body as OpenAI and Azure take it.
-pub(in crate::wire) fn body(call: &Call<'_>, model_name: &str, relative: Relative) -> Result<Value, LlmError> {
+pub(in crate::wire) fn body(call: &WireCall<'_>, model_name: &str, relative: Relative) -> Result<Value, LlmError> {
     let request = call.request;
     let model = &*request.model;
     let wire = &model.dialect.wire;
@@ -159,7 +159,7 @@ pub(in crate::wire) fn listed_tools<'c>(request: &Request, conversation: &'c Con
 
 /// Items that declare tools at their place in the conversation; none where tools are listed. `place` distinguishes several additions.
 fn added_tools(
-    call: &Call<'_>,
+    call: &WireCall<'_>,
     added: &[ToolDecl],
     grammar: &GrammarTools,
     relaxed: Relaxed,
@@ -194,7 +194,7 @@ fn prompt_role(model: &Model) -> &'static str {
 /// # Errors
 /// When a tool that is declared among them cannot be written.
 pub(in crate::wire) fn items(
-    call: &Call<'_>,
+    call: &WireCall<'_>,
     conversation: &Conversation,
     grammar: &GrammarTools,
     relaxed: Relaxed,
@@ -253,7 +253,7 @@ pub(in crate::wire) enum Relaxed {
 }
 
 pub(in crate::wire) fn tools(
-    call: &Call<'_>,
+    call: &WireCall<'_>,
     tools: &[ToolDecl],
     grammar: &GrammarTools,
     relaxed: Relaxed,
@@ -264,7 +264,7 @@ pub(in crate::wire) fn tools(
         if let Some(custom) = grammar.write(tool) {
             return Ok(custom);
         }
-        let schema = strict::schema_in(call.encoding, tool, Limits::OpenAi, supported)?;
+        let schema = strict::schema_in(call.encoding, tool, StrictDialect::OpenAi, supported)?;
         let is_strict = schema.is_some();
         let mut encoded = json!({
             "type": "function",
@@ -286,8 +286,8 @@ pub(in crate::wire) fn tools(
 
 // Headers.
 
-fn all_headers(request: &Request, key: Option<&Key>) -> Result<HeaderMap, LlmError> {
-    let mut layers = Layers::new(&request.model);
+fn all_headers(request: &Request, key: Option<&AuthKey>) -> Result<HeaderMap, LlmError> {
+    let mut layers = HeaderLayers::new(&request.model);
     headers::common(&mut layers)?;
     headers::bearer(&mut layers, request, key)?;
     layers.lay(&request.model.headers)?;

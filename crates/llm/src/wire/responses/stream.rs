@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::convert;
-use super::error::{self, Failure, Manner, ReportedError};
-use super::events::{ErrorEvent, Event, Item, Outcome, read_part};
+use super::error::{self, Manner, ReportedError, ResponseFailure};
+use super::events::{ErrorEvent, Item, ResponseEvent, ResponseOutcome, read_part};
 use super::grammar::GrammarTools;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::event::Emit;
@@ -21,7 +21,7 @@ use crate::ids::ToolCallId;
 use crate::message::{StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
 use crate::wire::frame_json::{self, TextQuality};
 use crate::wire::reply::{OpenBlock, ReplyBuilder};
-use crate::wire::{Call, Decoder, FrameKind};
+use crate::wire::{Decoder, FrameKind, WireCall};
 
 /// Reads one response.
 #[derive(Debug)]
@@ -43,11 +43,11 @@ struct OpenItem {
     id: String,
     /// Its place in the message.
     place: usize,
-    kind: Kind,
+    kind: OutputKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum OutputKind {
     Reasoning,
     Message,
     Call,
@@ -58,7 +58,7 @@ enum Kind {
     },
 }
 
-impl Kind {
+impl OutputKind {
     fn of(item: &Item<'_>) -> Option<Self> {
         match item.kind.get()? {
             "reasoning" => Some(Self::Reasoning),
@@ -71,7 +71,7 @@ impl Kind {
 }
 
 impl<M: Manner> ResponsesDecoder<M> {
-    pub(in crate::wire) fn new(call: &Call<'_>, manner: M) -> Self {
+    pub(in crate::wire) fn new(call: &WireCall<'_>, manner: M) -> Self {
         Self {
             reply: ReplyBuilder::new(call.request, call.timestamp),
             manner,
@@ -82,7 +82,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         }
     }
 
-    fn event(&mut self, event: &Event<'_>, data: &str, quality: TextQuality, emit: &mut Emit) {
+    fn event(&mut self, event: &ResponseEvent<'_>, data: &str, quality: TextQuality, emit: &mut Emit) {
         let kind = event.kind.get().unwrap_or("");
         let mut scratch = String::new();
         if kind == "response.created" {
@@ -94,16 +94,16 @@ impl<M: Manner> ResponsesDecoder<M> {
             "response.output_item.added" => self.added(event, quality, emit),
             "response.output_item.done" => self.item_done(event, quality, emit),
             "response.output_text.delta" | "response.refusal.delta" => {
-                self.delta(event, Kind::Message, event.delta.get(), quality, emit);
+                self.delta(event, OutputKind::Message, event.delta.get(), quality, emit);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.delta(event, Kind::Reasoning, event.delta.get(), quality, emit);
+                self.delta(event, OutputKind::Reasoning, event.delta.get(), quality, emit);
             }
             "response.reasoning_summary_part.done" => {
-                self.delta(event, Kind::Reasoning, Some("\n\n"), TextQuality::Intact, emit);
+                self.delta(event, OutputKind::Reasoning, Some("\n\n"), TextQuality::Intact, emit);
             }
             "response.function_call_arguments.delta" => {
-                self.delta(event, Kind::Call, event.delta.get(), quality, emit);
+                self.delta(event, OutputKind::Call, event.delta.get(), quality, emit);
             }
             "response.function_call_arguments.done" => self.arguments_done(event, quality, emit),
             "response.custom_tool_call_input.delta" => self.input_delta(event, event.delta.get(), quality, emit),
@@ -128,31 +128,31 @@ impl<M: Manner> ResponsesDecoder<M> {
 
     // Items.
 
-    fn added(&mut self, event: &Event<'_>, quality: TextQuality, emit: &mut Emit) {
+    fn added(&mut self, event: &ResponseEvent<'_>, quality: TextQuality, emit: &mut Emit) {
         let mut scratch = String::new();
         let read = read_part::<Item<'_>>(event.item, &mut scratch);
         let (item, quality) = (read.value, quality.worse(read.quality));
-        let Some(kind) = Kind::of(&item) else { return };
+        let Some(kind) = OutputKind::of(&item) else { return };
         let place = self.open_item(event, &item, kind, emit);
         match kind {
-            Kind::Message => {
+            OutputKind::Message => {
                 let text = item.text();
                 if !text.is_empty() {
                     self.reply.delta(place, &text, quality, emit);
                 }
             }
-            Kind::Call => self.set_json(place, item.arguments.0.as_deref().unwrap_or(""), quality),
-            Kind::CustomCall { .. } => self.input_delta(event, item.input.non_empty(), quality, emit),
-            Kind::Reasoning => {}
+            OutputKind::Call => self.set_json(place, item.arguments.0.as_deref().unwrap_or(""), quality),
+            OutputKind::CustomCall { .. } => self.input_delta(event, item.input.non_empty(), quality, emit),
+            OutputKind::Reasoning => {}
         }
     }
 
-    fn open_item(&mut self, event: &Event<'_>, item: &Item<'_>, kind: Kind, emit: &mut Emit) -> usize {
+    fn open_item(&mut self, event: &ResponseEvent<'_>, item: &Item<'_>, kind: OutputKind, emit: &mut Emit) -> usize {
         let id = item.id.get().unwrap_or("");
         let slot = match kind {
-            Kind::Reasoning => OpenBlock::Thinking(Thinking::default()),
-            Kind::Message => OpenBlock::Text(TextBlock::default()),
-            Kind::Call | Kind::CustomCall { .. } => {
+            OutputKind::Reasoning => OpenBlock::Thinking(Thinking::default()),
+            OutputKind::Message => OpenBlock::Text(TextBlock::default()),
+            OutputKind::Call | OutputKind::CustomCall { .. } => {
                 self.has_calls = true;
                 let call_id = item.call_id.get().unwrap_or("");
                 let both = if id.is_empty() { call_id.to_owned() } else { format!("{call_id}|{id}") };
@@ -165,7 +165,12 @@ impl<M: Manner> ResponsesDecoder<M> {
     }
 
     /// The open item that an event belongs to: by number, else by id, else the only one of its kind.
-    fn find(&self, number: Option<u64>, id: &str, wanted: impl Fn(Kind) -> bool) -> Result<Option<usize>, Ambiguous> {
+    fn find(
+        &self,
+        number: Option<u64>,
+        id: &str,
+        wanted: impl Fn(OutputKind) -> bool,
+    ) -> Result<Option<usize>, Ambiguous> {
         let mut fitting = self.open.iter().enumerate().rev().filter(|(_, item)| wanted(item.kind));
         if number.is_some() {
             return Ok(fitting.find(|(_, item)| item.number == number).map(|(at, _)| at));
@@ -180,9 +185,9 @@ impl<M: Manner> ResponsesDecoder<M> {
     /// The same; a failure to do so ends the answer.
     fn find_or_fail(
         &mut self,
-        event: &Event<'_>,
+        event: &ResponseEvent<'_>,
         id: &str,
-        wanted: impl Fn(Kind) -> bool,
+        wanted: impl Fn(OutputKind) -> bool,
         emit: &mut Emit,
     ) -> Option<usize> {
         match self.find(event.output_index, id, wanted) {
@@ -195,16 +200,24 @@ impl<M: Manner> ResponsesDecoder<M> {
         }
     }
 
-    fn delta(&mut self, event: &Event<'_>, kind: Kind, text: Option<&str>, quality: TextQuality, emit: &mut Emit) {
+    fn delta(
+        &mut self,
+        event: &ResponseEvent<'_>,
+        kind: OutputKind,
+        text: Option<&str>,
+        quality: TextQuality,
+        emit: &mut Emit,
+    ) {
         let Some(text) = text else { return };
         if let Some(at) = self.find_or_fail(event, event.item_id.get().unwrap_or(""), |of| of == kind, emit) {
             self.reply.delta(self.open[at].place, text, quality, emit);
         }
     }
 
-    fn arguments_done(&mut self, event: &Event<'_>, quality: TextQuality, emit: &mut Emit) {
+    fn arguments_done(&mut self, event: &ResponseEvent<'_>, quality: TextQuality, emit: &mut Emit) {
         let Some(arguments) = event.arguments.get() else { return };
-        let Some(at) = self.find_or_fail(event, event.item_id.get().unwrap_or(""), |kind| kind == Kind::Call, emit)
+        let Some(at) =
+            self.find_or_fail(event, event.item_id.get().unwrap_or(""), |kind| kind == OutputKind::Call, emit)
         else {
             return;
         };
@@ -219,13 +232,14 @@ impl<M: Manner> ResponsesDecoder<M> {
     }
 
     /// More of a text that is the argument of a call; written as JSON, for that is what arguments are.
-    fn input_delta(&mut self, event: &Event<'_>, text: Option<&str>, quality: TextQuality, emit: &mut Emit) {
+    fn input_delta(&mut self, event: &ResponseEvent<'_>, text: Option<&str>, quality: TextQuality, emit: &mut Emit) {
         let Some(text) = text else { return };
-        let is_custom = |kind| matches!(kind, Kind::CustomCall { .. });
+        let is_custom = |kind| matches!(kind, OutputKind::CustomCall { .. });
         let Some(at) = self.find_or_fail(event, event.item_id.get().unwrap_or(""), is_custom, emit) else { return };
         let OpenItem { place, kind, .. } = &mut self.open[at];
         let place = *place;
-        let was_begun = std::mem::replace(kind, Kind::CustomCall { begun: true }) == Kind::CustomCall { begun: true };
+        let was_begun =
+            std::mem::replace(kind, OutputKind::CustomCall { begun: true }) == OutputKind::CustomCall { begun: true };
         let mut piece = if was_begun { String::new() } else { self.input_begin(place) };
         push_escaped(&mut piece, text);
         self.reply.delta(place, &piece, quality, emit);
@@ -249,12 +263,12 @@ impl<M: Manner> ResponsesDecoder<M> {
         }
     }
 
-    fn item_done(&mut self, event: &Event<'_>, quality: TextQuality, emit: &mut Emit) {
+    fn item_done(&mut self, event: &ResponseEvent<'_>, quality: TextQuality, emit: &mut Emit) {
         let mut scratch = String::new();
         let read = read_part::<Item<'_>>(event.item, &mut scratch);
         let (item, quality) = (read.value, quality.worse(read.quality));
-        let Some(kind) = Kind::of(&item) else { return };
-        let same = |of: Kind| std::mem::discriminant(&of) == std::mem::discriminant(&kind);
+        let Some(kind) = OutputKind::of(&item) else { return };
+        let same = |of: OutputKind| std::mem::discriminant(&of) == std::mem::discriminant(&kind);
         let id = item.id.get().unwrap_or("");
         let found = self.find_or_fail(event, id, same, emit);
         // What ended once does not end again.
@@ -267,15 +281,15 @@ impl<M: Manner> ResponsesDecoder<M> {
         });
         let OpenItem { place, kind, .. } = self.open.swap_remove(at);
         match kind {
-            Kind::Reasoning => self.end_reasoning(place, &item, event.item, quality),
-            Kind::Message => self.end_message(place, &item, quality),
-            Kind::Call => {
+            OutputKind::Reasoning => self.end_reasoning(place, &item, event.item, quality),
+            OutputKind::Message => self.end_message(place, &item, quality),
+            OutputKind::Call => {
                 self.complete_call(place, &item);
                 if let Some(arguments) = item.arguments.0.as_deref().filter(|text| !text.is_empty()) {
                     self.set_json(place, arguments, quality);
                 }
             }
-            Kind::CustomCall { begun } => {
+            OutputKind::CustomCall { begun } => {
                 self.complete_call(place, &item);
                 self.end_input(place, &item, begun, quality, emit);
             }
@@ -335,7 +349,7 @@ impl<M: Manner> ResponsesDecoder<M> {
 
     // The end.
 
-    fn known(&mut self, outcome: &Outcome<'_>) {
+    fn known(&mut self, outcome: &ResponseOutcome<'_>) {
         let message = &mut self.reply.message;
         if let Some(id) = outcome.id.non_empty() {
             message.response_id = Some(id.to_owned());
@@ -345,7 +359,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         }
     }
 
-    fn finished(&mut self, event: &str, outcome: &Outcome<'_>, emit: &mut Emit) {
+    fn finished(&mut self, event: &str, outcome: &ResponseOutcome<'_>, emit: &mut Emit) {
         self.known(outcome);
         self.usage(outcome, emit);
         let reason = outcome.incomplete_details.as_ref().and_then(|details| details.reason.non_empty());
@@ -369,7 +383,9 @@ impl<M: Manner> ResponsesDecoder<M> {
                 let model = &self.reply.model;
                 let error = match &outcome.error {
                     None => error::in_stream(model, None, None, "An unknown error occurred".into()),
-                    reported => self.manner.failed(model, &Failure { error: reported.clone(), incomplete: None }),
+                    reported => {
+                        self.manner.failed(model, &ResponseFailure { error: reported.clone(), incomplete: None })
+                    }
                 };
                 self.reply.fail(error, emit);
             }
@@ -380,17 +396,17 @@ impl<M: Manner> ResponsesDecoder<M> {
         }
     }
 
-    fn failed(&mut self, outcome: &Outcome<'_>, emit: &mut Emit) {
+    fn failed(&mut self, outcome: &ResponseOutcome<'_>, emit: &mut Emit) {
         self.known(outcome);
         self.usage(outcome, emit);
         let reason = outcome.incomplete_details.as_ref().and_then(|details| details.reason.non_empty());
         self.reply.message.raw_stop_reason = outcome.status.non_empty().map(str::to_owned);
-        let failure = Failure { error: outcome.error.clone(), incomplete: reason };
+        let failure = ResponseFailure { error: outcome.error.clone(), incomplete: reason };
         let error = self.manner.failed(&self.reply.model, &failure);
         self.reply.fail(error, emit);
     }
 
-    fn usage(&mut self, outcome: &Outcome<'_>, emit: &mut Emit) {
+    fn usage(&mut self, outcome: &ResponseOutcome<'_>, emit: &mut Emit) {
         let Some(reported) = &outcome.usage else { return };
         let details = reported.input_tokens_details.as_ref();
         let cached = details.and_then(|details| details.cached_tokens).or(reported.cached_tokens).unwrap_or(0);
@@ -444,7 +460,7 @@ impl<M: Manner> Decoder for ResponsesDecoder<M> {
         }
         let mut scratch = String::new();
         let mut has_content = true;
-        match frame_json::read::<Event<'_>>(frame.data, &mut scratch) {
+        match frame_json::read::<ResponseEvent<'_>>(frame.data, &mut scratch) {
             Ok(read) => {
                 has_content = !read.value.kind.get().is_some_and(|kind| WITHOUT_CONTENT.contains(&kind));
                 self.event(&read.value, frame.data, read.quality, emit);

@@ -7,18 +7,18 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::keys;
 use crate::request::Request;
 use crate::wire::google::request::{all_headers, body, model_id};
-use crate::wire::{Call, HttpRequest, address, headers};
+use crate::wire::{HttpRequest, WireCall, address, headers};
 
 const METHOD: &str = "streamGenerateContent?alt=sse";
 
 /// A project and where its models are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct VertexLocation {
     pub(crate) project: String,
     pub(crate) location: String,
 }
 
-pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
+pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
     let key = key(request);
     let id = model_id(request)?;
@@ -31,7 +31,7 @@ pub(super) fn encode(call: &Call<'_>) -> Result<HttpRequest, LlmError> {
             address::url_under(request, base, &format!("{version}{model}:{METHOD}"))?
         }
         (None, None) => format!("https://aiplatform.googleapis.com/v1/{model}:{METHOD}"),
-        (None, Some(Place { project, location })) => {
+        (None, Some(VertexLocation { project, location })) => {
             let host = host(location);
             format!("https://{host}/v1/projects/{project}/locations/{location}/{model}:{METHOD}")
         }
@@ -61,7 +61,7 @@ pub(crate) fn key(request: &Request) -> Option<Secret> {
 ///
 /// # Errors
 /// When one is not known, or cannot stand in an address.
-pub(crate) fn place(request: &Request) -> Result<Place, LlmError> {
+pub(crate) fn place(request: &Request) -> Result<VertexLocation, LlmError> {
     let env = request.host.env();
     let failed = |kind, text: String| Err(LlmError::new(request.model.provider.clone(), kind, text));
     let given = |option: &str, variables: &[&str]| {
@@ -83,7 +83,7 @@ pub(crate) fn place(request: &Request) -> Result<Place, LlmError> {
             return failed(LlmErrorKind::InvalidRequest, format!("\"{name}\" is not a {what} of Google Cloud"));
         }
     }
-    Ok(Place { project, location })
+    Ok(VertexLocation { project, location })
 }
 
 fn host(location: &str) -> String {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pinch_llm::error::LlmErrorKind;
 use pinch_llm::frame::aws_event;
 use pinch_llm::message::Message;
-use pinch_testing::server::{Fault, Reply, Server};
-use pinch_testing::wires::bedrock::{Response, exception, frame, message};
+use pinch_testing::server::{Fault, Server, ServerReply};
+use pinch_testing::wires::bedrock::{BedrockResponse, exception, frame, message};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use super::{API, SONNET, answered, events, keys};
 use crate::support::{decode, end_of, model_with, request, tool};
 
 fn whole() -> Vec<u8> {
-    let frames = Response::new()
+    let frames = BedrockResponse::new()
         .in_pieces(2)
         .thinking("hé, so", "SIG")
         .text("grüße 😀")
@@ -53,7 +53,7 @@ fn a_whole_response_becomes_events() {
 #[test]
 fn reasoning_that_is_hidden_comes_back_as_it_was() {
     let hidden = |text: &str| json!({"reasoningContent": {"redactedContent": text}});
-    let frames = Response::new().block(None, vec![hidden("YQ=="), hidden("Yg==")]).stop("end_turn").concat();
+    let frames = BedrockResponse::new().block(None, vec![hidden("YQ=="), hidden("Yg==")]).stop("end_turn").concat();
     let end = decode(API, [&frames[..]]).pop().unwrap();
     assert!(end.contains(r#""thinkingSignature":"YWI=","redacted":true"#), "{end}");
 }
@@ -61,7 +61,7 @@ fn reasoning_that_is_hidden_comes_back_as_it_was() {
 #[test]
 fn ends_of_all_kinds() {
     let end = |frames: Vec<Vec<u8>>| decode(API, [&frames.concat()[..]]).pop().unwrap();
-    let stop = |word: &str| end(Response::new().text("a").stop(word));
+    let stop = |word: &str| end(BedrockResponse::new().text("a").stop(word));
     for (word, expect) in [
         ("end_turn", "end stop ["),
         ("stop_sequence", "end stop ["),
@@ -74,9 +74,9 @@ fn ends_of_all_kinds() {
     ] {
         assert!(stop(word).contains(expect), "{}", stop(word));
     }
-    assert!(end(Response::new().text("a").frames()).contains("StreamCut Content Bedrock stream ended early"));
+    assert!(end(BedrockResponse::new().text("a").frames()).contains("StreamCut Content Bedrock stream ended early"));
     // The usage may be missing.
-    let unpriced = Response::new().text("a").event("messageStop", json!({"stopReason": "end_turn"})).frames();
+    let unpriced = BedrockResponse::new().text("a").event("messageStop", json!({"stopReason": "end_turn"})).frames();
     assert!(end(unpriced).starts_with("end stop ["));
     let user = end(vec![message("messageStart", &json!({"role": "user"}))]);
     assert!(user.ends_with("Unexpected assistant message start but got user message start instead"), "{user}");
@@ -94,7 +94,7 @@ async fn exceptions_within_the_stream() {
         ("modelStreamErrorException", "Model stream error", LlmErrorKind::Server),
         ("oddException", "OddException", LlmErrorKind::Protocol),
     ] {
-        let mut frames = Response::new().frames();
+        let mut frames = BedrockResponse::new().frames();
         frames.push(message("contentBlockDelta", &json!({"contentBlockIndex": 0, "delta": {"text": "par"}})));
         frames.push(exception(name, "no luck"));
         let (end, _) = answered(events(frames), |_| {}).await;
@@ -115,7 +115,7 @@ async fn exceptions_within_the_stream() {
 
 #[tokio::test]
 async fn refusals_become_typed_errors() {
-    let reply = Reply::json(429, &json!({"message": "slow"}))
+    let reply = ServerReply::json(429, &json!({"message": "slow"}))
         .header("x-amzn-errortype", "ThrottlingException:http://internal.amazon.com/")
         .header("x-amzn-requestid", "r1")
         .header("retry-after", "2");
@@ -124,10 +124,10 @@ async fn refusals_become_typed_errors() {
     assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::RateLimit, "Throttling error: slow"));
     assert_eq!((error.request_id.as_deref(), error.retry_after.map(|d| d.as_secs())), (Some("r1"), Some(2)));
     let (end, _) =
-        answered(Reply::json(403, &json!({"Message": "no", "__type": "x#AccessDeniedException"})), |_| {}).await;
+        answered(ServerReply::json(403, &json!({"Message": "no", "__type": "x#AccessDeniedException"})), |_| {}).await;
     let error = end.error.unwrap();
     assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Auth, "AccessDeniedException: no"));
-    let (end, _) = answered(Reply::status(502), |_| {}).await;
+    let (end, _) = answered(ServerReply::status(502), |_| {}).await;
     assert_eq!(end.error.unwrap().text, "502 status code (no body)");
 }
 
@@ -153,8 +153,8 @@ async fn a_broken_stream_is_a_retryable_error() {
 async fn limits_of_strict_tools_are_met_once() {
     let server = Server::start().await.unwrap();
     let limit = json!({"message": "Too many strict tools (21)."});
-    server.reply(Reply::json(400, &limit).header("x-amzn-errortype", "ValidationException"));
-    server.reply(events(Response::new().text("a").stop("end_turn")));
+    server.reply(ServerReply::json(400, &limit).header("x-amzn-errortype", "ValidationException"));
+    server.reply(events(BedrockResponse::new().text("a").stop("end_turn")));
     let more = json!({"id": SONNET, "provider": "amazon-bedrock", "compat": {"supportsStrictMode": true}});
     let mut request = request(model_with(API, &server.url(), more));
     let mut strict = tool("read");
@@ -248,7 +248,7 @@ fn odd_frame() -> impl Strategy<Value = Vec<u8>> {
 
 #[tokio::test]
 async fn a_stream_that_is_throttled_midway() {
-    let mut frames = Response::new().frames();
+    let mut frames = BedrockResponse::new().frames();
     frames.push(message("contentBlockDelta", &json!({"contentBlockIndex": 0, "delta": {"text": "par"}})));
     frames.push(exception("throttlingException", "Too many tokens, please wait"));
     let words = decode(API, [&frames.concat()[..]]);
@@ -280,7 +280,7 @@ const RECORDED: &str = "0000008300000061a9d144e50f3a657863657074696f6e2d74797065
 fn a_recorded_frame_is_decoded() {
     let byte = |at: usize| u8::from_str_radix(&RECORDED[at..at + 2], 16).unwrap();
     let mut bytes: Vec<u8> = (0..RECORDED.len()).step_by(2).map(byte).collect();
-    let read = aws_event::Message::read(&bytes, 1_000).unwrap().unwrap();
+    let read = aws_event::EventMessage::read(&bytes, 1_000).unwrap().unwrap();
     assert_eq!((read.total_len, read.headers_len), (bytes.len(), 0x61));
     let headers: Vec<(&str, &str)> =
         read.headers.iter().map(|(name, value)| (*name, value.as_text().unwrap())).collect();
@@ -294,5 +294,5 @@ fn a_recorded_frame_is_decoded() {
     );
     assert_eq!(read.payload, br#"{"message":"slow"}"#);
     *bytes.last_mut().unwrap() = 0;
-    assert_eq!(aws_event::Message::read(&bytes, 1_000), Err(aws_event::AwsEventError::Checksum));
+    assert_eq!(aws_event::EventMessage::read(&bytes, 1_000), Err(aws_event::AwsEventError::Checksum));
 }

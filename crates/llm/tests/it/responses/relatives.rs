@@ -41,11 +41,11 @@ async fn what_azure_lacks_is_named() {
 
 // Refusals.
 
-async fn refused(api: &str, reply: Reply) -> Arc<pinch_llm::error::LlmError> {
+async fn refused(api: &str, reply: ServerReply) -> Arc<pinch_llm::error::LlmError> {
     refused_as(api, "p", reply).await
 }
 
-async fn refused_as(api: &str, provider: &str, reply: Reply) -> Arc<pinch_llm::error::LlmError> {
+async fn refused_as(api: &str, provider: &str, reply: ServerReply) -> Arc<pinch_llm::error::LlmError> {
     let server = Server::start().await.unwrap();
     server.reply(reply);
     let mut request = asked(api, json!({"baseUrl": server.url(), "provider": provider}));
@@ -58,34 +58,34 @@ async fn refused_as(api: &str, provider: &str, reply: Reply) -> Arc<pinch_llm::e
 #[tokio::test]
 async fn refusals_become_typed_errors() {
     let body = json!({"error": {"message": "no such model", "code": "model_not_found"}});
-    let error = refused_as(OPENAI, "openai", Reply::json(404, &body)).await;
+    let error = refused_as(OPENAI, "openai", ServerReply::json(404, &body)).await;
     assert_eq!(error.text, r#"OpenAI API error (404): {"message":"no such model","code":"model_not_found"}"#);
     assert_eq!((error.kind, error.code.as_deref()), (LlmErrorKind::ModelNotFound, Some("model_not_found")));
-    let error = refused(AZURE, Reply::status(500).send("gateway exploded")).await;
+    let error = refused(AZURE, ServerReply::status(500).send("gateway exploded")).await;
     assert_eq!(error.text, "Azure OpenAI API error (500): gateway exploded");
-    assert_eq!(refused(OPENAI, Reply::status(500).send("down")).await.text, "p API error (500): down");
-    assert_eq!(refused(OPENAI, Reply::status(503)).await.text, "503 status code (no body)");
+    assert_eq!(refused(OPENAI, ServerReply::status(500).send("down")).await.text, "p API error (500): down");
+    assert_eq!(refused(OPENAI, ServerReply::status(503)).await.text, "503 status code (no body)");
     let long = json!({"error": {"message": "Your input exceeds the context window of this model."}});
-    assert_eq!(refused(OPENAI, Reply::json(400, &long)).await.kind, LlmErrorKind::ContextOverflow);
+    assert_eq!(refused(OPENAI, ServerReply::json(400, &long)).await.kind, LlmErrorKind::ContextOverflow);
 }
 
 #[tokio::test]
 async fn usage_limits_of_subscriptions_say_when_they_end() {
     let limit =
         json!({"error": {"code": "usage_limit_reached", "plan_type": "PLUS", "resets_at": 1_600, "message": "limit"}});
-    let error = refused(CODEX, Reply::json(400, &limit)).await;
+    let error = refused(CODEX, ServerReply::json(400, &limit)).await;
     assert_eq!(error.text, "You have hit your ChatGPT usage limit (plus plan). Try again in ~10 min.");
     assert_eq!((error.kind, error.should_retry), (LlmErrorKind::RateLimit, Some(false)));
     assert_eq!(error.retry_after, Some(Duration::from_secs(600)));
-    let error = refused(CODEX, Reply::status(429).header("retry-after", "3")).await;
+    let error = refused(CODEX, ServerReply::status(429).header("retry-after", "3")).await;
     assert_eq!(error.text, "You have hit your ChatGPT usage limit.");
     assert!(retry::retryable(&error) && error.retry_after == Some(Duration::from_secs(3)));
-    let busy = refused(CODEX, Reply::json(400, &json!({"error": {"message": "upstream connect error"}}))).await;
+    let busy = refused(CODEX, ServerReply::json(400, &json!({"error": {"message": "upstream connect error"}}))).await;
     assert_eq!((busy.text.as_str(), busy.kind), ("upstream connect error", LlmErrorKind::Overloaded));
-    assert_eq!(refused(CODEX, Reply::status(403)).await.text, "Forbidden");
+    assert_eq!(refused(CODEX, ServerReply::status(403)).await.text, "Forbidden");
     let event =
         json!({"type": "error", "error": {"type": "usage_limit_reached", "plan_type": "Pro", "resets_at": 1_060}});
-    let error = refused(CODEX, Reply::sse(frame(&event))).await;
+    let error = refused(CODEX, ServerReply::sse(frame(&event))).await;
     assert_eq!(error.text, "You have hit your ChatGPT usage limit (pro plan). Try again in ~1 min.");
     assert_eq!((error.kind, error.should_retry), (LlmErrorKind::RateLimit, Some(false)));
 }
@@ -95,7 +95,7 @@ async fn usage_limits_of_subscriptions_say_when_they_end() {
 #[tokio::test]
 async fn a_subscription_speaks_for_its_account() {
     let server = Server::start().await.unwrap();
-    server.reply(Reply::sse(frame(&json!({"type": "response.done", "response": {"status": "completed"}}))));
+    server.reply(ServerReply::sse(frame(&json!({"type": "response.done", "response": {"status": "completed"}}))));
     let mut request =
         asked(CODEX, json!({"baseUrl": format!("{}/backend-api/", server.url()), "headers": {"originator": "me"}}));
     request.options.session_id = Some("s-1".into());
@@ -125,7 +125,7 @@ async fn long_bodies_are_compressed() {
     use std::io::Read as _;
     let server = Server::start().await.unwrap();
     let done = frame(&json!({"type": "response.done", "response": {"status": "completed"}}));
-    server.reply(Reply::sse(done.clone())).reply(Reply::sse(done));
+    server.reply(ServerReply::sse(done.clone())).reply(ServerReply::sse(done));
     let mut request = asked(CODEX, json!({"baseUrl": server.url()}));
     request.system = SystemPrompt::text("word ".repeat(10_000));
     assert!(end_of(request.clone()).await.is_ok());

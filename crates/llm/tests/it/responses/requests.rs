@@ -48,9 +48,9 @@ async fn texts_of_grammar_tools_arrive_as_arguments() {
     let item = |input: &str| json!({"type": "custom_tool_call", "id": "ctc_1", "call_id": "c", "name": "patch", "input": input});
     let events =
         ["say \"", "é\"\n"].map(|text| json!({"type": "response.custom_tool_call_input.delta", "delta": text}));
-    let frames = Response::new("r", "m").item(&item(""), events.to_vec(), &item("say \"é\"\n")).completed();
+    let frames = ResponsesResponse::new("r", "m").item(&item(""), events.to_vec(), &item("say \"é\"\n")).completed();
     let server = Server::start().await.unwrap();
-    server.reply(Reply::sse(frames.concat()));
+    server.reply(ServerReply::sse(frames.concat()));
     let mut request = asked(OPENAI, json!({"compat": {"supportsOpenAIGrammarTools": true}, "baseUrl": server.url()}));
     request.tools = Arc::new([patch_tool(json!({"openai_lark": "x"}))]);
     let mut stream = crate::support::stream(request);

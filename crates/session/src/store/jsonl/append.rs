@@ -90,7 +90,7 @@ impl JsonlJournal {
 
     async fn append_locked(&mut self, lines: &[u8], end: u64) -> Result<Appended, StoreError> {
         let file = self.file()?;
-        let file = Locked::take(&file, &self.path).await?;
+        let file = LockedFile::take(&file, &self.path).await?;
         check_fence(self.fence.as_ref(), || self.path.clone())?;
         let io = |action| StoreError::io(action, &self.path);
         let meta = file.0.metadata().map_err(io("read"))?;
@@ -149,7 +149,7 @@ impl JsonlJournal {
         let path = fs::canonicalize(&self.path).map_err(StoreError::io("open", &self.path))?;
         for _ in 0..OPEN_TRIES {
             let file = self.file()?;
-            let locked = Locked::take(&file, &path).await?;
+            let locked = LockedFile::take(&file, &path).await?;
             check_fence(self.fence.as_ref(), || path.clone())?;
             let meta = locked.0.metadata().map_err(StoreError::io("read", &path))?;
             if !is_at(&meta, &path) {
@@ -224,9 +224,9 @@ fn ends_with_newline(mut file: &File, end: u64) -> io::Result<bool> {
 }
 
 /// A file whose lock we hold; dropping it lets go.
-struct Locked<'a>(&'a Arc<File>);
+struct LockedFile<'a>(&'a Arc<File>);
 
-impl<'a> Locked<'a> {
+impl<'a> LockedFile<'a> {
     async fn take(file: &'a Arc<File>, path: &Path) -> Result<Self, StoreError> {
         for attempt in 0..LOCK_TRIES {
             match file.try_lock() {
@@ -242,7 +242,7 @@ impl<'a> Locked<'a> {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for LockedFile<'_> {
     fn drop(&mut self) {
         drop(self.0.unlock());
     }

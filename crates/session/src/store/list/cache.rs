@@ -12,12 +12,12 @@ const MAX_BYTES: usize = 64 << 20;
 /// Summaries by file. A file that has another length or time is read again.
 #[derive(Debug)]
 pub(in crate::store) struct ListCache {
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedSummary>,
     max_bytes: usize,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CachedSummary {
     /// `None` for files that are not sessions.
     files: HashMap<PathBuf, (Stamp, Option<SessionSummary>)>,
     n_bytes: usize,
@@ -30,7 +30,7 @@ impl Default for ListCache {
 }
 
 impl ListCache {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, CachedSummary> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -65,7 +65,7 @@ impl ListCache {
     }
 }
 
-impl Kept {
+impl CachedSummary {
     fn remove(&mut self, path: &Path) {
         if let Some((_, summary)) = self.files.remove(path) {
             self.n_bytes -= size(path, summary.as_ref());

@@ -23,7 +23,7 @@ enum Escape {
 }
 
 /// How far a string has come.
-pub(super) enum Piece {
+pub(super) enum StringPiece {
     /// Its end has not arrived.
     Open,
     /// The closing quote was read.
@@ -34,7 +34,7 @@ pub(super) enum Piece {
 
 impl StringState {
     /// Reads from the front of `text` up to the closing quote, and returns what is left.
-    pub(super) fn read<'a>(&mut self, text: &'a str) -> (Piece, &'a str) {
+    pub(super) fn read<'a>(&mut self, text: &'a str) -> (StringPiece, &'a str) {
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
             match self.escape {
@@ -44,11 +44,11 @@ impl StringState {
                         self.flush();
                         self.text.push_str(&rest[..n_plain]);
                     }
-                    let Some(stop) = rest.as_bytes().get(n_plain) else { return (Piece::Open, "") };
+                    let Some(stop) = rest.as_bytes().get(n_plain) else { return (StringPiece::Open, "") };
                     rest = &rest[n_plain + 1..];
                     if *stop == b'"' {
                         self.flush();
-                        return (Piece::Closed, rest);
+                        return (StringPiece::Closed, rest);
                     }
                     self.escape = Escape::Backslash;
                     continue;
@@ -84,13 +84,13 @@ impl StringState {
                 Escape::Broken { after_backslash } => {
                     self.escape = Escape::Broken { after_backslash: !after_backslash && first == '\\' };
                     if first == '"' && !after_backslash {
-                        return (Piece::Broken, &rest[1..]);
+                        return (StringPiece::Broken, &rest[1..]);
                     }
                 }
             }
             rest = &rest[first.len_utf8()..];
         }
-        (Piece::Open, "")
+        (StringPiece::Open, "")
     }
 
     fn push(&mut self, c: char) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Fault, Recorded, Reply, Server};
+use crate::server::{Fault, Recorded, Server, ServerReply};
 use crate::wires::{anthropic, completions};
 
 /// How calls come in the answers of a recording.
@@ -34,7 +34,7 @@ pub async fn start(script: &Value, calls: Calls) -> Result<Server, String> {
 }
 
 /// The answer of one step to request number `n`.
-pub fn reply(request: &Recorded, n: usize, step: &Value, calls: Calls) -> Reply {
+pub fn reply(request: &Recorded, n: usize, step: &Value, calls: Calls) -> ServerReply {
     let is_anthropic = request.path.contains("/messages");
     if let Some(status) = step["status"].as_u64().and_then(|status| u16::try_from(status).ok()) {
         let error = match calls {
@@ -42,12 +42,12 @@ pub fn reply(request: &Recorded, n: usize, step: &Value, calls: Calls) -> Reply 
             Calls::Numbered => json!({"message": step["message"], "type": "x"}),
         };
         let body = if is_anthropic { json!({"type": "error", "error": error}) } else { json!({"error": error}) };
-        return Reply::json(status, &body);
+        return ServerReply::json(status, &body);
     }
     let blocks = blocks(step, n, calls);
     let frames =
         if is_anthropic { anthropic_frames(step, n, &blocks) } else { completions_frames(step, n, &blocks, calls) };
-    let mut reply = Reply::events();
+    let mut reply = ServerReply::events();
     if let Some(ms) = step["headDelay"].as_u64() {
         reply = reply.pause(std::time::Duration::from_millis(ms)).head();
     }
@@ -65,13 +65,13 @@ pub fn reply(request: &Recorded, n: usize, step: &Value, calls: Calls) -> Reply 
 }
 
 /// What an answer holds.
-enum Block {
+enum AnswerBlock {
     Text(String),
     Thinking { text: String, signature: String },
     Call { id: String, name: String, arguments: String },
 }
 
-fn blocks(step: &Value, n: usize, calls: Calls) -> Vec<Block> {
+fn blocks(step: &Value, n: usize, calls: Calls) -> Vec<AnswerBlock> {
     let mut n_calls = 0;
     let mut call = |tool: &Value| {
         let id = match calls {
@@ -80,12 +80,12 @@ fn blocks(step: &Value, n: usize, calls: Calls) -> Vec<Block> {
         };
         n_calls += 1;
         let arguments = tool["rawArgs"].as_str().map_or_else(|| tool["args"].to_string(), str::to_owned);
-        Block::Call { id, name: tool["name"].as_str().unwrap_or_default().to_owned(), arguments }
+        AnswerBlock::Call { id, name: tool["name"].as_str().unwrap_or_default().to_owned(), arguments }
     };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut blocks = Vec::new();
     if step["text"].is_string() {
-        blocks.push(Block::Text(text(&step["text"])));
+        blocks.push(AnswerBlock::Text(text(&step["text"])));
     }
     if step["tool"].is_object() {
         blocks.push(call(&step["tool"]));
@@ -93,11 +93,11 @@ fn blocks(step: &Value, n: usize, calls: Calls) -> Vec<Block> {
     blocks.extend(step["tools"].as_array().into_iter().flatten().map(&mut call));
     for block in step["blocks"].as_array().into_iter().flatten() {
         blocks.push(if block["thinking"].is_string() {
-            Block::Thinking { text: text(&block["thinking"]), signature: text(&block["signature"]) }
+            AnswerBlock::Thinking { text: text(&block["thinking"]), signature: text(&block["signature"]) }
         } else if block["tool"].is_object() {
             call(&block["tool"])
         } else {
-            Block::Text(text(&block["text"]))
+            AnswerBlock::Text(text(&block["text"]))
         });
     }
     blocks
@@ -106,8 +106,8 @@ fn blocks(step: &Value, n: usize, calls: Calls) -> Vec<Block> {
 /// Characters of one delta of a text.
 const PIECE: usize = 6;
 
-fn stop(step: &Value, blocks: &[Block], plain: &str, calls: &str) -> String {
-    let has_calls = blocks.iter().any(|block| matches!(block, Block::Call { .. }));
+fn stop(step: &Value, blocks: &[AnswerBlock], plain: &str, calls: &str) -> String {
+    let has_calls = blocks.iter().any(|block| matches!(block, AnswerBlock::Call { .. }));
     step["stop"].as_str().unwrap_or(if has_calls { calls } else { plain }).to_owned()
 }
 
@@ -115,17 +115,17 @@ fn tokens(step: &Value, name: &str, or: u64) -> u64 {
     step["usage"][name].as_u64().unwrap_or(or)
 }
 
-fn anthropic_frames(step: &Value, n: usize, blocks: &[Block]) -> Vec<String> {
+fn anthropic_frames(step: &Value, n: usize, blocks: &[AnswerBlock]) -> Vec<String> {
     let usage = json!({"input_tokens": tokens(step, "input", 10), "output_tokens": 1,
         "cache_read_input_tokens": tokens(step, "cacheRead", 0),
         "cache_creation_input_tokens": tokens(step, "cacheWrite", 0),
         "cache_creation": {"ephemeral_1h_input_tokens": tokens(step, "cache1h", 0)}});
-    let mut response = anthropic::Response::with_usage(&format!("msg_{n}"), &usage);
+    let mut response = anthropic::AnthropicResponse::with_usage(&format!("msg_{n}"), &usage);
     for block in blocks {
         response = match block {
-            Block::Text(text) => response.in_pieces_of(PIECE).text(text),
-            Block::Thinking { text, signature } => response.in_pieces_of(PIECE).thinking(text, signature),
-            Block::Call { id, name, arguments } => response.in_pieces(1).tool_call(id, name, arguments),
+            AnswerBlock::Text(text) => response.in_pieces_of(PIECE).text(text),
+            AnswerBlock::Thinking { text, signature } => response.in_pieces_of(PIECE).thinking(text, signature),
+            AnswerBlock::Call { id, name, arguments } => response.in_pieces(1).tool_call(id, name, arguments),
         };
     }
     let delta = json!({"stop_reason": stop(step, blocks, "end_turn", "tool_use")});
@@ -133,20 +133,20 @@ fn anthropic_frames(step: &Value, n: usize, blocks: &[Block]) -> Vec<String> {
     response.event(end).event(json!({"type": "message_stop"})).frames()
 }
 
-fn completions_frames(step: &Value, n: usize, blocks: &[Block], calls: Calls) -> Vec<String> {
+fn completions_frames(step: &Value, n: usize, blocks: &[AnswerBlock], calls: Calls) -> Vec<String> {
     let id = if calls == Calls::One { "c1".to_owned() } else { format!("c{n}") };
     // The recorded one named no model.
-    let mut response = completions::Response::new(&id, "");
+    let mut response = completions::CompletionsResponse::new(&id, "");
     let mut n_calls = 0;
     for block in blocks {
         response = match block {
-            Block::Text(text) => response.in_pieces_of(PIECE).text(text),
-            Block::Thinking { text, .. } => response.in_pieces_of(PIECE).thinking("reasoning_content", text),
-            Block::Call { id, name, arguments } if calls == Calls::One => {
+            AnswerBlock::Text(text) => response.in_pieces_of(PIECE).text(text),
+            AnswerBlock::Thinking { text, .. } => response.in_pieces_of(PIECE).thinking("reasoning_content", text),
+            AnswerBlock::Call { id, name, arguments } if calls == Calls::One => {
                 response.in_pieces(1).tool_call(id, name, arguments)
             }
             // The name comes first, the arguments behind it in one piece.
-            Block::Call { id, name, arguments } => {
+            AnswerBlock::Call { id, name, arguments } => {
                 let rest = json!({"tool_calls": [{"index": n_calls, "function": {"arguments": arguments}}]});
                 n_calls += 1;
                 response.in_pieces(1).tool_call(id, name, "").delta(&rest)

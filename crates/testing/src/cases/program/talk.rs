@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 const REST: Duration = Duration::from_secs(10);
 
 /// The program's two ends, and everything it has said.
-pub(super) struct Talk<'a> {
+pub(super) struct ProgramDialogue<'a> {
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     said: Vec<Value>,
@@ -23,7 +23,7 @@ pub(super) struct Talk<'a> {
     saved: Vec<(String, String)>,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> ProgramDialogue<'a> {
     pub(super) fn new(child: &mut Child, replies: &'a Value) -> Result<Self, String> {
         let input = Some(child.stdin.take().ok_or("no standard input")?);
         let output = BufReader::new(child.stdout.take().ok_or("no standard output")?).lines();

@@ -8,12 +8,12 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use pinch_session::store::{Appended, Fence, StoreError};
 
-use super::Place;
+use super::StorePlace;
 use super::support::{
     StartTogether, add, begun, ensure, equal, equal_bytes, header, header_line, id, is_there, line, run, stored, text,
 };
 
-pub(super) fn order(place: &dyn Place) -> Result<(), String> {
+pub(super) fn order(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut journal, mut end) = begun(place, "s").await?;
         let mut all = header_line("s");
@@ -38,7 +38,7 @@ const ODD: &str = concat!(
     "not json at all\n",
 );
 
-pub(super) fn bytes(place: &dyn Place) -> Result<(), String> {
+pub(super) fn bytes(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut journal, end) = begun(place, "s").await?;
         add(&mut *journal, ODD, end).await?;
@@ -46,7 +46,7 @@ pub(super) fn bytes(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn huge_line(place: &dyn Place) -> Result<(), String> {
+pub(super) fn huge_line(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut journal, end) = begun(place, "s").await?;
         let huge = line("huge", None, &"0123456789abcdef".repeat(1 << 19), 1);
@@ -57,7 +57,7 @@ pub(super) fn huge_line(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn lazy_begin(place: &dyn Place) -> Result<(), String> {
+pub(super) fn lazy_begin(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let mut journal = place.store().create(&header("s")).await.map_err(text)?;
         ensure(!is_there(place, &id("s")).await?, || "a session is there before its first line".to_owned())?;
@@ -67,7 +67,7 @@ pub(super) fn lazy_begin(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn missing(place: &dyn Place) -> Result<(), String> {
+pub(super) fn missing(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         ensure(!is_there(place, &id("none")).await?, || "a session is there that nobody made".to_owned())?;
         match place.store().remove(&id("none")).await {
@@ -77,7 +77,7 @@ pub(super) fn missing(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn begun_twice(place: &dyn Place) -> Result<(), String> {
+pub(super) fn begun_twice(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let mut second = place.store().create(&header("s")).await.map_err(text)?;
         drop(begun(place, "s").await?);
@@ -87,7 +87,7 @@ pub(super) fn begun_twice(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn moved(place: &dyn Place) -> Result<(), String> {
+pub(super) fn moved(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut ours, end) = begun(place, "s").await?;
         let mut theirs = place.store().open(&id("s")).await.map_err(text)?;
@@ -105,7 +105,7 @@ pub(super) fn moved(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn cut_short(place: &dyn Place) -> Result<(), String> {
+pub(super) fn cut_short(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut journal, end) = begun(place, "s").await?;
         let end = add(&mut *journal, &line("a", None, "x", 1), end).await?;
@@ -116,7 +116,7 @@ pub(super) fn cut_short(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn fenced(place: &dyn Place) -> Result<(), String> {
+pub(super) fn fenced(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut journal, end) = begun(place, "s").await?;
         let lease = Arc::new(Lease(AtomicBool::new(true)));
@@ -152,7 +152,7 @@ impl Fence for Lease {
     }
 }
 
-pub(super) fn missing_newline(place: &dyn Place) -> Result<(), String> {
+pub(super) fn missing_newline(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let text_now = (header_line("s") + &line("a", None, "x", 1)).trim_end().to_owned();
         let at = place.put("s", text_now.as_bytes()).await;
@@ -166,7 +166,7 @@ pub(super) fn missing_newline(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn replaced(place: &dyn Place) -> Result<(), String> {
+pub(super) fn replaced(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut journal, end) = begun(place, "s").await?;
         let mut old = place.store().open(&id("s")).await.map_err(text)?;
@@ -190,7 +190,7 @@ pub(super) fn replaced(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn removed(place: &dyn Place) -> Result<(), String> {
+pub(super) fn removed(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut journal, end) = begun(place, "s").await?;
         drop(begun(place, "other").await?);
@@ -203,7 +203,7 @@ pub(super) fn removed(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn synced(place: &dyn Place) -> Result<(), String> {
+pub(super) fn synced(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut journal, end) = begun(place, "s").await?;
         journal.sync().await.map_err(text)?;
@@ -214,7 +214,7 @@ pub(super) fn synced(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn dropped(place: &dyn Place) -> Result<(), String> {
+pub(super) fn dropped(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut journal, mut end) = begun(place, "s").await?;
         let mut all = header_line("s");
@@ -245,7 +245,7 @@ pub(super) fn dropped(place: &dyn Place) -> Result<(), String> {
 const WRITERS: usize = 4;
 const LINES: usize = 150;
 
-pub(super) fn parallel(place: &dyn Place) -> Result<(), String> {
+pub(super) fn parallel(place: &dyn StorePlace) -> Result<(), String> {
     run(async { begun(place, "s").await.map(drop) })?;
     let start = Barrier::new(WRITERS);
     std::thread::scope(|threads| {
@@ -268,7 +268,7 @@ pub(super) fn parallel(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-async fn write(place: &dyn Place, writer: usize, start: &Barrier) -> Result<(), String> {
+async fn write(place: &dyn StorePlace, writer: usize, start: &Barrier) -> Result<(), String> {
     let start = StartTogether(start);
     let mut journal = place.store().open(&id("s")).await.map_err(text)?;
     let mut end = journal.load().await.map_err(text)?.len() as u64;

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pinch_session::session_log::{NewSession, SessionLog};
 use pinch_session::store::{ListProgress, ListScope, SessionSummary};
 
-use super::Place;
+use super::StorePlace;
 use super::support::{CWD, add, append, begun, ensure, equal, header_line, host, id, line, run, stored, text, user};
 
-async fn list(place: &dyn Place, scope: ListScope) -> Result<Vec<SessionSummary>, String> {
+async fn list(place: &dyn StorePlace, scope: ListScope) -> Result<Vec<SessionSummary>, String> {
     place.store().list(scope).await.map_err(text)
 }
 
@@ -16,7 +16,7 @@ fn ids(found: &[SessionSummary]) -> Vec<&str> {
     found.iter().map(|summary| summary.id.as_str()).collect()
 }
 
-pub(super) fn summaries(place: &dyn Place) -> Result<(), String> {
+pub(super) fn summaries(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         equal("sessions of an empty store", list(place, ListScope::All).await?, Vec::new())?;
         for (name, time) in [("old", 1_000), ("new", 3_000), ("middle", 2_000)] {
@@ -38,7 +38,7 @@ pub(super) fn summaries(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn scopes(place: &dyn Place) -> Result<(), String> {
+pub(super) fn scopes(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         // Some lie in one directory where directories are named as pi names them, and some are too deep for such a name.
         let deep = format!("/deep{}", "/d".repeat(300));
@@ -63,7 +63,7 @@ pub(super) fn scopes(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn fresh(place: &dyn Place) -> Result<(), String> {
+pub(super) fn fresh(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let store = place.store();
         let (mut journal, end) = begun(place, "s").await?;
@@ -81,7 +81,7 @@ pub(super) fn fresh(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn many(place: &dyn Place) -> Result<(), String> {
+pub(super) fn many(place: &dyn StorePlace) -> Result<(), String> {
     const SESSIONS: usize = 150;
     run(async {
         for n in 0..SESSIONS {

@@ -8,13 +8,13 @@ use pinch_session::session_log::{NewSession, SessionLog};
 use pinch_session::store::{SessionRef, StoreError};
 use serde_json::json;
 
-use super::Place;
+use super::StorePlace;
 use super::support::{
     CWD, StartTogether, answer, append, create, ensure, equal, equal_bytes, facts, header_line, host, is_there, line,
     name, open, result, run, shown, stored, text, user,
 };
 
-pub(super) fn reopen(place: &dyn Place) -> Result<(), String> {
+pub(super) fn reopen(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let mut log = create(place.store(), 1).await?;
         let mut ids: Vec<EntryId> = Vec::new();
@@ -68,7 +68,7 @@ pub(super) fn reopen(place: &dyn Place) -> Result<(), String> {
 }
 
 /// Compares a log with what another program opens; the last entry is its leaf.
-async fn same(place: &dyn Place, log: &SessionLog) -> Result<(), String> {
+async fn same(place: &dyn StorePlace, log: &SessionLog) -> Result<(), String> {
     let other = open(place, &name(log), 2).await?;
     equal("a log and the same one opened again", facts(&other), facts(log))?;
     equal("the leaf", other.leaf_id(), log.leaf_id())?;
@@ -76,7 +76,7 @@ async fn same(place: &dyn Place, log: &SessionLog) -> Result<(), String> {
     equal("the tree", other.tree(), log.tree())
 }
 
-pub(super) fn torn_tail(place: &dyn Place) -> Result<(), String> {
+pub(super) fn torn_tail(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let whole = header_line("s") + &line("a", None, "one", 1) + &line("b", Some("a"), "two", 1);
         let next = line("c", Some("b"), "three", 1);
@@ -96,7 +96,7 @@ pub(super) fn torn_tail(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn finished_meanwhile(place: &dyn Place) -> Result<(), String> {
+pub(super) fn finished_meanwhile(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let whole = header_line("s") + &line("a", None, "one", 1);
         let next = line("b", Some("a"), "two", 1);
@@ -111,7 +111,7 @@ pub(super) fn finished_meanwhile(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn empty(place: &dyn Place) -> Result<(), String> {
+pub(super) fn empty(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         for (n, blank) in ["", "\n", " \r\n\n"].into_iter().enumerate() {
             let at = place.put(&format!("s{n}"), blank.as_bytes()).await;
@@ -129,7 +129,7 @@ pub(super) fn empty(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn no_session(place: &dyn Place) -> Result<(), String> {
+pub(super) fn no_session(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         for notes in ["# notes\n", "{\"type\":\"message\",\"id\":\"a\"}\n", "{\"type\":\"session\",\"id\":7}", "null\n"]
         {
@@ -144,7 +144,7 @@ pub(super) fn no_session(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn migrated(place: &dyn Place) -> Result<(), String> {
+pub(super) fn migrated(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let old = "{\"type\":\"session\",\"id\":\"s\",\"timestamp\":\"t\",\"branchedFrom\":\"x\"}\n\
             {\"type\":\"message\",\"timestamp\":\"t\",\"message\":{\"role\":\"user\",\"content\":\"one\",\"timestamp\":1},\"more\":[1]}\n";
@@ -163,7 +163,7 @@ pub(super) fn migrated(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn unknown(place: &dyn Place) -> Result<(), String> {
+pub(super) fn unknown(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let odd = concat!(
             "{\"type\":\"future\", \"id\":\"x1\",\"parentId\":\"a\",\"n\":1.0,\"z\":{\"b\":1,\"a\":[]}}\n",
@@ -185,7 +185,7 @@ pub(super) fn unknown(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn branched(place: &dyn Place) -> Result<(), String> {
+pub(super) fn branched(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let mut log = create(place.store(), 1).await?;
         let ids = append(&mut log, vec![user("one"), answer(&[])]).await?;
@@ -203,7 +203,7 @@ pub(super) fn branched(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn guard(place: &dyn Place) -> Result<(), String> {
+pub(super) fn guard(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         // Each prefix of a run in which a program can die, and what the next one finds.
         let steps = || vec![user("one"), answer(&["c1", "c2"]), result("c2"), result("c1"), answer(&["c3"])];
@@ -229,14 +229,14 @@ pub(super) fn guard(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-async fn two(place: &dyn Place) -> Result<(SessionLog, SessionLog, Vec<EntryId>), String> {
+async fn two(place: &dyn StorePlace) -> Result<(SessionLog, SessionLog, Vec<EntryId>), String> {
     let mut ours = create(place.store(), 1).await?;
     let ids = append(&mut ours, vec![user("one"), answer(&[])]).await?;
     let theirs = open(place, &name(&ours), 2).await?;
     Ok((ours, theirs, ids))
 }
 
-pub(super) fn followed(place: &dyn Place) -> Result<(), String> {
+pub(super) fn followed(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut ours, mut theirs, _) = two(place).await?;
         append(&mut theirs, vec![user("theirs"), user("theirs too")]).await?;
@@ -250,7 +250,7 @@ pub(super) fn followed(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn beside(place: &dyn Place) -> Result<(), String> {
+pub(super) fn beside(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut ours, mut theirs, ids) = two(place).await?;
         theirs.move_to(&ids[0]).map_err(text)?;
@@ -265,7 +265,7 @@ pub(super) fn beside(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn calls_meanwhile(place: &dyn Place) -> Result<(), String> {
+pub(super) fn calls_meanwhile(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut ours, mut theirs, _) = two(place).await?;
         append(&mut theirs, vec![user("theirs"), answer(&["c1"])]).await?;
@@ -276,7 +276,7 @@ pub(super) fn calls_meanwhile(place: &dyn Place) -> Result<(), String> {
     })
 }
 
-pub(super) fn cut_under_a_log(place: &dyn Place) -> Result<(), String> {
+pub(super) fn cut_under_a_log(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut log, _, ids) = two(place).await?;
         let at = name(&log);
@@ -296,7 +296,7 @@ pub(super) fn cut_under_a_log(place: &dyn Place) -> Result<(), String> {
 const PROGRAMS: u64 = 3;
 const TURNS: usize = 60;
 
-pub(super) fn parallel(place: &dyn Place) -> Result<(), String> {
+pub(super) fn parallel(place: &dyn StorePlace) -> Result<(), String> {
     let at = run(async {
         let mut log = create(place.store(), 1).await?;
         append(&mut log, vec![user("begin")]).await?;
@@ -327,7 +327,12 @@ pub(super) fn parallel(place: &dyn Place) -> Result<(), String> {
 }
 
 /// Appends messages repeatedly; returns how many foreign entries were reported, and how many precede the last own one.
-async fn converse(place: &dyn Place, at: &SessionRef, program: u64, start: &Barrier) -> Result<(usize, usize), String> {
+async fn converse(
+    place: &dyn StorePlace,
+    at: &SessionRef,
+    program: u64,
+    start: &Barrier,
+) -> Result<(usize, usize), String> {
     let start = StartTogether(start);
     let mut log = open(place, at, 10 + program).await?;
     drop(start);

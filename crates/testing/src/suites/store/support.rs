@@ -11,7 +11,7 @@ use pinch_session::session_log::{NewSession, SessionLog};
 use pinch_session::store::{Appended, Journal, SessionRef, SessionStore};
 use serde_json::{Value, json};
 
-use super::Place;
+use super::StorePlace;
 
 /// The working directory of sessions, unless a scenario names another.
 pub(super) const CWD: &str = "/work/here";
@@ -85,7 +85,7 @@ pub(super) fn line(id: &str, parent: Option<&str>, text: &str, time: i64) -> Str
 }
 
 /// A journal whose header is written, and where it ends.
-pub(super) async fn begun(place: &dyn Place, id: &str) -> Result<(Box<dyn Journal>, u64), String> {
+pub(super) async fn begun(place: &dyn StorePlace, id: &str) -> Result<(Box<dyn Journal>, u64), String> {
     let mut journal = place.store().create(&header(id)).await.map_err(text)?;
     let end = add(&mut *journal, &header_line(id), 0).await?;
     Ok((journal, end))
@@ -100,13 +100,13 @@ pub(super) async fn add(journal: &mut dyn Journal, lines: &str, end: u64) -> Res
 }
 
 /// A session's text as another program sees it.
-pub(super) async fn stored(place: &dyn Place, at: &SessionRef) -> Result<Bytes, String> {
+pub(super) async fn stored(place: &dyn StorePlace, at: &SessionRef) -> Result<Bytes, String> {
     let mut journal = place.store().open(at).await.map_err(text)?;
     journal.load().await.map_err(text)
 }
 
 /// Whether there is a session for another program.
-pub(super) async fn is_there(place: &dyn Place, at: &SessionRef) -> Result<bool, String> {
+pub(super) async fn is_there(place: &dyn StorePlace, at: &SessionRef) -> Result<bool, String> {
     let loaded = match place.store().open(at).await {
         Ok(mut journal) => journal.load().await.map(drop),
         Err(error) => Err(error),
@@ -131,7 +131,7 @@ pub(super) async fn create(store: Arc<dyn SessionStore>, seed: u64) -> Result<Se
     SessionLog::create(&host(seed), store, NewSession::in_folder(CWD)).await.map_err(text)
 }
 
-pub(super) async fn open(place: &dyn Place, at: &SessionRef, seed: u64) -> Result<SessionLog, String> {
+pub(super) async fn open(place: &dyn StorePlace, at: &SessionRef, seed: u64) -> Result<SessionLog, String> {
     SessionLog::open(&host(seed), place.store(), at, CWD).await.map_err(text)
 }
 

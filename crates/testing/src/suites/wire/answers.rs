@@ -6,14 +6,15 @@ use pinch_llm::message::{Block, StopReason};
 use serde_json::{Value, json};
 
 use super::support::{decode, end_of, ensure, equal, good, in_words};
-use crate::wires::{Answer, End, Part, Tokens, Wire};
+use crate::wires::{Answer, AnswerPart, End, Tokens, Wire};
 
 const WORDS: &str = "grüße 😀 und \"mehr\"\n davon";
 const ARGUMENTS: &str = r#"{"path":"ä/😀.txt","n":[1,2.5],"deep":{"a":null,"b":true},"text":"a\nb \u00e9 c"}"#;
 
 /// A response with everything in it.
 fn rich() -> Answer {
-    let parts = [Part::thinking("ich dénke"), Part::text(WORDS), Part::call("call_1", "read", ARGUMENTS)];
+    let parts =
+        [AnswerPart::thinking("ich dénke"), AnswerPart::text(WORDS), AnswerPart::call("call_1", "read", ARGUMENTS)];
     Answer::of(parts)
 }
 
@@ -23,7 +24,7 @@ fn events_of(wire: &dyn Wire, answer: &Answer) -> Result<Vec<StreamEvent>, Strin
 }
 
 pub(super) fn text(wire: &dyn Wire) -> Result<(), String> {
-    let events = events_of(wire, &Answer::of([Part::text(WORDS)]))?;
+    let events = events_of(wire, &Answer::of([AnswerPart::text(WORDS)]))?;
     let message = good(end_of(&events)?)?;
     equal("stop reason", message.stop_reason, StopReason::Stop)?;
     equal("text", message.text("").as_str(), WORDS)?;
@@ -40,7 +41,7 @@ pub(super) fn text(wire: &dyn Wire) -> Result<(), String> {
 }
 
 pub(super) fn thinking(wire: &dyn Wire) -> Result<(), String> {
-    let events = events_of(wire, &Answer::of([Part::thinking("hm, dénn"), Part::text("ja")]))?;
+    let events = events_of(wire, &Answer::of([AnswerPart::thinking("hm, dénn"), AnswerPart::text("ja")]))?;
     let message = good(end_of(&events)?)?;
     match message.content.iter().map(|block| &**block).collect::<Vec<_>>()[..] {
         [Block::Thinking(thinking), Block::Text(text)] => {
@@ -52,7 +53,7 @@ pub(super) fn thinking(wire: &dyn Wire) -> Result<(), String> {
 }
 
 pub(super) fn split_arguments(wire: &dyn Wire) -> Result<(), String> {
-    let answer = Answer { pieces: 40, ..Answer::of([Part::call("call_1", "read", ARGUMENTS)]) };
+    let answer = Answer { pieces: 40, ..Answer::of([AnswerPart::call("call_1", "read", ARGUMENTS)]) };
     let events = events_of(wire, &answer)?;
     let whole: Value = serde_json::from_str(ARGUMENTS).map_err(|why| why.to_string())?;
     let (mut fold, mut json) = (Fold::new(), String::new());
@@ -81,8 +82,8 @@ pub(super) fn split_arguments(wire: &dyn Wire) -> Result<(), String> {
 
 pub(super) fn parallel_calls(wire: &dyn Wire) -> Result<(), String> {
     let calls =
-        [1, 2, 3].map(|n| Part::call(&format!("call_{n}"), "read", &json!({"path": n.to_string()}).to_string()));
-    let events = events_of(wire, &Answer::of([vec![Part::text("so")], calls.to_vec()].concat()))?;
+        [1, 2, 3].map(|n| AnswerPart::call(&format!("call_{n}"), "read", &json!({"path": n.to_string()}).to_string()));
+    let events = events_of(wire, &Answer::of([vec![AnswerPart::text("so")], calls.to_vec()].concat()))?;
     let message = good(end_of(&events)?)?;
     let paths: Vec<&Value> = message.tool_calls().map(|call| &call.arguments["path"]).collect();
     equal("paths", paths, vec![&json!("1"), &json!("2"), &json!("3")])?;
@@ -119,7 +120,7 @@ pub(super) fn cut_stream(wire: &dyn Wire) -> Result<(), String> {
 }
 
 pub(super) fn error_mid_stream(wire: &dyn Wire) -> Result<(), String> {
-    let answer = Answer::of([Part::text("so far")]).ending(End::Error("the server fell over".into()));
+    let answer = Answer::of([AnswerPart::text("so far")]).ending(End::Error("the server fell over".into()));
     let events = events_of(wire, &answer)?;
     let finished = end_of(&events)?;
     let error = finished.error.as_ref().ok_or("the answer is good")?;
@@ -131,7 +132,7 @@ pub(super) fn error_mid_stream(wire: &dyn Wire) -> Result<(), String> {
 
 pub(super) fn usage(wire: &dyn Wire) -> Result<(), String> {
     let tokens = Tokens { input: 1_000, output: 500, cached: 2_000 };
-    let events = events_of(wire, &Answer { tokens, ..Answer::of([Part::text("x")]) })?;
+    let events = events_of(wire, &Answer { tokens, ..Answer::of([AnswerPart::text("x")]) })?;
     let usage = good(end_of(&events)?)?.usage;
     equal("tokens", (usage.input, usage.output, usage.cache_read), (1_000, 500, 2_000))?;
     equal("total", usage.total_tokens, 3_500)?;
@@ -141,7 +142,7 @@ pub(super) fn usage(wire: &dyn Wire) -> Result<(), String> {
 
 pub(super) fn huge_counts(wire: &dyn Wire) -> Result<(), String> {
     let marked = Tokens { input: 1_111, output: 2_222, cached: 0 };
-    let whole = wire.frames(&Answer { tokens: marked, ..Answer::of([Part::text("x")]) }).concat();
+    let whole = wire.frames(&Answer { tokens: marked, ..Answer::of([AnswerPart::text("x")]) }).concat();
     // Frames that have a checksum cannot be changed afterwards.
     let Ok(text) = String::from_utf8(whole) else { return Ok(()) };
     let huge = text.replace("1111", "18446744073709551615").replace("2222", "18446744073709551615");
@@ -151,7 +152,10 @@ pub(super) fn huge_counts(wire: &dyn Wire) -> Result<(), String> {
 }
 
 pub(super) fn length(wire: &dyn Wire) -> Result<(), String> {
-    for parts in [vec![Part::text("cut")], vec![Part::text("cut"), Part::call("call_1", "read", r#"{"path":"a"}"#)]] {
+    for parts in [
+        vec![AnswerPart::text("cut")],
+        vec![AnswerPart::text("cut"), AnswerPart::call("call_1", "read", r#"{"path":"a"}"#)],
+    ] {
         let events = events_of(wire, &Answer::of(parts).ending(End::Length))?;
         equal("stop reason", good(end_of(&events)?)?.stop_reason, StopReason::Length)?;
     }
@@ -159,7 +163,7 @@ pub(super) fn length(wire: &dyn Wire) -> Result<(), String> {
 }
 
 pub(super) fn unknown_stop(wire: &dyn Wire) -> Result<(), String> {
-    let answer = Answer::of([Part::text("so far")]).ending(End::Word("SOLAR_FLARE".into()));
+    let answer = Answer::of([AnswerPart::text("so far")]).ending(End::Word("SOLAR_FLARE".into()));
     let events = events_of(wire, &answer)?;
     let finished = end_of(&events)?;
     let error = finished.error.as_ref().ok_or("the answer is good")?;
@@ -169,7 +173,7 @@ pub(super) fn unknown_stop(wire: &dyn Wire) -> Result<(), String> {
 
 pub(super) fn arguments_no_object(wire: &dyn Wire) -> Result<(), String> {
     for arguments in ["[1]", "\"text\"", "7", "{\"path\":"] {
-        let events = events_of(wire, &Answer::of([Part::call("call_1", "read", arguments)]))?;
+        let events = events_of(wire, &Answer::of([AnswerPart::call("call_1", "read", arguments)]))?;
         let message = good(end_of(&events)?)?;
         let call = message.tool_calls().next().ok_or("there is no call")?;
         ensure(call.arguments.is_empty(), || format!("arguments of {arguments}: {:?}", call.arguments))?;
@@ -181,7 +185,7 @@ pub(super) fn arguments_no_object(wire: &dyn Wire) -> Result<(), String> {
 
 pub(super) fn arguments_mended(wire: &dyn Wire) -> Result<(), String> {
     let broken = "{\"path\":\"a\tb\",\"re\":\"\\d+\",\"last\":1}";
-    let events = events_of(wire, &Answer::of([Part::call("call_1", "read", broken)]))?;
+    let events = events_of(wire, &Answer::of([AnswerPart::call("call_1", "read", broken)]))?;
     let message = good(end_of(&events)?)?;
     let call = message.tool_calls().next().ok_or("there is no call")?;
     let expected = json!({"path": "a\tb", "re": "\\d+", "last": 1});

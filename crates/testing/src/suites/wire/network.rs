@@ -17,8 +17,8 @@ use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Value, json};
 
 use super::support::{ensure, equal, format_of, good, request_at};
-use crate::server::{Fault, Gate, Reply, Server};
-use crate::wires::{Answer, Part, Wire};
+use crate::server::{Fault, Gate, Server, ServerReply};
+use crate::wires::{Answer, AnswerPart, Wire};
 
 /// No scenario takes longer.
 const MAX_TIME: Duration = Duration::from_secs(60);
@@ -44,15 +44,15 @@ async fn start() -> Result<Server, String> {
     Server::start().await.map_err(|why| why.to_string())
 }
 
-fn events(wire: &dyn Wire) -> Reply {
-    Reply::status(200).header("content-type", wire.content_type())
+fn events(wire: &dyn Wire) -> ServerReply {
+    ServerReply::status(200).header("content-type", wire.content_type())
 }
 
 fn answer() -> Answer {
-    Answer::of([Part::text("abc déf"), Part::call("call_1", "read", r#"{"path":"a"}"#)])
+    Answer::of([AnswerPart::text("abc déf"), AnswerPart::call("call_1", "read", r#"{"path":"a"}"#)])
 }
 
-async fn end_with(wire: &dyn Wire, reply: Reply, timeouts: Timeouts) -> Result<(Finished, usize), String> {
+async fn end_with(wire: &dyn Wire, reply: ServerReply, timeouts: Timeouts) -> Result<(Finished, usize), String> {
     let server = start().await?;
     server.reply(reply);
     let mut request = request_at(wire, &server.url());
@@ -82,7 +82,7 @@ pub(super) fn statuses(wire: &dyn Wire) -> Result<(), String> {
     ];
     run(async {
         for (status, kind, retryable) in KINDS {
-            let reply = Reply::json(status, &wire.refusal("these are my words")).header("retry-after", "7");
+            let reply = ServerReply::json(status, &wire.refusal("these are my words")).header("retry-after", "7");
             let (end, n_requests) = end_with(wire, reply, Timeouts::default()).await?;
             let error = end.error.ok_or_else(|| format!("{status} is a good answer"))?;
             equal(&format!("kind of {status}"), error.kind, kind)?;
@@ -96,7 +96,7 @@ pub(super) fn statuses(wire: &dyn Wire) -> Result<(), String> {
             equal("errorMessage", end.message.error_message.as_deref(), Some(error.text.as_str()))?;
         }
         for (body, status) in [("<html>bad gateway</html>", 502), ("", 500), ("{\"error\":", 500), ("[]", 500)] {
-            let (end, _) = end_with(wire, Reply::status(status).send(body), Timeouts::default()).await?;
+            let (end, _) = end_with(wire, ServerReply::status(status).send(body), Timeouts::default()).await?;
             let error = end.error.ok_or("a bad body is a good answer")?;
             equal(&format!("kind of {body:?}"), error.kind, Server)?;
         }
@@ -169,7 +169,8 @@ pub(super) fn abort_before(wire: &dyn Wire) -> Result<(), String> {
 
 pub(super) fn broken_connection(wire: &dyn Wire) -> Result<(), String> {
     run(async {
-        let frames = wire.frames(&Answer { pieces: 1, ..Answer::of([Part::text("abc"), Part::text("def")]) });
+        let frames =
+            wire.frames(&Answer { pieces: 1, ..Answer::of([AnswerPart::text("abc"), AnswerPart::text("def")]) });
         let n = frames.len() - 2;
         for fault in [Fault::Close, Fault::Reset] {
             let half = &frames[n][..frames[n].len() / 2];
@@ -180,7 +181,7 @@ pub(super) fn broken_connection(wire: &dyn Wire) -> Result<(), String> {
             ensure(retry::retryable(&error), || format!("not retryable: {error:?}"))?;
             ensure(end.message.text("").starts_with("abc"), || format!("what came is lost: {:?}", end.message))?;
         }
-        let (end, _) = end_with(wire, Reply::fault(Fault::Close), Timeouts::default()).await?;
+        let (end, _) = end_with(wire, ServerReply::fault(Fault::Close), Timeouts::default()).await?;
         equal("kind before the headers", end.error.map(|error| error.kind), Some(LlmErrorKind::Connect))
     })
 }
@@ -207,7 +208,7 @@ pub(super) fn idle_deadline(wire: &dyn Wire) -> Result<(), String> {
 pub(super) fn header_deadline(wire: &dyn Wire) -> Result<(), String> {
     run(async {
         let timeouts = Timeouts::default().with_headers(Some(SHORT));
-        let (end, _) = end_with(wire, Reply::fault(Fault::Hang), timeouts).await?;
+        let (end, _) = end_with(wire, ServerReply::fault(Fault::Hang), timeouts).await?;
         let error = end.error.ok_or("a silent server is a good answer")?;
         equal("error", (error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Request timed out."))?;
         // Zero means no limit, and the limit for the headers does not cut off a running stream.
@@ -222,15 +223,15 @@ pub(super) fn header_deadline(wire: &dyn Wire) -> Result<(), String> {
 }
 
 #[derive(Default)]
-struct Notes(Mutex<Vec<String>>);
+struct EventNotes(Mutex<Vec<String>>);
 
-impl Notes {
+impl EventNotes {
     fn add(&self, note: String) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(note);
     }
 }
 
-impl CallObserver for Notes {
+impl CallObserver for EventNotes {
     fn on_payload<'a>(&'a self, body: &'a Value, _: &'a Model) -> BoxFuture<'a, Result<Option<Value>, LlmError>> {
         Box::pin(async move {
             let mut replaced = body.clone();
@@ -259,9 +260,9 @@ pub(super) fn observers(wire: &dyn Wire) -> Result<(), String> {
             let server = start().await?;
             server.reply(match status {
                 200 => events(wire).send(wire.frames(&answer()).concat()),
-                refused => Reply::json(refused, &wire.refusal("no")),
+                refused => ServerReply::json(refused, &wire.refusal("no")),
             });
-            let notes = Arc::new(Notes::default());
+            let notes = Arc::new(EventNotes::default());
             let mut request = request_at(wire, &server.url());
             request.options.observer = Some(Arc::clone(&notes) as Arc<dyn CallObserver>);
             let mut stream = stream(wire, request, Cancel::new())?;

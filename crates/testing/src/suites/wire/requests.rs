@@ -8,7 +8,7 @@ use pinch_llm::wire;
 use serde_json::{Value, json};
 
 use super::support::{decode, encode, encode_as, end_of, ensure, equal, good, model_at, request_of, tool};
-use crate::wires::{Answer, Part, Wire};
+use crate::wires::{Answer, AnswerPart, Wire};
 
 /// A picture of one pixel.
 const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -65,14 +65,14 @@ pub(super) fn tool_images(wire: &dyn Wire) -> Result<(), String> {
 
 /// What the format makes of an answer that thinks, speaks and calls.
 fn own_answer(wire: &dyn Wire) -> Result<AssistantMessage, String> {
-    let parts = [Part::thinking("secret pondering"), Part::text("spoken words"), call("call_1", "a")];
+    let parts = [AnswerPart::thinking("secret pondering"), AnswerPart::text("spoken words"), call("call_1", "a")];
     let frames = wire.frames(&Answer::of(parts));
     let events = decode(wire, frames.iter().map(Vec::as_slice))?;
     good(end_of(&events)?).cloned()
 }
 
-fn call(id: &str, path: &str) -> Part {
-    Part::call(id, "read", &json!({"path": path}).to_string())
+fn call(id: &str, path: &str) -> AnswerPart {
+    AnswerPart::call(id, "read", &json!({"path": path}).to_string())
 }
 
 /// The conversation that contains an answer, with the results of its calls.

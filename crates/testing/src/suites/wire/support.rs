@@ -10,7 +10,7 @@ use pinch_llm::message::{AssistantMessage, Message, ToolDecl};
 use pinch_llm::model::Model;
 use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt};
 use pinch_llm::stdx::host::Host;
-use pinch_llm::wire::{Call, HttpRequest, Signing, WireFormat};
+use pinch_llm::wire::{HttpRequest, Signing, WireCall, WireFormat};
 use serde_json::{Value, json};
 
 use crate::wires::Wire;
@@ -63,7 +63,7 @@ pub(super) fn encode(wire: &dyn Wire, request: &Request) -> Result<HttpRequest, 
 }
 
 pub(super) fn encode_as(format: &dyn WireFormat, request: &Request) -> Result<HttpRequest, String> {
-    let call = Call::new(request, NOW);
+    let call = WireCall::new(request, NOW);
     let failed = |error: LlmError| format!("no request leaves: {}", error.text);
     let mut made = format.encode(&call).map_err(failed)?;
     let body = made.body.to_string();
@@ -78,7 +78,7 @@ pub(super) fn decode<'a>(
     chunks: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Vec<StreamEvent>, String> {
     let request = request_at(wire, "http://localhost");
-    let call = Call::new(&request, NOW);
+    let call = WireCall::new(&request, NOW);
     let format = format_of(wire)?;
     let mut decoder = format.decoder(&call);
     let (mut frames, mut emit) = (Frames::new(format.framing()), Emit::default());

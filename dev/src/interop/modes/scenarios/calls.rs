@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Scenario, calls, scenario};
+use super::{ModeScenario, calls, scenario};
 
 /// A picture of one point.
 const PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-pub(super) fn all() -> Vec<Scenario> {
+pub(super) fn all() -> Vec<ModeScenario> {
     let lines: String = (1..=3000).map(|n| format!("line {n}\n")).collect();
     let wide = "x".repeat(60_000);
     let bash = |command: &str| ("bash", json!({"command": command}));

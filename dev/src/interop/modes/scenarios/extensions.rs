@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Scenario, calls, scenario};
+use super::{ModeScenario, calls, scenario};
 
 /// An extension that does one thing.
 fn extension(body: &str) -> Value {
@@ -24,7 +24,7 @@ const TOOL: &str = "pi.registerTool({ name: 'echo', label: 'Echo', description: 
         return { content: [{ type: 'text', text: 'echo ' + params.text }], details: { n: params.text.length } };
     } });";
 
-pub(super) fn all() -> Vec<Scenario> {
+pub(super) fn all() -> Vec<ModeScenario> {
     let echo = |text: &str| ("echo", json!({"text": text}));
     let one_call = || json!([{"tool": {"name": "bash", "args": {"command": "echo hi"}}}, {"text": "done"}]);
     vec![

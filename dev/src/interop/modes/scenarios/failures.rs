@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Scenario, scenario};
+use super::{ModeScenario, scenario};
 
-pub(super) fn all() -> Vec<Scenario> {
+pub(super) fn all() -> Vec<ModeScenario> {
     let refused = |status: u16, message: &str| json!({"status": status, "message": message});
     let retry = |max: u32, script: Value| json!({"settings": {"retry": {"enabled": true, "maxRetries": max, "baseDelayMs": 20}}, "serverScript": script});
     let answers = |script: Value| json!({"serverScript": script});

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::{Scenario, runs, scenario};
+use super::{ModeScenario, runs, scenario};
 
 /// A picture of one point.
 const PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-pub(super) fn all() -> Vec<Scenario> {
+pub(super) fn all() -> Vec<ModeScenario> {
     let none = || json!({});
     let long = json!({"serverScript": [{"text": "A longer answer, in several pieces.\n\nAnd lines."}]});
     let thinks = json!({"serverScript": [{"blocks": [{"thinking": "I think", "signature": "sg"}, {"text": "Yes"}]}]});

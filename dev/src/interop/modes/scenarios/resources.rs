@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::{Scenario, scenario};
+use super::{ModeScenario, scenario};
 
-pub(super) fn all() -> Vec<Scenario> {
+pub(super) fn all() -> Vec<ModeScenario> {
     let skill =
         |name: &str, more: &str| format!("---\nname: {name}\ndescription: Knows {name}\n{more}---\nDo {name}.\n");
     vec![

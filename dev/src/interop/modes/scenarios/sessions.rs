@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Scenario, answered, asked, runs, scenario, session, words};
+use super::{ModeScenario, answered, asked, runs, scenario, session, words};
 
-pub(super) fn all() -> Vec<Scenario> {
+pub(super) fn all() -> Vec<ModeScenario> {
     let talk = || {
         [
             asked(1, "first question"),
@@ -176,7 +176,7 @@ pub(super) fn all() -> Vec<Scenario> {
 }
 
 /// Command lines with a model of a small window, of which little is kept.
-fn summed_up(name: &'static str, lines: &[&str], answers: Value) -> Scenario {
+fn summed_up(name: &'static str, lines: &[&str], answers: Value) -> ModeScenario {
     let more =
         json!({"settings": {"compaction": {"keepRecentTokens": 100, "reserveTokens": 4000}}, "serverScript": answers});
     runs(name, lines, more)

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::known::UNKNOWN;
-use super::{Scenario, answer, user};
+use super::{PiScenario, answer, user};
 
 /// A file by its lines.
 fn file(version: Option<u32>, lines: &[&str]) -> String {
@@ -26,9 +26,9 @@ fn next(id: &str, parent: &str, second: &str, text: &str) -> String {
 }
 
 /// Files of other hands.
-pub(super) fn all() -> Vec<Scenario> {
+pub(super) fn all() -> Vec<PiScenario> {
     let more = || vec![user("more"), answer("ok"), user("and more")];
-    let scenario = |name, text| Scenario { name, given: Some(text), steps: more() };
+    let scenario = |name, text| PiScenario { name, given: Some(text), steps: more() };
     let odd = [
         "",
         QUESTION,

@@ -1,7 +1,7 @@
 //! What is known to differ between pinch and a version of pi.
 
 /// A difference between pinch and a version of pi.
-pub(in super::super) struct Known {
+pub(in super::super) struct KnownPiDifference {
     pub(in super::super) version: &'static str,
     /// `*` means all.
     pub(in super::super) scenario: &'static str,
@@ -21,36 +21,81 @@ pub(super) const UNKNOWN: &str = "members that nobody knows";
 const NOT_IN_MEMORY: &str = "has unknown members of messages in memory, too; pinch leaves them in the file";
 
 /// What is known. A difference that does not show any more is a failure, too.
-pub(in super::super) const KNOWN: &[Known] = &[
-    Known { version: "0.73.1", scenario: "system messages", members: &["messages", "sent"], reason: NO_SYSTEM },
-    Known { version: "0.49.3", scenario: "system messages", members: &["messages", "sent"], reason: NO_SYSTEM },
-    Known { version: "0.73.1", scenario: "context edits", members: &["messages", "sent"], reason: NO_EDITS },
-    Known { version: "0.49.3", scenario: "context edits", members: &["messages", "sent"], reason: NO_EDITS },
-    Known { version: "0.73.1", scenario: "context edits", members: &[], reason: "cannot write context edits" },
-    Known { version: "0.49.3", scenario: "context edits", members: &[], reason: "cannot write context edits" },
-    Known { version: "0.73.1", scenario: "usage notes", members: &[], reason: "cannot write usage notes" },
-    Known { version: "0.49.3", scenario: "usage notes", members: &[], reason: "cannot write usage notes" },
-    Known {
+pub(in super::super) const KNOWN: &[KnownPiDifference] = &[
+    KnownPiDifference {
+        version: "0.73.1",
+        scenario: "system messages",
+        members: &["messages", "sent"],
+        reason: NO_SYSTEM,
+    },
+    KnownPiDifference {
+        version: "0.49.3",
+        scenario: "system messages",
+        members: &["messages", "sent"],
+        reason: NO_SYSTEM,
+    },
+    KnownPiDifference {
+        version: "0.73.1",
+        scenario: "context edits",
+        members: &["messages", "sent"],
+        reason: NO_EDITS,
+    },
+    KnownPiDifference {
+        version: "0.49.3",
+        scenario: "context edits",
+        members: &["messages", "sent"],
+        reason: NO_EDITS,
+    },
+    KnownPiDifference {
+        version: "0.73.1",
+        scenario: "context edits",
+        members: &[],
+        reason: "cannot write context edits",
+    },
+    KnownPiDifference {
+        version: "0.49.3",
+        scenario: "context edits",
+        members: &[],
+        reason: "cannot write context edits",
+    },
+    KnownPiDifference { version: "0.73.1", scenario: "usage notes", members: &[], reason: "cannot write usage notes" },
+    KnownPiDifference { version: "0.49.3", scenario: "usage notes", members: &[], reason: "cannot write usage notes" },
+    KnownPiDifference {
         version: "0.49.3",
         scenario: "a name that is cleared",
         members: &["name"],
         reason: "looks for the last name that is not blank",
     },
-    Known {
+    KnownPiDifference {
         version: "0.49.3",
         scenario: "odd labels and names",
         members: &["name"],
         reason: "trims names when it writes them only",
     },
-    Known { version: "0.73.1", scenario: "null content", members: &["messages", "sent"], reason: NO_REPAIR },
-    Known { version: "0.49.3", scenario: "null content", members: &["messages", "sent"], reason: NO_REPAIR },
-    Known { version: "1.5.2", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
-    Known { version: "0.87.1", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
-    Known { version: "0.73.1", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
-    Known { version: "0.49.3", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
-    Known { version: "1.5.2", scenario: "written twice", members: &["tree"], reason: TWICE },
-    Known { version: "0.87.1", scenario: "written twice", members: &["tree"], reason: TWICE },
-    Known { version: "0.73.1", scenario: "written twice", members: &["tree"], reason: TWICE },
-    Known { version: "0.49.3", scenario: "written twice", members: &["tree"], reason: TWICE },
-    Known { version: "0.49.3", scenario: "*", members: &["labelTimes"], reason: "does not tell when labels were set" },
+    KnownPiDifference {
+        version: "0.73.1",
+        scenario: "null content",
+        members: &["messages", "sent"],
+        reason: NO_REPAIR,
+    },
+    KnownPiDifference {
+        version: "0.49.3",
+        scenario: "null content",
+        members: &["messages", "sent"],
+        reason: NO_REPAIR,
+    },
+    KnownPiDifference { version: "1.5.2", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
+    KnownPiDifference { version: "0.87.1", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
+    KnownPiDifference { version: "0.73.1", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
+    KnownPiDifference { version: "0.49.3", scenario: UNKNOWN, members: &["messages", "sent"], reason: NOT_IN_MEMORY },
+    KnownPiDifference { version: "1.5.2", scenario: "written twice", members: &["tree"], reason: TWICE },
+    KnownPiDifference { version: "0.87.1", scenario: "written twice", members: &["tree"], reason: TWICE },
+    KnownPiDifference { version: "0.73.1", scenario: "written twice", members: &["tree"], reason: TWICE },
+    KnownPiDifference { version: "0.49.3", scenario: "written twice", members: &["tree"], reason: TWICE },
+    KnownPiDifference {
+        version: "0.49.3",
+        scenario: "*",
+        members: &["labelTimes"],
+        reason: "does not tell when labels were set",
+    },
 ];
