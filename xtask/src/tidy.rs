@@ -5,6 +5,7 @@ mod sources;
 mod docs;
 mod layers;
 mod modules;
+mod names;
 mod sizes;
 mod tools;
 mod unused;
@@ -31,9 +32,10 @@ struct TidyReport {
 /// Runs the command; true when nothing must be changed.
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     let sources = sources::read(crate::cargo::root())?;
-    let checks: [(&str, TidyReport); 6] = [
+    let checks: [(&str, TidyReport); 7] = [
         ("layers", layers::check(&crate::cargo::metadata()?)),
         ("modules", modules::check(&sources)),
+        ("names", names::check(&sources)),
         ("sizes", sizes::check(&sources)),
         ("docs", docs::check(&sources)),
         ("unused", unused::check(&sources)),

@@ -32,12 +32,12 @@ struct MessageArgs {
 }
 
 /// A chat whose every third message is lost at first.
-struct Chat {
+struct GatewayChat {
     user: &'static str,
     n_sends: AtomicUsize,
 }
 
-impl ReplySink for Chat {
+impl ReplySink for GatewayChat {
     fn limits(&self) -> SinkLimits {
         SinkLimits::of_chars(4_096)
     }
@@ -120,7 +120,7 @@ async fn talk(engine: &Engine, user: &'static str, is_owner: bool) -> Result<(),
         .block_replies(BlockReplies::default());
     // Bob's chat is confirmed by the gateway itself.
     let request = if user == "bob" { request.without_message_tool() } else { request };
-    let chat = Arc::new(Chat { user, n_sends: AtomicUsize::new(0) });
+    let chat = Arc::new(GatewayChat { user, n_sends: AtomicUsize::new(0) });
     let run = engine.run(request).deliver(chat);
     // A second message while the first is being answered: into the same run if it is read there, else it would start the next one.
     let more = async {

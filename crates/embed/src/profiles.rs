@@ -35,9 +35,9 @@ use crate::reason::FailoverReason;
 
 /// All profiles that one agent may use. Clones share them.
 #[derive(Clone)]
-pub struct Profiles(Arc<Parts>);
+pub struct Profiles(Arc<ProfilesInner>);
 
-struct Parts {
+struct ProfilesInner {
     host: Host,
     config: AuthConfig,
     path: Option<PathBuf>,
@@ -71,7 +71,7 @@ impl Profiles {
         });
         let marks = Marks::new(store, FileHealth::records(content.document()));
         let file = Mutex::new(LoadedFile { stamp, content: Arc::new(content) });
-        (Self(Arc::new(Parts { host, config, path, file, marks, without_profile })), problems)
+        (Self(Arc::new(ProfilesInner { host, config, path, file, marks, without_profile })), problems)
     }
 
     /// Reads what other processes have changed: credentials, orders and health.
@@ -219,7 +219,7 @@ impl Profiles {
     }
 }
 
-impl Parts {
+impl ProfilesInner {
     fn file(&self) -> Arc<ProfileFile> {
         Arc::clone(&self.file.lock().unwrap_or_else(PoisonError::into_inner).content)
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, ready};
+use pinch_ports::BoxError;
 
 use super::event::Lifecycle;
 use super::snapshot::{PartialReply, ReasoningSnapshot};
@@ -76,9 +77,6 @@ pub struct Receipt {
     /// The channel's name of the message, if it has one: for edits and threads.
     pub id: Option<String>,
 }
-
-/// The error of another crate.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a block was not sent.
 #[derive(Debug, thiserror::Error)]

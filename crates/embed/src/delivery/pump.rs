@@ -101,7 +101,7 @@ impl Delivered {
 
 /// What the sink still gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gate {
+enum SinkGate {
     /// Everything.
     Open,
     /// Everything but blocks: one could not be sent.
@@ -118,7 +118,7 @@ pub(crate) struct Pump {
     run: RunId,
     limits: SinkLimits,
     snapshot: ReplySnapshot,
-    gate: Gate,
+    gate: SinkGate,
     /// When the run was found to be over.
     closed_at: Option<Instant>,
     /// Blocks without a place in an answer so far.
@@ -138,7 +138,7 @@ impl Pump {
             run,
             limits,
             snapshot: ReplySnapshot::default(),
-            gate: Gate::Open,
+            gate: SinkGate::Open,
             closed_at: None,
             n_unplaced: 0,
             delivered: Delivered::default(),
@@ -154,7 +154,7 @@ impl Pump {
             }
             match event {
                 ReplyEvent::BlockReply(block) => self.deliver(block).await,
-                other if self.gate != Gate::Closed => self.notify(other).await,
+                other if self.gate != SinkGate::Closed => self.notify(other).await,
                 _ => {}
             }
         }
@@ -178,7 +178,7 @@ impl Pump {
         let block = OutgoingBlock { id: ReplyId::new(&self.run, span), reply };
         for part in fit(block, self.limits) {
             let is_late = self.closed_at.is_some_and(|at| at.elapsed() >= DRAIN_TIMEOUT);
-            if self.gate != Gate::Open || is_late {
+            if self.gate != SinkGate::Open || is_late {
                 self.delivered.remaining.push(part);
             } else {
                 self.send(part).await;
@@ -204,7 +204,7 @@ impl Pump {
             if failure.permanent || n_tries == MAX_TRIES || delay > MAX_RETRY_AFTER {
                 tracing::warn!(why = %failure.source, id = %block.id, n_tries, "a reply block was not sent");
                 if !failure.permanent {
-                    self.gate = Gate::NoBlocks;
+                    self.gate = SinkGate::NoBlocks;
                 }
                 return self.delivered.failed.push(FailedBlock { block, failure: Arc::new(failure) });
             }
@@ -215,7 +215,7 @@ impl Pump {
 
     fn cut_off(&mut self) {
         tracing::warn!("a reply sink is too slow and gets nothing more");
-        self.gate = Gate::Closed;
+        self.gate = SinkGate::Closed;
         if std::panic::catch_unwind(AssertUnwindSafe(|| self.sink.cut_off())).is_err() {
             tracing::warn!("a reply sink panicked");
         }

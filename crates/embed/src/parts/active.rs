@@ -73,10 +73,10 @@ impl QueueError {
 
 /// The runs of one engine. Clones share the registry.
 #[derive(Clone, Default)]
-pub(crate) struct ActiveRuns(Arc<Mutex<Vec<Arc<Entry>>>>);
+pub(crate) struct ActiveRuns(Arc<Mutex<Vec<Arc<RunEntry>>>>);
 
 /// One run.
-struct Entry {
+struct RunEntry {
     run_id: String,
     session_id: String,
     session_key: Option<String>,
@@ -90,10 +90,10 @@ struct Entry {
 struct State {
     control: Option<Arc<dyn RunControl>>,
     /// Messages that are not part of the conversation yet, oldest first.
-    queued: Vec<Queued>,
+    queued: Vec<QueuedPrompt>,
 }
 
-struct Queued {
+struct QueuedPrompt {
     text: String,
     taken: oneshot::Sender<()>,
 }
@@ -101,7 +101,7 @@ struct Queued {
 /// A registration; dropping it removes the entry.
 pub(crate) struct Registered {
     runs: ActiveRuns,
-    entry: Arc<Entry>,
+    entry: Arc<RunEntry>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -111,7 +111,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl ActiveRuns {
     /// Registers a run until the result is dropped. Several runs may have one session or run id; each is an entry of its own.
     pub(crate) fn register(&self, request: &RunRequest, cancel: Cancel) -> Registered {
-        let entry = Arc::new(Entry {
+        let entry = Arc::new(RunEntry {
             run_id: request.run_id.clone(),
             session_id: request.session_id.clone(),
             session_key: request.session_key.clone(),
@@ -123,7 +123,7 @@ impl ActiveRuns {
         Registered { runs: self.clone(), entry }
     }
 
-    fn find(&self, target: RunTarget<'_>) -> Vec<Arc<Entry>> {
+    fn find(&self, target: RunTarget<'_>) -> Vec<Arc<RunEntry>> {
         locked(&self.0).iter().filter(|entry| entry.matches(target)).cloned().collect()
     }
 
@@ -168,7 +168,7 @@ impl ActiveRuns {
                 QueueRefusal::Unsupported => QueueError::Unsupported,
             })?;
             let (sender, taken) = oneshot::channel();
-            state.queued.push(Queued { text, taken: sender });
+            state.queued.push(QueuedPrompt { text, taken: sender });
             taken
         };
         drop(entry);
@@ -186,7 +186,7 @@ impl ActiveRuns {
     }
 }
 
-impl Entry {
+impl RunEntry {
     fn matches(&self, target: RunTarget<'_>) -> bool {
         match target {
             RunTarget::Session(name) => self.session_id == name || self.session_key.as_deref() == Some(name),

@@ -5,7 +5,7 @@
 
 /// A fence that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fence {
+pub struct CodeFence {
     /// The character of its marker: a back-quote or a tilde.
     pub marker: char,
     /// How many of them.
@@ -16,7 +16,7 @@ pub struct Fence {
 
 /// What is known of the line so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Line {
+enum LineState {
     /// Nothing but up to three spaces.
     #[default]
     Start,
@@ -29,10 +29,10 @@ enum Line {
 /// Follows code through a text.
 #[derive(Clone, Debug, Default)]
 pub struct CodeState {
-    fence: Option<Fence>,
+    fence: Option<CodeFence>,
     /// The line opens a fence.
-    opening: Option<Fence>,
-    line: Line,
+    opening: Option<CodeFence>,
+    line: LineState,
     indent: usize,
     marker: Option<char>,
     n_marker: usize,
@@ -58,22 +58,22 @@ impl CodeState {
         }
         self.blank &= c.is_whitespace();
         match self.line {
-            Line::Start if c == ' ' && self.indent < 3 => self.indent += 1,
-            Line::Start if c == '`' || c == '~' => {
-                (self.line, self.marker, self.n_marker) = (Line::Marker, Some(c), 1);
+            LineState::Start if c == ' ' && self.indent < 3 => self.indent += 1,
+            LineState::Start if c == '`' || c == '~' => {
+                (self.line, self.marker, self.n_marker) = (LineState::Marker, Some(c), 1);
             }
-            Line::Marker if self.marker == Some(c) => {
+            LineState::Marker if self.marker == Some(c) => {
                 self.n_marker += 1;
                 if self.n_marker >= 3 && self.fence.is_none() {
-                    self.opening = Some(Fence { marker: c, len: self.n_marker, indent: self.indent });
+                    self.opening = Some(CodeFence { marker: c, len: self.n_marker, indent: self.indent });
                     (self.inline, self.n_ticks) = (None, 0);
                 }
             }
-            Line::Start | Line::Marker => {
-                self.line = Line::Rest;
+            LineState::Start | LineState::Marker => {
+                self.line = LineState::Rest;
                 self.bare &= c.is_whitespace();
             }
-            Line::Rest => self.bare &= c.is_whitespace(),
+            LineState::Rest => self.bare &= c.is_whitespace(),
         }
         if self.in_fence() {
             return true;
@@ -120,7 +120,7 @@ impl CodeState {
     }
 
     /// The fence that is open, its opening line included.
-    pub fn fence(&self) -> Option<Fence> {
+    pub fn fence(&self) -> Option<CodeFence> {
         self.fence.or(self.opening)
     }
 
@@ -136,7 +136,10 @@ impl CodeState {
     /// Whether the line so far, if nothing follows on it, closes the open fence.
     pub fn line_closes(&self) -> bool {
         self.fence.is_some_and(|fence| {
-            self.marker == Some(fence.marker) && self.n_marker >= fence.len && self.bare && self.line != Line::Start
+            self.marker == Some(fence.marker)
+                && self.n_marker >= fence.len
+                && self.bare
+                && self.line != LineState::Start
         })
     }
 }

@@ -14,7 +14,7 @@ mod line;
 pub mod threading;
 
 use line::MAX_TAG;
-pub(super) use line::{Ending, Line};
+pub(super) use line::{Ending, GrowingLine};
 use media::media_target;
 
 /// What a text says besides its words.
@@ -95,7 +95,7 @@ fn cleaned(raw: &str, found: &mut Parsed) -> Option<String> {
 #[derive(Debug, Default)]
 struct Lines {
     text: String,
-    line: Line,
+    line: GrowingLine,
     gap: Gap,
     changed: bool,
 }

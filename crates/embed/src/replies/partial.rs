@@ -2,14 +2,14 @@
 //!
 //! Each character is cleaned once. Only a `MEDIA:` line may change what was shown of it; what came before it is forgotten.
 
-use super::directives::{Ending, Gap, Line, Parsed};
+use super::directives::{Ending, Gap, GrowingLine, Parsed};
 use super::piece::Growth;
 
 /// Follows one answer.
 #[derive(Debug, Default)]
 pub struct PartialText {
     view: View,
-    line: Line,
+    line: GrowingLine,
     gap: Gap,
     /// Where the growing line begins in the view, with the line feeds before it.
     line_at: usize,

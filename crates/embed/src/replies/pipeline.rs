@@ -23,7 +23,7 @@ use super::{ReasoningLevel, ReplyOptions, Stage, default_stages, directives, fin
 
 mod open_block;
 
-use open_block::{DeltaKind, OpenBlock};
+use open_block::{DeltaKind, StreamedBlock};
 
 /// Makes replies of a session's events.
 pub struct Replies {
@@ -39,7 +39,7 @@ pub struct Replies {
     reasoning: Follow,
     reasoning_block: String,
     tools: ToolNotes,
-    open: Option<OpenBlock>,
+    open: Option<StreamedBlock>,
     has_text: bool,
     /// Deliveries of the answer under way.
     delivered: Vec<BlockReply>,
@@ -250,7 +250,7 @@ impl Replies {
                     // Blocks are joined by a line break, as they are in the finished message.
                     self.text("\n", out);
                 }
-                self.open = Some(OpenBlock::new(*index, kind));
+                self.open = Some(StreamedBlock::new(*index, kind));
             }
             StreamEvent::Delta { index, text } => {
                 match self.open.as_mut().map_or(DeltaKind::Nothing, |open| open.add(*index, text)) {
@@ -261,7 +261,7 @@ impl Replies {
             }
             StreamEvent::BlockEnd { index, block } => match &**block {
                 Block::Text(text) => {
-                    let (open, missing) = OpenBlock::complete(self.open.take(), *index, &text.text);
+                    let (open, missing) = StreamedBlock::complete(self.open.take(), *index, &text.text);
                     self.open = Some(open);
                     if !missing.is_empty() {
                         self.text(missing, out);

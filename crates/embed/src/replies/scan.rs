@@ -36,7 +36,7 @@ impl Scan {
 
     /// Takes more text in; visible text and reasoning go to `out`.
     pub fn text(&mut self, text: &str, out: &mut Out) {
-        let mut run = Run { visible: String::new(), thought: String::new(), out };
+        let mut run = CharRun { visible: String::new(), thought: String::new(), out };
         for c in text.chars() {
             let in_code = self.code.push(c);
             if self.held.is_empty() {
@@ -70,7 +70,7 @@ impl Scan {
 
     /// Emits what was kept back as a possible tag: nothing more will follow.
     pub fn settle(&mut self, out: &mut Out) {
-        let mut run = Run { visible: String::new(), thought: String::new(), out };
+        let mut run = CharRun { visible: String::new(), thought: String::new(), out };
         self.release(&mut run);
         run.flush();
     }
@@ -80,12 +80,12 @@ impl Scan {
         self.thinking
     }
 
-    fn release(&mut self, run: &mut Run<'_>) {
+    fn release(&mut self, run: &mut CharRun<'_>) {
         let held = std::mem::take(&mut self.held);
         self.put(&held, run);
     }
 
-    fn put(&self, text: &str, run: &mut Run<'_>) {
+    fn put(&self, text: &str, run: &mut CharRun<'_>) {
         if self.thinking {
             run.think(text);
         } else if self.final_tag == FinalTag::Optional || self.in_final {
@@ -93,7 +93,7 @@ impl Scan {
         }
     }
 
-    fn tag(&mut self, tag: Tag, run: &mut Run<'_>) {
+    fn tag(&mut self, tag: Tag, run: &mut CharRun<'_>) {
         match tag.kind {
             TagKind::Think if tag.closes => {
                 if std::mem::take(&mut self.thinking) {
@@ -109,13 +109,13 @@ impl Scan {
 }
 
 /// Collects neighbouring characters of one sort.
-struct Run<'o> {
+struct CharRun<'o> {
     visible: String,
     thought: String,
     out: &'o mut Out,
 }
 
-impl Run<'_> {
+impl CharRun<'_> {
     fn show(&mut self, text: &str) {
         self.flush_thought();
         self.visible.push_str(text);

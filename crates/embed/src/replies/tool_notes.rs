@@ -77,7 +77,7 @@ pub struct LastToolError {
 
 /// What is kept of a call between its start and its end.
 #[derive(Clone, Debug)]
-struct Pending {
+struct PendingTool {
     meta: Option<String>,
     args: JsonObject,
     text: Option<String>,
@@ -94,7 +94,7 @@ pub struct ToolNotes {
     pub format: ToolFormat,
     /// The home directory, shown as `~`.
     pub home: Option<String>,
-    pending: HashMap<String, Pending>,
+    pending: HashMap<String, PendingTool>,
     announced: HashSet<String>,
     metas: Vec<ToolMeta>,
     last_error: Option<LastToolError>,
@@ -114,7 +114,7 @@ impl ToolNotes {
         let args = Value::Object((*start.args).clone());
         let meta = tool_meta(&name, &args, self.home.as_deref());
         let sends = is_send(&name, &start.args);
-        let pending = Pending {
+        let pending = PendingTool {
             meta: meta.clone(),
             args: (*start.args).clone(),
             text: text_of(&start.args).filter(|_| sends),

@@ -18,7 +18,7 @@ mod failure;
 
 pub use state::{ProfileSlot, RunState, RunTerms};
 
-use self::state::Pending;
+use self::state::NextStep;
 use super::outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
 use super::result::{FailoverError, RunError, RunErrorKind};
 pub use crate::config::agents::RunRetries;
@@ -254,8 +254,8 @@ pub fn decide(state: &mut RunState, seen: Observation<'_>) -> Decision {
             state.take_in(outcome);
             after_attempt(state, outcome)
         }
-        Observation::Repaired(repaired) => match std::mem::replace(&mut state.pending, Pending::Attempt) {
-            Pending::TimedOut { has_payload } => match repaired {
+        Observation::Repaired(repaired) => match std::mem::replace(&mut state.pending, NextStep::Attempt) {
+            NextStep::TimedOut { has_payload } => match repaired {
                 RepairOutcome::Compacted => {
                     state.count_compaction();
                     Decision::only(state.attempt())
@@ -264,12 +264,12 @@ pub fn decide(state: &mut RunState, seen: Observation<'_>) -> Decision {
                     failure::timed_out(state, has_payload)
                 }
             },
-            Pending::Attempt | Pending::FailOver(_) | Pending::Overflow => overflow::after_repair(state, repaired),
+            NextStep::Attempt | NextStep::FailOver(_) | NextStep::Overflow => overflow::after_repair(state, repaired),
         },
         Observation::Stopped(reason) => Decision::only(after_stop(state, reason, false)),
-        Observation::Waited => match std::mem::replace(&mut state.pending, Pending::Attempt) {
-            Pending::FailOver(error) => Decision::only(Action::FailOver(*error)),
-            Pending::Attempt | Pending::TimedOut { .. } | Pending::Overflow => Decision::only(state.attempt()),
+        Observation::Waited => match std::mem::replace(&mut state.pending, NextStep::Attempt) {
+            NextStep::FailOver(error) => Decision::only(Action::FailOver(*error)),
+            NextStep::Attempt | NextStep::TimedOut { .. } | NextStep::Overflow => Decision::only(state.attempt()),
         },
     }
 }
@@ -299,7 +299,7 @@ fn after_attempt(state: &mut RunState, outcome: &AttemptOutcome) -> Decision {
             let may_compact = state.terms.can_compact && state.timeout_compactions < MAX_TIMEOUT_COMPACTIONS;
             if may_compact && is_long(state, outcome) {
                 state.timeout_compactions += 1;
-                state.pending = Pending::TimedOut { has_payload: outcome.has_payload };
+                state.pending = NextStep::TimedOut { has_payload: outcome.has_payload };
                 let compact = Repair::Compact { trigger: CompactTrigger::TimeoutRecovery, observed_tokens: None };
                 return state.within_budget(Vec::new(), Action::Repair(compact));
             }

@@ -19,19 +19,19 @@ use crate::world::{World, answer, call, pull_to_text, refusal, stream, within};
 
 /// A chat that refuses texts.
 #[derive(Default)]
-struct Chat {
+struct RefusingChat {
     refused: Vec<&'static str>,
     limit: Option<usize>,
     log: Mutex<Vec<String>>,
 }
 
-impl Chat {
+impl RefusingChat {
     fn log(&self) -> Vec<String> {
         self.log.lock().unwrap().clone()
     }
 }
 
-impl ReplySink for Chat {
+impl ReplySink for RefusingChat {
     fn limits(&self) -> SinkLimits {
         self.limit.map(SinkLimits::of_chars).unwrap_or_default()
     }
@@ -62,7 +62,7 @@ fn run(world: &World) -> EngineRun {
     world.engine.run(by_paragraph(world.request("s1", "go")).run_id("r"))
 }
 
-async fn delivered(world: &World, chat: Chat) -> (Vec<String>, DeliveredRun) {
+async fn delivered(world: &World, chat: RefusingChat) -> (Vec<String>, DeliveredRun) {
     let chat = Arc::new(chat);
     let done = within(run(world).deliver(Arc::clone(&chat) as Arc<dyn ReplySink>)).await;
     (chat.log(), done)
@@ -84,7 +84,7 @@ fn broken_off(text: &str, kind: &str) -> ServerReply {
 async fn every_block_is_sent_once_with_its_place() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "One.\n\nTwo.")));
-    let (log, run) = delivered(&world, Chat::default()).await;
+    let (log, run) = delivered(&world, RefusingChat::default()).await;
     assert_eq!(log, ["start", "r/1/0-6 One.", "r/1/6-10 Two.", "end"]);
     assert!(run.delivered.is_complete() && left(&run).is_empty());
     let ids = run.result.as_ref().unwrap().payloads.iter().filter_map(|payload| payload.id(&run.id));
@@ -96,7 +96,7 @@ async fn every_block_is_sent_once_with_its_place() {
 async fn what_a_sink_refuses_is_left_to_send() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "One.\n\nTwo.\n\nThree.")));
-    let (log, run) = delivered(&world, Chat { refused: vec!["Two."], ..Chat::default() }).await;
+    let (log, run) = delivered(&world, RefusingChat { refused: vec!["Two."], ..RefusingChat::default() }).await;
     assert_eq!(log, ["start", "r/1/0-6 One.", "r/1/12-18 Three.", "end"]);
     assert_eq!(left(&run), ["Two."]);
 }
@@ -110,7 +110,7 @@ async fn a_failed_run_says_what_was_delivered() {
     // After the words that are out the retry is refused for good.
     world.server.reply(broken_off("One.\n\nTw", "rate_limit_error"));
     world.server.reply(refusal(401, "authentication_error", "invalid x-api-key"));
-    let (log, run) = delivered(&world, Chat::default()).await;
+    let (log, run) = delivered(&world, RefusingChat::default()).await;
     let sent: Vec<&str> = run.delivered.blocks.iter().map(|sent| sent.block.reply.text.as_str()).collect();
     assert!(run.result.is_err(), "{:?}", run.result);
     assert_eq!((&log[..2], sent), (&["start".to_owned(), "r/1/0-6 One.".to_owned()][..], vec!["One."]));
@@ -124,7 +124,7 @@ async fn an_answer_whose_retry_repeats_it_is_delivered_once() {
     let world = World::new().await;
     world.server.reply(broken_off("First part.\n\nSecond part.\n\n", "rate_limit_error"));
     world.server.reply(stream(answer("m2", "First part.\n\nSecond part.")));
-    let (log, run) = delivered(&world, Chat::default()).await;
+    let (log, run) = delivered(&world, RefusingChat::default()).await;
     assert_eq!(log, ["start", "r/1/0-13 First part.", "r/1/13-27 Second part.", "end"]);
     assert_eq!(left(&run), [""; 0]);
 }
@@ -134,7 +134,7 @@ async fn other_words_of_a_retry_have_other_ids() {
     let world = World::new().await;
     world.server.reply(broken_off("Red.\n\nGre", "rate_limit_error"));
     world.server.reply(stream(answer("m2", "Blue.\n\nGreen.")));
-    let (log, run) = delivered(&world, Chat::default()).await;
+    let (log, run) = delivered(&world, RefusingChat::default()).await;
     assert_eq!(log, ["start", "r/1/0-6 Red.", "r/2/0-7 Blue.", "r/2/7-13 Green.", "end"]);
     assert_eq!(left(&run), [""; 0]);
 }
@@ -143,7 +143,7 @@ async fn other_words_of_a_retry_have_other_ids() {
 async fn a_long_block_is_split_at_the_limit_and_its_payload_is_not_left() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "One two. Three four.")));
-    let (log, run) = delivered(&world, Chat { limit: Some(12), ..Chat::default() }).await;
+    let (log, run) = delivered(&world, RefusingChat { limit: Some(12), ..RefusingChat::default() }).await;
     let texts: Vec<&str> =
         log[1..log.len() - 1].iter().filter_map(|line| line.split_once(' ')).map(|(_, t)| t).collect();
     assert_eq!((texts, left(&run)), (vec!["One two.", "Three four."], Vec::<String>::new()));
@@ -197,7 +197,7 @@ async fn required(replies: Vec<Vec<String>>) -> (World, Vec<String>, DeliveredRu
     for reply in replies {
         world.server.reply(stream(reply));
     }
-    let chat = Arc::new(Chat::default());
+    let chat = Arc::new(RefusingChat::default());
     let request = by_paragraph(world.request("s1", "go")).run_id("r").require_reply();
     let run = within(world.engine.run(request).deliver(Arc::clone(&chat) as Arc<dyn ReplySink>)).await;
     (world, chat.log(), run)
@@ -230,7 +230,7 @@ async fn tools_without_an_answer_get_one_pass_without_tools() {
 async fn a_reply_that_is_not_required_may_be_silent() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "NO_REPLY")));
-    let (log, run) = delivered(&world, Chat::default()).await;
+    let (log, run) = delivered(&world, RefusingChat::default()).await;
     assert_eq!((log, run.reply_delivery()), (vec!["start".to_owned(), "end".to_owned()], ReplyDelivery::Missing));
     assert_eq!(world.server.requests().len(), 1);
 }
@@ -239,6 +239,6 @@ async fn a_reply_that_is_not_required_may_be_silent() {
 async fn an_answer_that_is_still_to_be_sent_is_pending() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "One.\n\nTwo.")));
-    let (_, run) = delivered(&world, Chat { refused: vec!["Two."], ..Chat::default() }).await;
+    let (_, run) = delivered(&world, RefusingChat { refused: vec!["Two."], ..RefusingChat::default() }).await;
     assert_eq!(run.reply_delivery(), ReplyDelivery::Pending);
 }

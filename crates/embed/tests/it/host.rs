@@ -255,11 +255,11 @@ async fn stages_of_the_host_change_the_blocks_of_a_reply() {
 }
 
 /// A program that answers a prompt, without profiles and without memory.
-struct Program {
+struct ProgramRuntime {
     prompts: Arc<Mutex<Vec<String>>>,
 }
 
-impl AttemptRuntime for Program {
+impl AttemptRuntime for ProgramRuntime {
     fn id(&self) -> &str {
         "program"
     }
@@ -322,7 +322,8 @@ async fn a_runtime_of_the_host_is_selected_by_request_or_configuration() {
         World::with(|config| config["agents"]["list"] = json!([{"id": "main"}, {"id": "p", "runtime": "program"}]))
             .await;
     let prompts = Arc::new(Mutex::new(Vec::new()));
-    let engine = world.built(|builder| builder.runtime("program", Arc::new(Program { prompts: Arc::clone(&prompts) })));
+    let engine =
+        world.built(|builder| builder.runtime("program", Arc::new(ProgramRuntime { prompts: Arc::clone(&prompts) })));
     within(engine.run(world.request("s1", "by request").runtime("program")).finish()).await.unwrap();
     within(engine.run(engine.request("s2", None, Some("p"), "by agent")).finish()).await.unwrap();
     assert_eq!(*prompts.lock().unwrap(), ["Prompt none: by request", "Prompt none: by agent"]);

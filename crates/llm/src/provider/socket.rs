@@ -154,7 +154,7 @@ struct SocketTurn {
     transport: SocketTransport,
     made: HttpRequest,
     key: Option<SessionKey>,
-    lease: Option<Lease>,
+    lease: Option<SocketLease>,
     /// The whole request was sent once more.
     resent: bool,
     /// Events that the decoder has seen.
@@ -169,14 +169,14 @@ struct SocketTurn {
 }
 
 /// A socket in use. Dropped before its end, it is closed and the conversation's seat is free.
-struct Lease {
+struct SocketLease {
     shared: Arc<SocketShared>,
     /// The seat that is held.
     seat: Option<SessionKey>,
     socket: Option<WebSocket>,
 }
 
-impl Drop for Lease {
+impl Drop for SocketLease {
     fn drop(&mut self) {
         if let Some(seat) = &self.seat {
             self.shared.sessions.leave(seat);
@@ -184,7 +184,7 @@ impl Drop for Lease {
     }
 }
 
-impl Lease {
+impl SocketLease {
     /// The call came to its good end.
     fn release(mut self, continuation: Option<Continuation>) {
         let Some(socket) = self.socket.take() else { return };
@@ -444,8 +444,8 @@ impl SocketTurn {
         call: &WireCall<'_>,
         watch: &Watch,
         cancel: &Cancel,
-    ) -> Result<(Lease, bool), NoSocket> {
-        let mut lease = Lease { shared: Arc::clone(&self.shared), seat: None, socket: None };
+    ) -> Result<(SocketLease, bool), NoSocket> {
+        let mut lease = SocketLease { shared: Arc::clone(&self.shared), seat: None, socket: None };
         if let Some(key) = &self.key {
             let place = self.shared.sessions.take(key);
             if !matches!(place, SocketSlot::Busy) {

@@ -18,11 +18,11 @@ use crate::runtime::Attempts;
 const NOW: i64 = 1_767_225_600_000;
 
 /// A directory for a session file that may be locked already.
-struct Fixture {
+struct LeasingFixture {
     dir: TempDir,
 }
 
-impl Fixture {
+impl LeasingFixture {
     fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }
@@ -63,7 +63,7 @@ impl AttemptRuntime for Opening {
     }
 }
 
-fn builder(fixture: &Fixture) -> EngineBuilder {
+fn builder(fixture: &LeasingFixture) -> EngineBuilder {
     let document = json!({"agents": {"defaults": {"model": "anthropic/claude-opus-4-6"}}});
     let (config, problems) = Config::from_document(document.as_object().unwrap().clone(), Path::new("pinch.json"));
     assert!(problems.is_empty());
@@ -72,14 +72,14 @@ fn builder(fixture: &Fixture) -> EngineBuilder {
     Engine::builder(fixture.dir.path()).host(host).config(config)
 }
 
-fn request(fixture: &Fixture) -> RunRequest {
+fn request(fixture: &LeasingFixture) -> RunRequest {
     RunRequest::new("s1", SessionRef::Path(fixture.session()), "hello")
         .workspace_dir(fixture.dir.path().join("workspace"))
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_engines_take_turns_with_a_session_file() {
-    let fixture = Fixture::new();
+    let fixture = LeasingFixture::new();
     let stuck = builder(&fixture).runtime("native", Arc::new(Opening { is_stuck: true })).build();
     let failing = builder(&fixture).runtime("native", Arc::new(Opening { is_stuck: false }));
     let failing = failing.wait_limit(Duration::from_millis(50)).build();
@@ -101,7 +101,7 @@ async fn two_engines_take_turns_with_a_session_file() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_for_a_lock_is_cancelled_with_its_request() {
-    let fixture = Fixture::new();
+    let fixture = LeasingFixture::new();
     fs::write(fixture.lock(), format!(r#"{{"pid":1,"createdAt":"{}"}}"#, iso_from_ms(NOW - 1000))).unwrap();
     let engine = builder(&fixture).runtime("native", Arc::new(Opening { is_stuck: true })).build();
     let request = request(&fixture);
@@ -115,7 +115,7 @@ async fn a_run_that_waits_for_a_lock_is_cancelled_with_its_request() {
 
 #[test]
 fn only_sessions_in_files_are_locked() {
-    let fixture = Fixture::new();
+    let fixture = LeasingFixture::new();
     let file_of = |builder: EngineBuilder| builder.build().parts().runtimes["native"].session_file(&request(&fixture));
     assert_eq!(file_of(builder(&fixture)), Some(fixture.session()));
     assert_eq!(file_of(builder(&fixture).store(Arc::new(MemoryStore::default()))), None);
@@ -123,7 +123,7 @@ fn only_sessions_in_files_are_locked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_waits_for_another_process_as_long_as_its_own_time_limit_and_reports_it() {
-    let fixture = Fixture::new();
+    let fixture = LeasingFixture::new();
     fs::write(fixture.lock(), format!(r#"{{"pid":1,"createdAt":"{}"}}"#, iso_from_ms(NOW - 1000))).unwrap();
     let engine = builder(&fixture).runtime("native", Arc::new(Opening { is_stuck: false })).build();
     let mut run = engine.run(request(&fixture).timeout(Some(Duration::from_secs(90))));
@@ -137,7 +137,7 @@ async fn a_run_waits_for_another_process_as_long_as_its_own_time_limit_and_repor
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_loses_its_lease_is_stopped() {
-    let fixture = Fixture::new();
+    let fixture = LeasingFixture::new();
     let engine = builder(&fixture).runtime("native", Arc::new(Opening { is_stuck: true })).build();
     let mut run = engine.run(request(&fixture));
     while !matches!(run.next().await, Some(RunEvent::Model { .. })) {}

@@ -13,12 +13,12 @@ const DEAD_PID: u32 = 999_999_999;
 const LIVE_PID: u32 = 1;
 
 /// A directory for a session file that may be locked already.
-struct Fixture {
+struct LockFixture {
     dir: TempDir,
     host: Host,
 }
 
-impl Fixture {
+impl LockFixture {
     fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap(), host: Host::builder().clock(NOW, 0).build() }
     }
@@ -105,7 +105,7 @@ fn a_lock_is_abandoned_by_age_owner_and_start_time() {
 
 #[test]
 fn the_lock_names_its_owner_and_is_removed_on_drop() {
-    let fixture = Fixture::new();
+    let fixture = LockFixture::new();
     let lock = fixture.acquire();
     let own = std::process::id();
     let text = format!("{{\n  \"pid\": {own},\n  \"createdAt\": \"2026-01-01T00:00:00.000Z\"\n}}");
@@ -117,7 +117,7 @@ fn the_lock_names_its_owner_and_is_removed_on_drop() {
 
 #[test]
 fn a_missing_directory_is_created() {
-    let fixture = Fixture::new();
+    let fixture = LockFixture::new();
     let path = SessionLock::path_for(&fixture.dir.path().join("agents/main/s1.jsonl")).unwrap();
     assert!(path.ends_with("agents/main/s1.jsonl.lock"));
     assert!(matches!(SessionLock::try_acquire(&path, &fixture.host), Ok(LockAttempt::Held(_))));
@@ -125,7 +125,7 @@ fn a_missing_directory_is_created() {
 
 #[test]
 fn a_lock_of_a_live_process_is_respected() {
-    Fixture::with(&lock_of(LIVE_PID, 1000)).check_busy(Some(LIVE_PID));
+    LockFixture::with(&lock_of(LIVE_PID, 1000)).check_busy(Some(LIVE_PID));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn abandoned_locks_are_taken_over_at_once() {
         texts.extend([lock_of(DEAD_PID, 1000), lock_of(own, 1000)]);
     }
     for text in texts {
-        let fixture = Fixture::with(&text);
+        let fixture = LockFixture::with(&text);
         let lock = fixture.acquire();
         assert!(lock.file().is_ours(), "{text}");
         drop(lock);
@@ -146,7 +146,7 @@ fn abandoned_locks_are_taken_over_at_once() {
 
 #[test]
 fn a_lock_without_content_is_taken_over_once_it_is_old() {
-    let fixture = Fixture::with("{");
+    let fixture = LockFixture::with("{");
     fixture.check_busy(None);
     fixture.set_age(30 * MINUTE + 1);
     assert!(fixture.acquire().file().is_ours());
@@ -155,7 +155,7 @@ fn a_lock_without_content_is_taken_over_once_it_is_old() {
 #[cfg(unix)]
 #[test]
 fn a_kernel_lock_is_respected_however_old() {
-    let fixture = Fixture::new();
+    let fixture = LockFixture::new();
     let lock = fixture.acquire();
     let later = Host::builder().clock(NOW + 60 * MINUTE, 0).build();
     let attempt = SessionLock::try_acquire(&fixture.lock(), &later).unwrap();
@@ -165,7 +165,7 @@ fn a_kernel_lock_is_respected_however_old() {
 
 #[test]
 fn a_lock_that_was_replaced_is_not_removed_on_drop() {
-    let fixture = Fixture::new();
+    let fixture = LockFixture::new();
     let lock = fixture.acquire();
     fs::remove_file(fixture.lock()).unwrap();
     let foreign = lock_of(LIVE_PID, 0);
@@ -176,7 +176,7 @@ fn a_lock_that_was_replaced_is_not_removed_on_drop() {
 
 #[test]
 fn a_renewed_lock_names_the_current_time() {
-    let fixture = Fixture::new();
+    let fixture = LockFixture::new();
     let lock = fixture.acquire();
     let before = fs::read_to_string(fixture.lock()).unwrap();
     assert!(lock.renew(&Host::builder().clock(NOW + 20 * MINUTE, 0).build()));
@@ -190,7 +190,7 @@ fn a_renewed_lock_names_the_current_time() {
 /// Threads stand in for processes here.
 #[test]
 fn a_lock_has_one_holder_at_a_time() {
-    let fixture = Fixture::with(&lock_of(if cfg!(unix) { DEAD_PID } else { LIVE_PID }, 31 * MINUTE));
+    let fixture = LockFixture::with(&lock_of(if cfg!(unix) { DEAD_PID } else { LIVE_PID }, 31 * MINUTE));
     let path = lock_path(&fixture.session()).unwrap();
     let inside = std::sync::atomic::AtomicU32::new(0);
     std::thread::scope(|scope| {

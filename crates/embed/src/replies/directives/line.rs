@@ -36,15 +36,15 @@ enum MediaLine {
 pub(in crate::replies) enum Ending {
     /// Nothing of it is left: it held directives only.
     Gone,
-    /// [`Line::shown`] is the line, an extension of what was shown before.
+    /// [`GrowingLine::shown`] is the line, an extension of what was shown before.
     Kept,
-    /// [`Line::shown`] is what a `MEDIA:` line leaves as text.
+    /// [`GrowingLine::shown`] is what a `MEDIA:` line leaves as text.
     Replaced,
 }
 
 /// The line that is growing.
 #[derive(Clone, Debug, Default)]
-pub(in crate::replies) struct Line {
+pub(in crate::replies) struct GrowingLine {
     code: CodeState,
     /// The line as it came, from `raw_at` on.
     raw: String,
@@ -70,7 +70,7 @@ pub(in crate::replies) struct Line {
     found: Parsed,
 }
 
-impl Line {
+impl GrowingLine {
     /// Takes more of the line in; no line feed.
     pub(in crate::replies) fn push(&mut self, text: &str) {
         let had_fence = self.code.in_fence();
@@ -143,7 +143,7 @@ impl Line {
         &self.found
     }
 
-    /// Ends the line, and gives its directives to `found`. [`Line::next`] must follow.
+    /// Ends the line, and gives its directives to `found`. [`GrowingLine::next`] must follow.
     pub(in crate::replies) fn end(&mut self, found: &mut Parsed) -> Ending {
         self.fenced |= self.code.in_fence();
         self.open.clear();

@@ -20,16 +20,16 @@ pub fn strip_tool_xml(text: &str) -> Cow<'_, str> {
         kept.push_str(&text[at..start]);
         let tag = if is_code(start) { None } else { read_tag(&text[start..]) };
         let removed = tag.and_then(|tag| match tag.kind {
-            TagKind::Empty => Some(tag.len),
-            TagKind::Close if examples[tag.name] > 0 => {
+            XmlTagKind::Empty => Some(tag.len),
+            XmlTagKind::Close if examples[tag.name] > 0 => {
                 examples[tag.name] -= 1;
                 None
             }
-            TagKind::Close => Some(tag.len),
-            TagKind::Open if NAMES[tag.name] == "tool_result" || holds_call(&text[start + tag.len..]) => {
+            XmlTagKind::Close => Some(tag.len),
+            XmlTagKind::Open if NAMES[tag.name] == "tool_result" || holds_call(&text[start + tag.len..]) => {
                 Some(tag.len + content_len(&text[start + tag.len..], tag.name))
             }
-            TagKind::Open => {
+            XmlTagKind::Open => {
                 examples[tag.name] += 1;
                 None
             }
@@ -53,7 +53,7 @@ pub fn strip_tool_xml(text: &str) -> Cow<'_, str> {
 }
 
 #[derive(Clone, Copy)]
-enum TagKind {
+enum XmlTagKind {
     Open,
     Close,
     Empty,
@@ -63,7 +63,7 @@ enum TagKind {
 struct XmlTag {
     /// Its place in [`NAMES`].
     name: usize,
-    kind: TagKind,
+    kind: XmlTagKind,
     len: usize,
 }
 
@@ -77,9 +77,9 @@ fn read_tag(text: &str) -> Option<XmlTag> {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || c == '/'))
     })?;
     let kind = match (closes, inner.ends_with('/')) {
-        (true, _) => TagKind::Close,
-        (false, true) => TagKind::Empty,
-        (false, false) => TagKind::Open,
+        (true, _) => XmlTagKind::Close,
+        (false, true) => XmlTagKind::Empty,
+        (false, false) => XmlTagKind::Open,
     };
     Some(XmlTag { name, kind, len })
 }
@@ -104,7 +104,7 @@ fn content_len(content: &str, name: usize) -> usize {
             '"' if is_json => in_string = !in_string,
             '<' if !in_string => {
                 if let Some(tag) = read_tag(&content[at..])
-                    && matches!(tag.kind, TagKind::Close)
+                    && matches!(tag.kind, XmlTagKind::Close)
                     && tag.name == name
                 {
                     return at + tag.len;

@@ -3,7 +3,7 @@
 use pinch_llm::event::BlockKind;
 
 /// The block under way.
-pub(super) struct OpenBlock {
+pub(super) struct StreamedBlock {
     index: usize,
     kind: Kind,
 }
@@ -24,7 +24,7 @@ pub(super) enum DeltaKind {
     Nothing,
 }
 
-impl OpenBlock {
+impl StreamedBlock {
     pub(super) fn new(index: usize, kind: &BlockKind) -> Self {
         let kind = match kind {
             BlockKind::Text => Kind::Text(0, String::new()),
@@ -117,10 +117,10 @@ mod tests {
             ("x ababababab", "ababababac", "ababababac"),
             ("x abababababab", "ababababababc", "c"),
         ] {
-            let mut open = OpenBlock::new(0, &BlockKind::Text);
+            let mut open = StreamedBlock::new(0, &BlockKind::Text);
             assert_eq!(open.add(0, so_far), DeltaKind::Text);
             assert_eq!(open.add(1, "other"), DeltaKind::Nothing);
-            assert_eq!(OpenBlock::complete(Some(open), 0, whole).1, expect, "{so_far} {whole}");
+            assert_eq!(StreamedBlock::complete(Some(open), 0, whole).1, expect, "{so_far} {whole}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pinch_llm::error::LlmError;
 
-use super::state::{Pending, RunState};
+use super::state::{NextStep, RunState};
 use super::{Action, Decision, Finish, Mark, Wait, WaitFor, thinking};
 use crate::reason::image::{image_dimension, image_size_mb, is_image_size, is_role_ordering};
 use crate::reason::{FailoverReason, reason_of};
@@ -43,13 +43,13 @@ pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError
     // A request that timed out would time out with any other key of the same provider.
     let may_rotate = stage == FailureStage::Answer || reason != FailoverReason::Timeout;
     if may_rotate && state.advance() {
-        return match overload_wait(state, reason, Pending::Attempt) {
+        return match overload_wait(state, reason, NextStep::Attempt) {
             Some(wait) => state.within_budget(marks, wait),
             None => Decision { marks, action: state.attempt() },
         };
     }
     if let Some(wait) = same_profile_wait(state, reason, error) {
-        state.pending = Pending::Attempt;
+        state.pending = NextStep::Attempt;
         return state.within_budget(marks, wait);
     }
     if let Some(level) = thinking::next_level(&error.text, &state.tried_thinking) {
@@ -57,7 +57,7 @@ pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError
     }
     if state.terms.has_fallbacks {
         let failure = failover_error(state, Some(reason), error);
-        return match overload_wait(state, reason, Pending::FailOver(Box::new(failure.clone()))) {
+        return match overload_wait(state, reason, NextStep::FailOver(Box::new(failure.clone()))) {
             Some(wait) => state.within_budget(marks, wait),
             None => Decision { marks, action: Action::FailOver(failure) },
         };
@@ -161,15 +161,15 @@ fn same_profile_wait(state: &mut RunState, reason: FailoverReason, error: &LlmEr
 }
 
 /// Waits briefly before another profile of an overloaded provider is tried.
-fn overload_wait(state: &mut RunState, reason: FailoverReason, then: Pending) -> Option<Action> {
+fn overload_wait(state: &mut RunState, reason: FailoverReason, then: NextStep) -> Option<Action> {
     if reason != FailoverReason::Overloaded {
         return None;
     }
     let delay = Duration::from_millis((250 << state.overloads.min(3)).min(1500));
     state.overloads += 1;
     let before = match then {
-        Pending::FailOver(_) => WaitFor::NextModel,
-        Pending::Attempt | Pending::TimedOut { .. } | Pending::Overflow => WaitFor::NextProfile,
+        NextStep::FailOver(_) => WaitFor::NextModel,
+        NextStep::Attempt | NextStep::TimedOut { .. } | NextStep::Overflow => WaitFor::NextProfile,
     };
     state.pending = then;
     Some(Action::Wait(Wait { delay, jitter: 0.2, reason, before }))

@@ -2,7 +2,7 @@
 
 use pinch_llm::error::LlmError;
 
-use super::state::{Pending, RunState};
+use super::state::{NextStep, RunState};
 use super::{Action, CompactTrigger, Decision, Finish, Repair, RepairOutcome};
 use crate::reason::overflow::{is_compaction_failure, is_likely_context_overflow, observed_tokens};
 use crate::reason::{Classified, FailoverReason, classify};
@@ -37,7 +37,7 @@ pub(super) fn begin(state: &mut RunState, outcome: &AttemptOutcome, error: &LlmE
         // The session has just compacted by itself; compacting again would summarise the summary.
         return Decision::only(state.attempt());
     }
-    state.pending = Pending::Overflow;
+    state.pending = NextStep::Overflow;
     let compact = Repair::Compact { trigger: CompactTrigger::Overflow, observed_tokens: observed_tokens(&error.text) };
     state.within_budget(Vec::new(), Action::Repair(compact))
 }
@@ -60,7 +60,7 @@ fn truncate(state: &mut RunState) -> Decision {
         return give_up(state);
     }
     state.overflow.truncation_tried = true;
-    state.pending = Pending::Overflow;
+    state.pending = NextStep::Overflow;
     state.within_budget(Vec::new(), Action::Repair(Repair::TruncateToolResults))
 }
 

@@ -17,7 +17,7 @@ use crate::run::request::Budget;
 
 /// What the runner may report at a decision; it uses the part that the decision asks for.
 #[derive(Clone, Debug)]
-struct Step {
+struct PossibleReport {
     outcome: AttemptOutcome,
     has_credential: bool,
     repaired: RepairOutcome,
@@ -119,12 +119,12 @@ fn any_repaired() -> impl Strategy<Value = RepairOutcome> {
     ]
 }
 
-fn any_step() -> impl Strategy<Value = Step> {
+fn any_step() -> impl Strategy<Value = PossibleReport> {
     let stop = prop_oneof![24 => Just(None), 1 => select(&REASONS).prop_map(Some)];
     (any_outcome(), prop::bool::weighted(0.9), any_repaired(), stop, 0_u64..20_000, any::<u8>()).prop_map(
         |(outcome, has_credential, repaired, stop, takes, usable)| {
             let takes = Duration::from_millis(takes);
-            Step { outcome, has_credential, repaired, stop, takes, usable }
+            PossibleReport { outcome, has_credential, repaired, stop, takes, usable }
         },
     )
 }
@@ -196,7 +196,7 @@ fn position(terms: &RunTerms, profile: Option<&ProfileId>) -> Option<usize> {
 }
 
 /// Plays steps, again and again, until the run ends.
-fn play(terms: RunTerms, steps: &[Step]) -> Result<(), TestCaseError> {
+fn play(terms: RunTerms, steps: &[PossibleReport]) -> Result<(), TestCaseError> {
     let bound = terms.retries.bound(terms.profiles.len());
     // Between two attempts there are at most two repairs and a wait; an attempt without credentials leads to the next profile.
     let most_decisions = (bound as usize + terms.profiles.len() + 1) * 5;

@@ -114,7 +114,7 @@ pub struct RunState {
     pub(super) timeout_compactions: u32,
     pub(super) overloads: u32,
     pub(super) same_profile_retries: u32,
-    pub(super) pending: Pending,
+    pub(super) pending: NextStep,
     iterations: u32,
     attempts_before: u32,
     usage: Usage,
@@ -124,7 +124,7 @@ pub struct RunState {
 
 /// What follows the current wait or repair.
 #[derive(Clone, Debug)]
-pub(super) enum Pending {
+pub(super) enum NextStep {
     /// The next attempt.
     Attempt,
     /// The next model.
@@ -149,7 +149,7 @@ impl RunState {
             timeout_compactions: 0,
             overloads: 0,
             same_profile_retries: 0,
-            pending: Pending::Attempt,
+            pending: NextStep::Attempt,
             iterations: 0,
             attempts_before: 0,
             usage: Usage::default(),

@@ -40,14 +40,14 @@ fn times_out() -> AttemptOutcome {
 
 /// Something the runner reports.
 #[expect(clippy::large_enum_variant, reason = "a script is short")]
-enum Step {
+enum RunnerReport {
     Outcome(AttemptOutcome),
     Repair(RepairOutcome),
 }
-use Step::{Outcome, Repair as Fix};
+use RunnerReport::{Outcome, Repair as Fix};
 
 /// Plays a script; waits pass at once. What was decided, in short words.
-fn play(state: &mut RunState, script: Vec<Step>) -> String {
+fn play(state: &mut RunState, script: Vec<RunnerReport>) -> String {
     let mut words = Vec::new();
     let mut script = script.into_iter();
     let mut decision = decide(state, Observation::Start);
@@ -105,7 +105,7 @@ fn play(state: &mut RunState, script: Vec<Step>) -> String {
 }
 
 #[track_caller]
-fn check(terms: RunTerms, script: Vec<Step>, expected: &str) {
+fn check(terms: RunTerms, script: Vec<RunnerReport>, expected: &str) {
     assert_eq!(play(&mut RunState::new(terms), script), expected);
 }
 

@@ -119,7 +119,7 @@ pub(super) fn cut_short(place: &dyn StorePlace) -> Result<(), String> {
 pub(super) fn fenced(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
         let (mut journal, end) = begun(place, "s").await?;
-        let lease = Arc::new(Lease(AtomicBool::new(true)));
+        let lease = Arc::new(LostLease(AtomicBool::new(true)));
         journal.set_fence(lease.clone());
         let end = add(&mut *journal, &line("a", None, "x", 1), end).await?;
         let before = stored(place, &id("s")).await?;
@@ -140,9 +140,9 @@ pub(super) fn fenced(place: &dyn StorePlace) -> Result<(), String> {
 
 /// A lease that can be lost.
 #[derive(Debug)]
-struct Lease(AtomicBool);
+struct LostLease(AtomicBool);
 
-impl Fence for Lease {
+impl Fence for LostLease {
     fn epoch(&self) -> u64 {
         1
     }
