@@ -36,7 +36,10 @@ pub fn complaint(word: &str) -> Option<String> {
         // Of a short name, two letters are half of it.
         .filter(|(name, distance)| *distance <= if name.len() > 4 { 2 } else { 1 })
         .min_by_key(|(_, distance)| *distance)?;
-    Some(format!("Unknown command \"{word}\". Did you mean \"pinch {meant}\"?\n{how}"))
+    Some(match OF_PI.iter().find(|(name, _)| *name == meant) {
+        Some((_, instead)) => format!("Unknown command \"{word}\". {instead}\n{how}"),
+        None => format!("Unknown command \"{word}\". Did you mean \"pinch {meant}\"?\n{how}"),
+    })
 }
 
 #[cfg(test)]
@@ -47,7 +50,8 @@ mod tests {
     fn commands_and_what_is_nearly_one_are_no_messages() {
         for (word, part) in [
             ("mcp", "MCP servers are not supported"),
-            ("lgoin", "Did you mean \"pinch login\""),
+            ("lgoin", "Unknown command \"lgoin\". Add a key to auth.json"),
+            ("hepl", "Unknown command \"hepl\". Use: pinch --help"),
             ("updaet", "Did you mean \"pinch update\""),
             ("lst", "Did you mean \"pinch list\""),
             ("config", "comes before all options"),
@@ -58,6 +62,16 @@ mod tests {
         }
         for message in ["x", "hi", "hello", "test", "explain", "list files", "why?", "größe", ""] {
             assert_eq!(complaint(message), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn only_commands_that_exist_are_suggested() {
+        for (name, _) in COMMANDS.iter().chain(OF_PI) {
+            let text = complaint(&format!("{name}x")).unwrap_or_default();
+            let suggested = text.split("Did you mean \"pinch ").nth(1).and_then(|rest| rest.split('"').next());
+            assert!(suggested.is_none_or(|suggested| COMMANDS.iter().any(|(name, _)| *name == suggested)), "{text}");
+            assert!(text.contains("Unknown command"), "{text}");
         }
     }
 }
