@@ -8,6 +8,7 @@ use std::fmt;
 
 use pinch_stdx::json::lossy::escaped_unit;
 use pinch_stdx::json::repair;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::error::LlmErrorKind;
@@ -144,11 +145,21 @@ impl TextMember<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for TextMember<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(TextVisitor).map(TextMember)
+        from.deserialize_any(TextVisitor { objects: Objects::Ignored }).map(TextMember)
     }
 }
 
-struct TextVisitor;
+/// Reads a text; what is of another type is no text.
+struct TextVisitor {
+    objects: Objects,
+}
+
+/// What becomes of an object where a text is expected.
+enum Objects {
+    Ignored,
+    /// Its JSON is the text.
+    AsText,
+}
 
 impl<'de> Visitor<'de> for TextVisitor {
     type Value = Option<Cow<'de, str>>;
@@ -191,8 +202,16 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(None)
+        match self.objects {
+            Objects::Ignored => {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(None)
+            }
+            Objects::AsText => {
+                let object = serde_json::Value::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Some(Cow::Owned(object.to_string())))
+            }
+        }
     }
 }
 
@@ -209,32 +228,7 @@ impl JsonText<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct JsonTextVisitor;
-        impl<'de> Visitor<'de> for JsonTextVisitor {
-            type Value = Option<Cow<'de, str>>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("text or an object")
-            }
-
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Some(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Some(Cow::Owned(text.to_owned())))
-            }
-
-            fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-                Ok(None)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                let object = serde_json::Value::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-                Ok(Some(Cow::Owned(object.to_string())))
-            }
-        }
-        from.deserialize_any(JsonTextVisitor).map(JsonText)
+        from.deserialize_any(TextVisitor { objects: Objects::AsText }).map(JsonText)
     }
 }
 
