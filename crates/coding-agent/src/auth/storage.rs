@@ -52,12 +52,12 @@ struct LastRead {
     unstored: Vec<(ProviderId, String, Value)>,
 }
 
-/// Whether commands may run to find a value.
+/// What a lookup of a key must find out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyLookup {
-    /// Everything is done to find it.
+    /// The key itself. A configured command runs.
     Value,
-    /// It is enough to know that there is one: no command runs, and an empty text stands for what it would print.
+    /// Whether there is one. No command runs; the key that a command would print is empty.
     Presence,
 }
 
@@ -162,12 +162,12 @@ impl AuthStorage {
         &self,
         provider: &ProviderId,
         host: &Host,
-        ask: KeyLookup,
+        lookup: KeyLookup,
     ) -> Result<Option<String>, AuthError> {
         let Some(entry) = self.get(provider).filter(|entry| entry["type"] == "api_key") else { return Ok(None) };
         let Some(value) = entry["key"].as_str().filter(|key| !key.is_empty()) else { return Ok(None) };
         let env = self.env_of(provider, host.env());
-        let found = match ask {
+        let found = match lookup {
             KeyLookup::Presence if value.starts_with('!') => Ok(String::new()),
             _ => self.0.commands.resolve(value, &env).await,
         };

@@ -154,9 +154,9 @@ impl RegistryAuth {
     ///
     /// # Errors
     /// When a configured value gives nothing, a login cannot be renewed, or a header is to hold a key that is not there.
-    pub async fn key_and_headers(&self, model: &Model, ask: KeyLookup) -> Result<Option<Auth>, AuthError> {
+    pub async fn key_and_headers(&self, model: &Model, lookup: KeyLookup) -> Result<Option<Auth>, AuthError> {
         let provider = &model.provider;
-        let found = self.key(provider, ask).await?;
+        let found = self.key(provider, lookup).await?;
         let has_key = found.is_some();
         let mut auth = found.unwrap_or_default();
         if let Some(key) = auth.key.as_ref().filter(|key| !key.is_empty())
@@ -166,9 +166,9 @@ impl RegistryAuth {
         }
         let (of_provider, of_model, with_key) = self.registry.request_headers(provider, model.id.as_str());
         let whose = format!("provider \"{provider}\"");
-        self.add_headers(&mut auth, provider, &of_provider, &whose, ask).await?;
+        self.add_headers(&mut auth, provider, &of_provider, &whose, lookup).await?;
         let whose = format!("model \"{provider}/{}\"", model.id);
-        self.add_headers(&mut auth, provider, &of_model, &whose, ask).await?;
+        self.add_headers(&mut auth, provider, &of_model, &whose, lookup).await?;
         if with_key {
             let Some(key) = &auth.key else { return Err(AuthError::MissingForHeader { provider: provider.clone() }) };
             auth.headers.push(("Authorization".into(), Some(format!("Bearer {}", key.reveal()))));
@@ -177,8 +177,8 @@ impl RegistryAuth {
         Ok((has_key || !auth.headers.is_empty()).then_some(auth))
     }
 
-    async fn find(&self, model: &Model, ask: KeyLookup) -> Result<Auth, AuthError> {
-        let found = self.key_and_headers(model, ask).await?;
+    async fn find(&self, model: &Model, lookup: KeyLookup) -> Result<Auth, AuthError> {
+        let found = self.key_and_headers(model, lookup).await?;
         let found = found.filter(|auth| auth.key.is_some() || auth.keyless);
         found.ok_or_else(|| AuthError::Missing { provider: model.provider.clone() })
     }
@@ -187,11 +187,11 @@ impl RegistryAuth {
     ///
     /// # Errors
     /// When a configured value gives nothing, or a login cannot be renewed.
-    pub async fn key(&self, provider: &ProviderId, ask: KeyLookup) -> Result<Option<Auth>, AuthError> {
+    pub async fn key(&self, provider: &ProviderId, lookup: KeyLookup) -> Result<Option<Auth>, AuthError> {
         if let Some(key) = self.given_for(provider) {
             return Ok(Some(Auth::key(key.clone())));
         }
-        if let Some(found) = self.stored(provider, ask).await? {
+        if let Some(found) = self.stored(provider, lookup).await? {
             return Ok(found.auth);
         }
         let env = self.env(provider);
@@ -199,7 +199,7 @@ impl RegistryAuth {
             if value == NO_KEY {
                 return Ok(Some(Auth::keyless()));
             }
-            if ask == KeyLookup::Presence && value.starts_with('!') {
+            if lookup == KeyLookup::Presence && value.starts_with('!') {
                 return Ok(Some(Auth::key("")));
             }
             let key = config_value::resolve(&value, &env).await;
@@ -209,7 +209,7 @@ impl RegistryAuth {
     }
 
     /// What auth.json has for a provider; `None` when the next source is to be asked.
-    async fn stored(&self, provider: &ProviderId, ask: KeyLookup) -> Result<Option<StoredAuth>, AuthError> {
+    async fn stored(&self, provider: &ProviderId, lookup: KeyLookup) -> Result<Option<StoredAuth>, AuthError> {
         let Some(entry) = self.storage.get(provider) else { return Ok(None) };
         if entry["type"] == "oauth" {
             let auth = match self.registry.flow_of(provider) {
@@ -220,7 +220,7 @@ impl RegistryAuth {
             let is_still_there = self.storage.get(provider).is_some_and(|entry| entry["type"] == "oauth");
             return Ok((auth.is_some() || is_still_there).then_some(StoredAuth { auth }));
         }
-        let key = self.storage.api_key(provider, &self.host, ask).await?;
+        let key = self.storage.api_key(provider, &self.host, lookup).await?;
         Ok(key.map(|key| StoredAuth { auth: Some(Auth::key(key)) }))
     }
 
@@ -247,13 +247,13 @@ impl RegistryAuth {
         provider: &ProviderId,
         headers: &Map<String, Value>,
         whose: &str,
-        ask: KeyLookup,
+        lookup: KeyLookup,
     ) -> Result<(), AuthError> {
         let env = self.env(provider);
         for (name, value) in headers {
             let value = match value.as_str() {
                 None => None,
-                Some(value) if ask == KeyLookup::Presence && value.starts_with('!') => Some(String::new()),
+                Some(value) if lookup == KeyLookup::Presence && value.starts_with('!') => Some(String::new()),
                 Some(value) => Some(config_value::resolve(value, &env).await.map_err(|how| AuthError::Unresolved {
                     what: format!("{whose} header \"{name}\""),
                     how: how.to_string(),
