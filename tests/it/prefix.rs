@@ -107,7 +107,7 @@ impl PrefixSetup {
 
     /// Two prompts, the first of which needs a tool; the program is started anew between them when `reopened`.
     async fn two_prompts(&self, reopened: bool) {
-        let new = NewSession::in_folder("/project");
+        let new = NewSession::in_directory("/project");
         let log = SessionLog::create(&Self::host(), self.store(), new).await.unwrap();
         let mut session = self.session(log).await;
         self.call("call_1");

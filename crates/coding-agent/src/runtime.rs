@@ -144,7 +144,7 @@ async fn open_target(
     settings: &Settings,
 ) -> Result<SessionLog, RuntimeError> {
     let (host, cwd) = (&options.services.host, options.cwd.to_string_lossy());
-    let new = || NewSession { id: options.session_id.clone(), ..NewSession::in_folder(&cwd) };
+    let new = || NewSession { id: options.session_id.clone(), ..NewSession::in_directory(&cwd) };
     let log = match &options.target {
         SessionTarget::InMemory => SessionLog::in_memory(host, new()),
         SessionTarget::New => SessionLog::create(host, Arc::clone(store), new()).await?,

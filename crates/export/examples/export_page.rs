@@ -18,7 +18,7 @@ use pinch_session::session_log::{NewSession, SessionLog};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "page.html".to_owned());
-    let mut log = SessionLog::in_memory(&Host::system(), NewSession::in_folder("/work"));
+    let mut log = SessionLog::in_memory(&Host::system(), NewSession::in_directory("/work"));
     log.append(EntryBody::Message(Arc::new(Message::user("What is **Markdown**?", 0)))).await?;
     let path = export(&log, &Look::default(), Some(Path::new(&name)), Path::new("."))?;
     println!("{}", path.display());

@@ -118,7 +118,7 @@ impl SessionLog {
         at: &SessionRef,
         default_cwd: &str,
     ) -> Result<Self, StoreError> {
-        Self::open_or_begin(host, store, at, NewSession::in_folder(default_cwd)).await
+        Self::open_or_begin(host, store, at, NewSession::in_directory(default_cwd)).await
     }
 
     /// Like [`SessionLog::open`]; `new` describes the session that is created when there is none.
@@ -200,7 +200,7 @@ impl SessionLog {
     pub async fn continue_recent(host: &Host, store: Arc<dyn SessionStore>, cwd: &str) -> Result<Self, StoreError> {
         match store.most_recent(cwd).await? {
             Some(at) => Ok(Self::open(host, store, &at, cwd).await?.with_cwd(cwd)),
-            None => Self::create(host, store, NewSession::in_folder(cwd)).await,
+            None => Self::create(host, store, NewSession::in_directory(cwd)).await,
         }
     }
 

@@ -24,7 +24,7 @@ pub fn store(dir: &Path) -> Arc<dyn SessionStore> {
 
 /// A new session in a directory.
 pub async fn create(dir: &Path) -> SessionLog {
-    SessionLog::create(&host(), store(dir), NewSession::in_folder("/w")).await.unwrap()
+    SessionLog::create(&host(), store(dir), NewSession::in_directory("/w")).await.unwrap()
 }
 
 /// Opens a session file, as a host with other ids than those of [`host`].

@@ -87,7 +87,7 @@ impl Provider for PreparedAnswer {
 async fn through_session(body: &Bytes) -> anyhow::Result<f64> {
     let host = Host::system();
     let provider = PreparedAnswer { body: body.clone(), wire: Arc::from(format_of(API)?) };
-    let log = SessionLog::in_memory(&host, NewSession::in_folder("/"));
+    let log = SessionLog::in_memory(&host, NewSession::in_directory("/"));
     let mut session = AgentSession::start(SessionParts {
         system: SystemPrompt::text("Be brief."),
         plan: RecoveryPlan::report(),

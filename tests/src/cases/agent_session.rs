@@ -109,7 +109,7 @@ impl AgentSessionScene {
             return Err(problem.to_string());
         }
         let store = Arc::new(JsonlStore::flat(folder.join("sessions")));
-        let new = NewSession::in_folder(&folder.to_string_lossy());
+        let new = NewSession::in_directory(&folder.to_string_lossy());
         let mut log = SessionLog::create(&host, store, new).await.map_err(|e| text(&e))?;
         for message in input["seed"].as_array().into_iter().flatten() {
             let message = Message::from_value(message).map_err(|e| text(&e))?;

@@ -49,7 +49,7 @@ impl AgentSession {
     /// # Errors
     /// [`SessionError::SwitchCancelled`] when an extension does not want that, and when the store cannot make room for it; the old session stays then.
     pub async fn begin_new(&mut self, parent: Option<String>) -> Result<(), SessionError> {
-        let new = NewSession { parent_session: parent, ..NewSession::in_folder(self.log.cwd()) };
+        let new = NewSession { parent_session: parent, ..NewSession::in_directory(self.log.cwd()) };
         self.ask_to_leave(SessionReason::New, None).await?;
         let log = self.log.begin_beside(new).await?;
         self.leave_for(log, SessionReason::New).await;
@@ -84,7 +84,7 @@ impl AgentSession {
             Some(leaf) => self.log.branched_session(leaf).await?,
             None => {
                 let parent_session = self.log.path().map(|path| path.display().to_string());
-                self.log.begin_beside(NewSession { parent_session, ..NewSession::in_folder(self.log.cwd()) }).await?
+                self.log.begin_beside(NewSession { parent_session, ..NewSession::in_directory(self.log.cwd()) }).await?
             }
         };
         self.leave_for(log, SessionReason::Fork).await;

@@ -248,7 +248,8 @@ async fn files_are_replaced_whole_or_not_at_all() {
     let cut = export(None);
     assert!(matches!(cut, Err(ExportError::Read(_))), "{cut:?}");
     assert_eq!(std::fs::read(&usual).unwrap(), first);
-    let in_memory = SessionLog::in_memory(&host(), NewSession { id: Some("m1".into()), ..NewSession::in_folder("/w") });
+    let in_memory =
+        SessionLog::in_memory(&host(), NewSession { id: Some("m1".into()), ..NewSession::in_directory("/w") });
     assert_eq!(html::file_name(&in_memory), "pinch-session-m1.html");
     assert!(written(&in_memory).contains("<main>\n</main>"));
 }

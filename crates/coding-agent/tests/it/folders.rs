@@ -143,12 +143,12 @@ async fn an_export_begins_where_a_parent_is_missing() {
 
 #[tokio::test]
 async fn a_session_of_memory_can_be_branched_and_exported() {
-    let mut log = SessionLog::in_memory(&host(), NewSession::in_folder("/w"));
+    let mut log = SessionLog::in_memory(&host(), NewSession::in_directory("/w"));
     let ids = append(&mut log, [user("q"), answer("a", &[]), user("next")]).await;
     log.create_branched_session(&ids[1]).await.unwrap();
     assert_eq!(shown(&log), ["user q", "assistant a"]);
     assert_eq!(log.export_jsonl().unwrap().split(|byte| *byte == b'\n').count(), 4);
     assert!(log.path().is_none());
-    log.new_session(NewSession::in_folder("/w")).await.unwrap();
+    log.new_session(NewSession::in_directory("/w")).await.unwrap();
     assert_eq!(log.entry_ids().len(), 0);
 }

@@ -43,7 +43,7 @@ async fn sessions_settings_and_imports_are_for_the_user_alone() {
     let agent = dir.path().join("state/agent");
     let store = JsonlStore::by_cwd(agent.join("sessions"));
     let shared = std::sync::Arc::new(store.clone());
-    let mut log = SessionLog::create(&host(), shared.clone(), NewSession::in_folder("/w")).await.unwrap();
+    let mut log = SessionLog::create(&host(), shared.clone(), NewSession::in_directory("/w")).await.unwrap();
     append(&mut log, [user("private")]).await;
     let beside = file(&log).with_extension("export.jsonl");
     log.export_to(&beside).unwrap();
@@ -54,7 +54,7 @@ async fn sessions_settings_and_imports_are_for_the_user_alone() {
     let imported = store.import(&source, "/elsewhere").unwrap();
     assert!(imported.starts_with(&agent));
     let at = SessionRef::Path(file(&log));
-    SessionLog::fork_from(&host(), shared, &at, NewSession::in_folder("/fork")).await.unwrap();
+    SessionLog::fork_from(&host(), shared, &at, NewSession::in_directory("/fork")).await.unwrap();
     let files = SettingsFiles { global: agent.join("settings.json"), project: None };
     let settings = SettingsManager::load(&files, &host());
     settings.set("theme", json!("dark")).unwrap();

@@ -59,7 +59,7 @@ pub(crate) async fn scene_with(
 }
 
 pub(crate) fn in_memory() -> SessionLog {
-    SessionLog::in_memory(&host(), NewSession::in_folder("/w"))
+    SessionLog::in_memory(&host(), NewSession::in_directory("/w"))
 }
 
 /// Pulls a run to its end and tells its events in a word each; `see` looks at every one.
@@ -349,7 +349,7 @@ async fn models_and_levels_go_round() {
 #[tokio::test]
 async fn what_another_program_writes_during_a_run_is_told_and_read() {
     let dir = tempfile::tempdir().unwrap();
-    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_folder("/w")).await.unwrap();
+    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let mut scene = scene(log, [ScriptedReply::text("one"), ScriptedReply::text("two")]).await;
     follow(scene.session.prompt(Prompt::text("go")), |_| {}).await;
     let mut other = logs::open(&file(scene.session.log())).await.unwrap();

@@ -142,7 +142,7 @@ async fn going_to_a_branch_takes_over_its_model_and_level() {
 #[tokio::test]
 async fn a_fork_begins_before_what_is_said_anew() {
     let dir = tempfile::tempdir().unwrap();
-    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_folder("/w")).await.unwrap();
+    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let mut scene = scene(log, ["a1", "a2", "b2", "c1"].map(ScriptedReply::text)).await;
     let early = scene.session.log().leaf_id().cloned().unwrap();
     let failed = scene.session.fork(&early, ForkAt::Entry).await.unwrap_err();

@@ -26,7 +26,7 @@ pub struct NewSession {
 
 impl NewSession {
     /// A session of a working directory.
-    pub fn in_folder(cwd: &str) -> Self {
+    pub fn in_directory(cwd: &str) -> Self {
         Self { cwd: cwd.to_owned(), ..Self::default() }
     }
 

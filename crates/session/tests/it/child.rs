@@ -127,7 +127,7 @@ fn import(file: &Path) {
 /// Begins a session in a folder beside the file whose first message finds no room.
 async fn begin(file: &Path) {
     let store = Arc::new(JsonlStore::flat(file.parent().unwrap().join("sessions")));
-    let mut log = SessionLog::create(&Host::system(), store, NewSession::in_folder("/w")).await.unwrap();
+    let mut log = SessionLog::create(&Host::system(), store, NewSession::in_directory("/w")).await.unwrap();
     let error = log.append(user(&"x".repeat(100_000))).await.unwrap_err();
     say(&format!("full {error}"));
 }

@@ -81,7 +81,7 @@ impl Journal for FlakyJournal {
 }
 
 async fn begin(store: &Flaky) -> SessionLog {
-    SessionLog::create(&host(), Arc::new(store.clone()), NewSession::in_folder("/w")).await.unwrap()
+    SessionLog::create(&host(), Arc::new(store.clone()), NewSession::in_directory("/w")).await.unwrap()
 }
 
 fn all(log: &SessionLog) -> (Vec<Arc<Entry>>, Option<String>, usize) {

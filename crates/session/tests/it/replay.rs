@@ -169,7 +169,7 @@ proptest! {
             prop_assert!(after.starts_with(&text));
             let again = open(&path).await.unwrap();
             let at = SessionRef::Path(path);
-            let copy = SessionLog::fork_from(&host(), store(dir.path()), &at, NewSession::in_folder("/v")).await.unwrap();
+            let copy = SessionLog::fork_from(&host(), store(dir.path()), &at, NewSession::in_directory("/v")).await.unwrap();
             for (n, line) in lines.iter().enumerate() {
                 let id = EntryId::new(format!("e{n}"));
                 for log in [&log, &again, &copy] {

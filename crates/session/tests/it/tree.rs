@@ -227,8 +227,9 @@ async fn take(step: TreeStep, log: &mut SessionLog, model: &mut TreeModel, dir: 
         }
         TreeStep::Fork => {
             let at = SessionRef::Path(file(log));
-            let copy =
-                SessionLog::fork_from(&model.next_host(), store(dir), &at, NewSession::in_folder("/w")).await.unwrap();
+            let copy = SessionLog::fork_from(&model.next_host(), store(dir), &at, NewSession::in_directory("/w"))
+                .await
+                .unwrap();
             assert_eq!(copy.header().parent_session.as_deref(), file(log).to_str());
             *log = copy;
             model.leaf = model.nodes.last().map(|(id, ..)| id.clone());

@@ -173,7 +173,7 @@ async fn the_newest_session_of_the_folder_is_continued() {
     let host = host();
     // Both lie in the same folder.
     for cwd in ["/a/b", "/a-b"] {
-        let mut log = SessionLog::create(&host, by_cwd.clone(), NewSession::in_folder(cwd)).await.unwrap();
+        let mut log = SessionLog::create(&host, by_cwd.clone(), NewSession::in_directory(cwd)).await.unwrap();
         append(&mut log, [user(cwd)]).await;
     }
     for cwd in ["/a/b", "/a-b"] {

@@ -58,7 +58,7 @@ fn store(folder: &Path) -> Arc<dyn SessionStore> {
 
 impl SessionProgram for Pinch {
     fn create(&mut self, cwd: &str, folder: &Path) -> anyhow::Result<()> {
-        let log = SessionLog::create(&self.host, store(folder), NewSession::in_folder(cwd));
+        let log = SessionLog::create(&self.host, store(folder), NewSession::in_directory(cwd));
         self.log = Some(self.runtime.block_on(log)?);
         Ok(())
     }
@@ -103,7 +103,7 @@ impl SessionProgram for Pinch {
 
     fn fork(&mut self, cwd: &str, folder: &Path) -> anyhow::Result<()> {
         let source = SessionRef::Path(self.path()?);
-        let new = NewSession::in_folder(cwd);
+        let new = NewSession::in_directory(cwd);
         self.log = Some(self.runtime.block_on(SessionLog::fork_from(&self.host, store(folder), &source, new))?);
         Ok(())
     }

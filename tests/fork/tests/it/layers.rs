@@ -49,7 +49,7 @@ async fn an_extension_of_the_fork_brings_tools_and_denies_calls() {
     let replies =
         [call("word_count", json!({"text": "a b c"})), call("delete", json!({"path": "/"})), ScriptedReply::text("Done.")];
     let provider = Arc::new(ScriptedProvider::new(replies));
-    let log = SessionLog::in_memory(&host, NewSession::in_folder("/w"));
+    let log = SessionLog::in_memory(&host, NewSession::in_directory("/w"));
     let model = Arc::new(ScriptedProvider::model("scripted"));
     let extensions = Extensions::load(&host, [Arc::new(NoDeletions) as Arc<dyn Extension>]);
     let parts = SessionParts { extensions, ..SessionParts::new(host, log, model, provider) };

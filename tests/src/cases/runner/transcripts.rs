@@ -98,7 +98,7 @@ async fn appended(given: &Value) -> Result<Vec<String>, String> {
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let host = Host::builder().clock(NOW, 1).build();
     let store = Arc::new(JsonlStore::flat(dir.path()));
-    let mut log = SessionLog::create(&host, store.clone(), NewSession::in_folder("/work")).await.map_err(text)?;
+    let mut log = SessionLog::create(&host, store.clone(), NewSession::in_directory("/work")).await.map_err(text)?;
     for step in texts(&given["append"]) {
         if step == "flush" {
             let path = log.path().ok_or("the session has no file")?.to_owned();

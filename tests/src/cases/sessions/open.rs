@@ -84,7 +84,7 @@ pub(super) fn session_fork_from(world: &SessionWorld) -> Result<Value, String> {
     let path = world.write_file()?;
     let store = Arc::new(JsonlStore::flat(world.dir.path()));
     let cwd = world.text("targetCwd")?;
-    match block_on(SessionLog::fork_from(&world.host, store, &SessionRef::Path(path), NewSession::in_folder(cwd)))? {
+    match block_on(SessionLog::fork_from(&world.host, store, &SessionRef::Path(path), NewSession::in_directory(cwd)))? {
         Err(error) => Ok(json!({ "error": error.to_string() })),
         Ok(log) => {
             let file = log.path().ok_or("no file")?;

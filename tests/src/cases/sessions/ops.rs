@@ -84,8 +84,8 @@ impl OpState<'_> {
         let cwd = op["cwd"].as_str().unwrap_or(PROCESS_CWD);
         let file = self.world.path("s.jsonl");
         Some(match op["do"].as_str()? {
-            "create" => SessionLog::create(host, store, NewSession::in_folder(cwd)).await,
-            "inMemory" => Ok(SessionLog::in_memory(host, NewSession::in_folder(cwd))),
+            "create" => SessionLog::create(host, store, NewSession::in_directory(cwd)).await,
+            "inMemory" => Ok(SessionLog::in_memory(host, NewSession::in_directory(cwd))),
             "openFile" => {
                 self.world.write_file().ok()?;
                 SessionLog::open(host, store, &SessionRef::Path(file), PROCESS_CWD).await
@@ -94,7 +94,9 @@ impl OpState<'_> {
                 let path = self.log.as_ref()?.path()?.to_owned();
                 SessionLog::open(host, store, &SessionRef::Path(path), PROCESS_CWD).await
             }
-            "forkFrom" => SessionLog::fork_from(host, store, &SessionRef::Path(file), NewSession::in_folder(cwd)).await,
+            "forkFrom" => {
+                SessionLog::fork_from(host, store, &SessionRef::Path(file), NewSession::in_directory(cwd)).await
+            }
             "continueRecent" => SessionLog::continue_recent(host, store, cwd).await,
             _ => return None,
         })

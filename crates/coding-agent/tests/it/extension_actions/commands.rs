@@ -149,7 +149,7 @@ async fn a_handler_may_ask_for_what_is_in_the_log() {
 #[tokio::test]
 async fn a_command_replaces_the_session_and_its_context_is_stale_then() {
     let dir = tempfile::tempdir().unwrap();
-    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_folder("/w")).await.unwrap();
+    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let bring = |to: &mut Registrations, _: &ExtensionHandle| {
         to.command(does("fresh", |_, cx| {
             Box::pin(async move {

@@ -102,7 +102,7 @@ async fn programs_are_run_and_stopped() {
     let system = Host::system();
     let one: Arc<dyn Extension> = Arc::new(Brings::of("x", bring));
     let extensions = Extensions::load(&system, [one]);
-    let log = SessionLog::in_memory(&host(), NewSession::in_folder(cwd.to_str().unwrap()));
+    let log = SessionLog::in_memory(&host(), NewSession::in_directory(cwd.to_str().unwrap()));
     let mut scene = with(log, [], &extensions).await;
     assert_eq!(failures(&pull(scene.session.prompt(Prompt::text("/run"))).await), []);
 }

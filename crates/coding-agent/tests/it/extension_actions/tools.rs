@@ -74,7 +74,7 @@ async fn a_list_of_allowed_tools_holds_for_extensions_too() {
 #[tokio::test]
 async fn a_conversation_gets_back_the_tools_it_had() {
     let dir = tempfile::tempdir().unwrap();
-    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_folder("/w")).await.unwrap();
+    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let off = |to: &mut Registrations, _: &ExtensionHandle| {
         to.tool(tool("off", ""));
         to.command(does("ls", |_, cx| {

@@ -61,7 +61,7 @@ async fn a_request_can_have_other_messages() {
 #[tokio::test]
 async fn whole_messages_can_be_replaced_by_others_of_their_role() {
     let dir = tempfile::tempdir().unwrap();
-    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_folder("/w")).await.unwrap();
+    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let mut stage = stage(log, [Says::text("1")], &[Point::MessageEnd], &TWO).await;
     let events = stage.ask("hi").await;
     assert_eq!(stage.texts(), ["system", "hi+a+b", "1"]);

@@ -44,7 +44,7 @@ async fn compaction_and_the_tree_ask_first() {
 #[tokio::test]
 async fn a_session_is_left_only_when_nobody_minds() {
     let dir = tempfile::tempdir().unwrap();
-    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_folder("/w")).await.unwrap();
+    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let all = [Point::SessionBeforeSwitch, Point::SessionBeforeFork, Point::SessionStart, Point::SessionShutdown];
     let mut minds = stage(log, [Says::text("1")], &all, &TWO).await;
     minds.ask("q").await;
@@ -60,7 +60,7 @@ async fn a_session_is_left_only_when_nobody_minds() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 
     let dir = tempfile::tempdir().unwrap();
-    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_folder("/w")).await.unwrap();
+    let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let mut goes = stage(log, [Says::text("1")], &all[2..], &TWO[..1]).await;
     goes.ask("q").await;
     goes.notes();

@@ -175,7 +175,7 @@ pub(super) fn unknown(place: &dyn StorePlace) -> Result<(), String> {
         append(&mut log, vec![user("two")]).await?;
         let has_odd = |text: &[u8]| text.windows(odd.len()).any(|window| window == odd.as_bytes());
         ensure(has_odd(&stored(place, &at).await?), || "an append changed lines".to_owned())?;
-        let copy = SessionLog::fork_from(&host(2), place.store(), &at, NewSession::in_folder("/elsewhere"))
+        let copy = SessionLog::fork_from(&host(2), place.store(), &at, NewSession::in_directory("/elsewhere"))
             .await
             .map_err(text)?;
         ensure(has_odd(&stored(place, &name(&copy)).await?), || "a copy changed lines".to_owned())?;

@@ -128,7 +128,7 @@ pub(super) fn host(seed: u64) -> Host {
 }
 
 pub(super) async fn create(store: Arc<dyn SessionStore>, seed: u64) -> Result<SessionLog, String> {
-    SessionLog::create(&host(seed), store, NewSession::in_folder(CWD)).await.map_err(text)
+    SessionLog::create(&host(seed), store, NewSession::in_directory(CWD)).await.map_err(text)
 }
 
 pub(super) async fn open(place: &dyn StorePlace, at: &SessionRef, seed: u64) -> Result<SessionLog, String> {
