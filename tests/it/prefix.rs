@@ -6,7 +6,6 @@ use std::sync::Arc;
 use futures::StreamExt;
 use pinch_embed::agent_core::ToolSet;
 use pinch_embed::coding_agent::auth::{Authorised, FixedAuth};
-use pinch_embed::coding_agent::images::Intake;
 use pinch_embed::coding_agent::machine::LocalMachine;
 use pinch_embed::coding_agent::prompt::{PromptParts, PromptSections as SystemPrompt};
 use pinch_embed::coding_agent::recovery::RecoveryPlan;
@@ -14,8 +13,6 @@ use pinch_embed::coding_agent::session::{AgentSession, Prompt, SessionParts};
 use pinch_embed::coding_agent::session_log::{NewSession, SessionLog};
 use pinch_embed::coding_agent::store::{JsonlStore, SessionRef};
 use pinch_embed::coding_agent::tools::bash::Shell;
-use pinch_embed::coding_agent::tools::facts::SessionFacts;
-use pinch_embed::coding_agent::tools::file_queue::FileQueue;
 use pinch_embed::coding_agent::tools::path::WorkingDirectory;
 use pinch_embed::coding_agent::tools::{ToolParts, coding_tools};
 use pinch_embed::llm::model::Model;
@@ -53,14 +50,11 @@ impl PrefixSetup {
 
     /// The tools and the prompt of the coding agent, in a place that is called the same in every test.
     fn tools(&self) -> ToolSet {
-        coding_tools(&ToolParts {
-            machine: Arc::new(LocalMachine),
-            place: WorkingDirectory { cwd: self.folder.path().to_owned(), home: None },
-            files: FileQueue::default(),
-            shell: Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: std::env::temp_dir() },
-            facts: SessionFacts::default(),
-            images: Intake::default(),
-        })
+        coding_tools(&ToolParts::new(
+            Arc::new(LocalMachine),
+            WorkingDirectory { cwd: self.folder.path().to_owned(), home: None },
+            Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: std::env::temp_dir() },
+        ))
     }
 
     async fn session(&self, log: SessionLog) -> AgentSession {
@@ -72,16 +66,13 @@ impl PrefixSetup {
         let provider = ProviderRegistry::builtin().get(&model.api).unwrap();
         let tools = self.tools();
         let cwd = std::path::Path::new("/project");
-        let parts = PromptParts { addendum: Some("Mind the gap."), ..PromptParts::new(&tools, cwd) };
+        let prompt = PromptParts { addendum: Some("Mind the gap."), ..PromptParts::new(&tools, cwd) };
         let provider = Arc::new(Authorised::new(provider, Arc::new(FixedAuth(Auth::key("none")))));
-        AgentSession::start(SessionParts {
-            system: SystemPrompt::coding(&parts),
-            tools,
-            plan: RecoveryPlan::report(),
-            ..SessionParts::new(Self::host(), log, model, provider)
-        })
-        .await
-        .unwrap()
+        let mut parts = SessionParts::new(Self::host(), log, model, provider);
+        parts.system = SystemPrompt::coding(&prompt);
+        parts.tools = tools;
+        parts.plan = RecoveryPlan::report();
+        AgentSession::start(parts).await.unwrap()
     }
 
     fn say(&self, text: &str) {

@@ -42,6 +42,7 @@ pub enum QueueKind {
 
 /// A queued message, with a number that distinguishes it from others of the same text.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct QueuedMessage {
     /// Unique within these queues.
     pub id: u64,

@@ -10,6 +10,7 @@ use crate::entry::{Entry, EntryId};
 
 /// One event of a session.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum SessionEvent {
     /// An event of the run under way. `AgentEnd` comes as [`SessionEvent::RunEnd`].
     Agent(AgentEvent),
@@ -126,6 +127,7 @@ pub struct ExtensionFailure {
 
 /// What a summary is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SummarySource {
     /// The older part of the conversation.
     Compaction,

@@ -26,6 +26,7 @@ pub fn sniff(start: &[u8]) -> Option<&'static str> {
 
 /// An image that may go into a message.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Admitted {
     /// The image.
     pub image: Image,
@@ -35,6 +36,7 @@ pub struct Admitted {
 
 /// Why an image may not go into a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RejectedImage {
     /// It stays too large, or cannot be decoded.
     #[error("could not be resized below the inline image size limit")]

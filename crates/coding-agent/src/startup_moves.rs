@@ -19,6 +19,7 @@ mod credentials;
 
 /// What was moved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StartupMoves {
     /// Providers whose credentials are in auth.json now.
     pub providers: Vec<String>,

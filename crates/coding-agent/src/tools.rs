@@ -35,6 +35,7 @@ use path::WorkingDirectory;
 
 /// What the coding tools are built from.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ToolParts {
     /// Where they act.
     pub machine: Arc<dyn Machine>,
@@ -48,6 +49,20 @@ pub struct ToolParts {
     pub facts: SessionFacts,
     /// Makes images fit. Who shares it with the session has each of them decoded once.
     pub images: Intake,
+}
+
+impl ToolParts {
+    /// Tools with a file queue of their own, outside of a session.
+    pub fn new(machine: Arc<dyn Machine>, place: WorkingDirectory, shell: bash::Shell) -> Self {
+        Self {
+            machine,
+            place,
+            files: FileQueue::default(),
+            shell,
+            facts: SessionFacts::default(),
+            images: Intake::default(),
+        }
+    }
 }
 
 /// Names of the tools that are active by default, in order.

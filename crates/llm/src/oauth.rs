@@ -116,6 +116,7 @@ pub struct SignInPage {
 
 /// A question to the person who signs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LoginPrompt {
     /// The question.
     pub message: String,

@@ -79,6 +79,7 @@ impl<'a> WireCall<'a> {
 
 /// Forms of one request. A provider that refuses the first may accept another; see [`WireFormat::reencode`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Encoding {
     /// As the model's dialect demands.
     #[default]

@@ -120,6 +120,7 @@ pub enum CompactError {
 
 /// A summary, by whomever.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Summarised {
     /// The summary.
     pub summary: String,
@@ -127,6 +128,20 @@ pub struct Summarised {
     pub usage: Option<Usage>,
     /// What an extension says in place of the defaults; its summary is stored as it is.
     pub by_extension: Option<ByExtension>,
+}
+
+impl Summarised {
+    /// A summary that cost nothing.
+    pub fn new(summary: impl Into<String>) -> Self {
+        Self { summary: summary.into(), ..Self::default() }
+    }
+
+    /// The summary of an extension.
+    #[must_use]
+    pub fn with_extension(mut self, by_extension: ByExtension) -> Self {
+        self.by_extension = Some(by_extension);
+        self
+    }
 }
 
 /// What an extension says about its own compaction.

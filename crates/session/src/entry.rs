@@ -130,6 +130,7 @@ impl Header {
 
 /// One entry of a session: a node of its tree.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Entry {
     /// Its name, unique within the session.
     pub id: EntryId,
@@ -245,6 +246,7 @@ pub struct CustomMessage {
 
 /// Model work outside of the conversation.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct UsageNote {
     /// What it was for.
     pub kind: String,
@@ -287,6 +289,11 @@ impl EntryBody {
 }
 
 impl Entry {
+    /// An entry that follows another, or begins a tree.
+    pub fn new(id: EntryId, parent_id: Option<EntryId>, timestamp: impl Into<String>, body: EntryBody) -> Self {
+        Self { id, parent_id, timestamp: timestamp.into(), body }
+    }
+
     /// Reads a line; `None` when it is not an object with a string `type` and a string `id`.
     pub fn parse(line: &[u8]) -> Option<Self> {
         fields::parse(line)

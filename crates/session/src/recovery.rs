@@ -25,6 +25,7 @@ pub struct RecoveryPlan {
 
 /// Silent repetition of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TransportRetry {
     /// Repetitions at most.
     pub max_retries: u32,
@@ -34,6 +35,7 @@ pub struct TransportRetry {
 
 /// Repetition of failed turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TurnRetry {
     /// Repetitions at most.
     pub max_retries: u32,
@@ -47,6 +49,7 @@ pub struct TurnRetry {
 
 /// What happens when the conversation is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OverflowRecovery {
     /// Nothing.
     Off,
@@ -83,6 +86,7 @@ impl RecoveryPlan {
 
 /// What was tried since the last good answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecoveryState {
     /// Repetitions of the turn.
     pub attempt: u32,

@@ -51,6 +51,7 @@ const MAX_TRIES: usize = 64;
 
 /// What other programs appended while the session was open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Conflict {
     /// Entries they appended.
     pub n_entries: usize,

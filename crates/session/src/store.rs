@@ -200,6 +200,7 @@ pub enum ListScope {
 
 /// When appended lines are forced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Durability {
     /// When the operating system sees fit.
     #[default]

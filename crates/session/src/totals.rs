@@ -7,6 +7,7 @@ use crate::session_log::SessionLog;
 
 /// Tokens and money.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Spent {
     /// Tokens sent that no cache held.
     pub input: u64,

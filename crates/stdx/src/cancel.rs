@@ -9,6 +9,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
 /// Why work was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum CancelReason {
     /// A person or the calling program requested it.
     User,

@@ -88,12 +88,10 @@ async fn through_session(body: &Bytes) -> anyhow::Result<f64> {
     let host = Host::system();
     let provider = PreparedAnswer { body: body.clone(), wire: Arc::from(format_of(API)?) };
     let log = SessionLog::in_memory(&host, NewSession::in_directory("/"));
-    let mut session = AgentSession::start(SessionParts {
-        system: SystemPrompt::text("Be brief."),
-        plan: RecoveryPlan::report(),
-        ..SessionParts::new(host, log, model_of(API)?, Arc::new(provider))
-    })
-    .await?;
+    let mut parts = SessionParts::new(host, log, model_of(API)?, Arc::new(provider));
+    parts.system = SystemPrompt::text("Be brief.");
+    parts.plan = RecoveryPlan::report();
+    let mut session = AgentSession::start(parts).await?;
     let began = Instant::now();
     let mut run = session.prompt(Prompt::text("hello"));
     let mut n_events = 0;

@@ -127,17 +127,15 @@ impl AgentSessionScene {
             true => Arc::new(NoKey),
             false => Arc::new(FixedAuth::default()),
         };
-        let session = AgentSession::start(SessionParts {
-            auth: Some(auth),
-            tools: tools.collect::<ToolSet>(),
-            system: SystemPrompt::text("sys"),
-            templates: templates.collect::<Result<Templates, _>>()?,
-            compaction: settings.compaction,
-            plan: settings.recovery,
-            ..SessionParts::new(host, log, model, provider.clone())
-        });
+        let mut parts = SessionParts::new(host, log, model, provider.clone());
+        parts.auth = Some(auth);
+        parts.tools = tools.collect::<ToolSet>();
+        parts.system = SystemPrompt::text("sys");
+        parts.templates = templates.collect::<Result<Templates, _>>()?;
+        parts.compaction = settings.compaction;
+        parts.plan = settings.recovery;
         Ok(Self {
-            session: session.await.map_err(|e| text(&e))?,
+            session: AgentSession::start(parts).await.map_err(|e| text(&e))?,
             provider,
             trace: ScriptedLog::default(),
             triggers: input["triggers"].as_array().cloned().unwrap_or_default(),
@@ -499,5 +497,6 @@ fn line(event: &SessionEvent, kinds: &mut Vec<&'static str>) -> Option<String> {
             format!("summarization_retry_attempt_start {}", source.as_str())
         }
         SessionEvent::SummaryRetryEnd => "summarization_retry_finished".into(),
+        other => format!("{other:?}"),
     })
 }

@@ -105,12 +105,9 @@ async fn go_on(file: &Path, n: u32) {
     std::fs::copy(file, &copy).unwrap();
     drop(log);
     let model = Arc::new(Model::from_record(&record).unwrap());
-    let mut session = AgentSession::start(SessionParts {
-        system: SystemPrompt::text("test"),
-        ..SessionParts::new(Host::system(), open(&copy).await, model, provider.clone())
-    })
-    .await
-    .unwrap();
+    let mut parts = SessionParts::new(Host::system(), open(&copy).await, model, provider.clone());
+    parts.system = SystemPrompt::text("test");
+    let mut session = AgentSession::start(parts).await.unwrap();
     let mut run = session.prompt(Prompt::text("And now?"));
     while let Some(event) = run.next().await {
         event.unwrap();

@@ -23,6 +23,7 @@ pub struct Revision(pub String);
 
 /// What a store holds.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum BackendRead {
     /// What it held when it had the revision asked for.
     Same,

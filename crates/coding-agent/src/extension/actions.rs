@@ -19,6 +19,7 @@ use crate::tools::facts::SessionDetails;
 
 /// What is known of a session without asking it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SessionSnapshot {
     /// Its id.
     pub session_id: String,
@@ -98,6 +99,7 @@ pub struct NavigateTree {
 
 /// Something an extension wants a session to do.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum SessionAction {
     /// Say something as the extension.
     SendMessage {
@@ -171,6 +173,7 @@ pub enum SessionAction {
 
 /// What came of it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum ActionOutcome {
     /// It was done, or will be.
     Done,

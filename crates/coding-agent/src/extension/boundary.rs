@@ -73,6 +73,7 @@ impl AnswerOutcome {
 
 /// What is to happen, as the extensions that were asked before left it.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Boundary {
     /// Entries that are appended, in this order.
     pub drafts: Vec<Draft>,
@@ -110,6 +111,7 @@ impl BoundaryAction {
 
 /// A turn that is over. Its messages are in the log.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct TurnEnd<'a> {
     /// Which of its run, counted from 0.
     pub turn_index: u64,
@@ -127,6 +129,7 @@ pub struct TurnEnd<'a> {
 
 /// The session is about to come to rest.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct BeforeSettle {
     /// How the last answer came out.
     pub outcome: AnswerOutcome,

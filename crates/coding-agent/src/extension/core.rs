@@ -29,6 +29,7 @@ pub type BusListener = Arc<dyn Fn(&Value) + Send + Sync>;
 
 /// A command under the name it is called by.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct FoundCommand {
     /// The name, with a number when several extensions have one of it.
     pub name: String,

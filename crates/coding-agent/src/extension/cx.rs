@@ -378,6 +378,7 @@ pub struct CommandCx(ExtensionCx);
 
 /// What came of leaving a session or a place in it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Replaced {
     /// An extension did not want that; everything is as it was.
     pub cancelled: bool,

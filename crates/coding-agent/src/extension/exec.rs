@@ -27,6 +27,7 @@ pub struct ExecOptions {
 
 /// What a program came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExecOutput {
     /// The first 16 MiB of its output, as text.
     pub stdout: String,

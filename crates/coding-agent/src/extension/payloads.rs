@@ -22,6 +22,7 @@ use crate::tools::bash::UserCommand;
 
 /// Why a session begins, or one ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SessionReason {
     /// The program starts.
     #[default]
@@ -54,6 +55,7 @@ impl SessionReason {
 
 /// How a model came to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ModelSource {
     /// It was chosen.
     Set,
@@ -76,6 +78,7 @@ impl ModelSource {
 
 /// Something that happened; nothing is to be answered.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Notification<'a> {
     /// An event that is told before anybody else is told: those of runs, messages and calls, the end of a run, that all is settled, and that the
     /// session has another name.
@@ -179,6 +182,7 @@ impl Notification<'_> {
 
 /// Directories are looked for.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ResourcesDiscover {
     /// Why: [`SessionReason::Reload`], else [`SessionReason::Startup`].
     pub reason: SessionReason,
@@ -197,6 +201,7 @@ pub struct ResourcePaths {
 
 /// The session is about to be replaced.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct BeforeSwitch {
     /// By a new one, or one that was kept.
     pub reason: SessionReason,
@@ -206,6 +211,7 @@ pub struct BeforeSwitch {
 
 /// The session is about to be forked.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct BeforeFork {
     /// The entry the fork is cut at.
     pub entry: EntryId,
@@ -215,6 +221,7 @@ pub struct BeforeFork {
 
 /// Whether a session may be left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SwitchDecision {
     /// It may.
     #[default]
@@ -225,6 +232,7 @@ pub enum SwitchDecision {
 
 /// The messages of one request.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum ContextAction {
     /// They are sent.
     #[default]
@@ -235,6 +243,7 @@ pub enum ContextAction {
 
 /// A prompt is about to be answered.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct BeforeAgentStart {
     /// What is said.
     pub prompt: String,
@@ -257,6 +266,7 @@ pub struct AgentStartAction {
 
 /// What becomes of a whole message.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum MessageAction {
     /// It is kept.
     #[default]
@@ -267,6 +277,7 @@ pub enum MessageAction {
 
 /// What becomes of a request's body.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum PayloadAction {
     /// It is sent.
     #[default]
@@ -277,6 +288,7 @@ pub enum PayloadAction {
 
 /// A command the user is about to run.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct UserBash {
     /// The command.
     pub command: String,
@@ -286,6 +298,7 @@ pub struct UserBash {
 
 /// What becomes of the user's command.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub enum UserBashAction {
     /// It is run.
     #[default]
@@ -303,6 +316,7 @@ pub enum UserBashAction {
 
 /// Where a prompt comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InputSource {
     /// The terminal, or the program's arguments.
     #[default]
@@ -326,6 +340,7 @@ impl InputSource {
 
 /// Something the user says.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Input {
     /// The text, before templates are expanded.
     pub text: String,
@@ -339,6 +354,7 @@ pub struct Input {
 
 /// What becomes of it.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum InputAction {
     /// It is said.
     #[default]

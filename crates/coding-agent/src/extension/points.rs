@@ -3,6 +3,7 @@
 /// A point at which extensions are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Point {
     /// A project may be trusted, or not.
     ProjectTrust,

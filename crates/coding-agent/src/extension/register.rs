@@ -21,6 +21,7 @@ pub struct Flag {
 
 /// The kind of a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FlagKind {
     /// It is there or not.
     Boolean {
@@ -36,6 +37,7 @@ pub enum FlagKind {
 
 /// The value of a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FlagValue {
     /// It was given, or not.
     Boolean(bool),

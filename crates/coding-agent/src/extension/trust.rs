@@ -12,6 +12,7 @@ use super::ui::{Dialogs, NoUi, Screen, Ui};
 
 /// A project has things of its own that count only when it is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProjectTrust {
     /// Its directory.
     pub cwd: PathBuf,
@@ -19,6 +20,7 @@ pub struct ProjectTrust {
 
 /// What an extension says of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TrustAction {
     /// Others may decide.
     #[default]

@@ -16,6 +16,7 @@ use super::limit::Stopwatch;
 
 /// A question to a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Dialog {
     /// The question.
     pub title: String,
@@ -27,6 +28,7 @@ pub struct Dialog {
 
 /// A kind of dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DialogKind {
     /// One of several texts.
     Select {
@@ -73,6 +75,7 @@ pub enum DialogReply {
 
 /// How important a note is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NoteKind {
     /// It is good to know.
     Info,
@@ -100,6 +103,7 @@ impl NoteKind {
 
 /// Where a widget stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WidgetPlace {
     /// Above the editor.
     AboveEditor,
@@ -124,6 +128,7 @@ impl WidgetPlace {
 
 /// Something to show without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UiUpdate {
     /// A note.
     Note {
@@ -156,6 +161,7 @@ pub enum UiUpdate {
 
 /// A call that a person may be asked about before it runs.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ToolApproval<'a> {
     /// The session it is made in.
     pub session_id: &'a str,

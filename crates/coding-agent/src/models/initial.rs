@@ -30,6 +30,7 @@ pub struct InitialModelOptions<'a> {
 
 /// What a session begins with.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Initial {
     /// The model; `None` = there is none.
     pub model: Option<Arc<Model>>,

@@ -18,6 +18,7 @@ const PROBE: Duration = Duration::from_millis(400);
 
 /// The models of one server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LocalServer {
     /// Its name.
     pub name: &'static str,

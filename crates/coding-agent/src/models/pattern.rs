@@ -24,6 +24,7 @@ pub struct ModelMatch {
 
 /// No model fits, or too many do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NotFound {
     /// The provider is unknown.
     #[error("Unknown provider \"{provider}\". Use --list-models to see available providers/models.")]

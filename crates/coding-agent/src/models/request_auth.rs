@@ -57,6 +57,7 @@ impl AuthSource {
 
 /// What is known of a provider's credentials without asking anybody.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AuthStatus {
     /// Where they come from; `None` = there are none.
     pub source: Option<AuthSource>,

@@ -17,6 +17,7 @@ const N_AT_A_TIME: usize = 4;
 
 /// A package that settings list.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConfiguredPackage {
     /// What settings say.
     pub entry: PackageEntry,

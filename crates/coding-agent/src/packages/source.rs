@@ -19,6 +19,7 @@ pub enum PackageSource {
 
 /// A package of the npm registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NpmSource {
     /// Its name, with its scope.
     pub name: String,
@@ -28,6 +29,7 @@ pub struct NpmSource {
 
 /// A repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GitSource {
     /// What git is given.
     pub repo: String,

@@ -17,6 +17,7 @@ pub use parse::parse;
 
 /// A line that was understood.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RpcRequest {
     /// What the client recognises the answer by; returned unchanged.
     pub id: Option<Value>,
@@ -28,6 +29,7 @@ pub struct RpcRequest {
 
 /// A line that was not understood, as its answer reports it.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RejectedLine {
     /// The id, if there was one.
     pub id: Option<Value>,
@@ -202,6 +204,7 @@ pub enum ExclusiveCommand {
 
 /// What a client announces about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Hello {
     /// Names of capabilities that are off until a client asks for them; `None`: they stay as they are.
     pub capabilities: Option<Vec<String>>,
@@ -211,6 +214,7 @@ pub struct Hello {
 
 /// Text and images of the user.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct UserInput {
     /// The text.
     pub text: String,
@@ -220,6 +224,7 @@ pub struct UserInput {
 
 /// The answer of a client to a request of an extension.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct UiReply {
     /// The request's id.
     pub id: String,
@@ -238,6 +243,7 @@ pub enum UiAnswer {
 
 /// The answer of a client to a request for approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolReply {
     /// The request's id.
     pub id: String,

@@ -169,7 +169,7 @@ impl EventWriter {
                 "tool_execution_start",
                 &[("toolCallId", &start.id), ("toolName", &start.name), ("args", &start.args)],
             ),
-            AgentEvent::ToolUpdate { start: ToolStart { id, name, args }, so_far } => self.object(
+            AgentEvent::ToolUpdate { start: ToolStart { id, name, args, .. }, so_far } => self.object(
                 "tool_execution_update",
                 &[("toolCallId", id), ("toolName", name), ("args", args), ("partialResult", &ToolOutputView(so_far))],
             ),

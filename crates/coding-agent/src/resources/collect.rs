@@ -28,6 +28,7 @@ pub enum Enter {
 
 /// A file that was found or named.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListedFile {
     /// Where it is.
     pub path: PathBuf,
@@ -55,6 +56,7 @@ impl ListedFile {
 
 /// The names of a directory: files and directories apart, each in order. Links count as what they lead to.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct DirectoryNames {
     /// Names of files.
     pub files: Vec<ListedFile>,

@@ -17,6 +17,7 @@ pub struct Commands {
 
 /// A prompt with what it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Expanded<'a> {
     /// The text.
     pub text: Cow<'a, str>,

@@ -10,6 +10,7 @@ use super::manifest::manifest;
 
 /// An extension to be run by somebody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExtensionEntry {
     /// Its first file, or its directory when only a manifest says how it is started.
     pub path: PathBuf,

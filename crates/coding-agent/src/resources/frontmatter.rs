@@ -10,6 +10,7 @@ use super::collect::ListedFile;
 
 /// A file's head and the text behind it.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct FrontMatter {
     /// The members of the head; none when there is no head.
     pub head: Map<String, Value>,

@@ -9,6 +9,7 @@ use crate::document::Problem;
 
 /// The types of resources that settings and packages list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum ResourceKind {
     /// Programs that take part in a session.
     Extension,
@@ -47,6 +48,7 @@ impl ResourceKind {
 
 /// Whom a resource belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ResourceScope {
     /// The user.
     User,
@@ -59,6 +61,7 @@ pub enum ResourceScope {
 
 /// How a resource came to be where it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ResourceOrigin {
     /// In a package.
     Package,
@@ -69,6 +72,7 @@ pub enum ResourceOrigin {
 
 /// Where a resource comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SourceInfo {
     /// The file.
     pub path: PathBuf,
@@ -106,6 +110,7 @@ impl SourceInfo {
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DiagnosticKind {
     /// The resource counts in part or not at all.
     Warning,
@@ -117,6 +122,7 @@ pub enum DiagnosticKind {
 
 /// Two resources of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Collision {
     /// What they are.
     pub kind: ResourceKind,
@@ -130,6 +136,7 @@ pub struct Collision {
 
 /// What is wrong with a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Diagnostic {
     /// How bad it is.
     pub kind: DiagnosticKind,

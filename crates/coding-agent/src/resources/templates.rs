@@ -15,6 +15,7 @@ const MAX_DESCRIPTION: usize = 60;
 
 /// A prompt template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Template {
     /// The name behind the slash.
     pub name: String,

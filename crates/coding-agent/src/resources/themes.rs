@@ -82,6 +82,7 @@ pub enum Color {
 
 /// A theme.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Theme {
     /// Its name.
     pub name: String,

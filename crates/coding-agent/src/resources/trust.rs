@@ -221,6 +221,7 @@ pub struct TrustQuestion<'a> {
 
 /// Whether a project is trusted, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TrustDecision {
     /// It has nothing that would need it.
     NotNeeded,

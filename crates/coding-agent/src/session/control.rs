@@ -107,6 +107,7 @@ struct RunTokens {
 
 /// Something that changes a session. A run takes it in between two of its events; while nothing runs, the next prompt does.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Change {
     /// Another model, from the next request on.
     Model(Arc<Model>),

@@ -122,6 +122,7 @@ pub enum ModelChoice {
 
 /// Tools that are not created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WithoutTools {
     /// Every tool is created.
     #[default]

@@ -31,6 +31,7 @@ const BRANCH_RESERVE_TOKENS: u64 = 16_384;
 pub type LoadFound = Arc<dyn Fn(&[ExtraPaths]) -> Commands + Send + Sync>;
 
 /// What a session is made of. [`SessionParts::new`] has the usual values of all but four.
+#[non_exhaustive]
 pub struct SessionParts {
     /// Clock, ids and environment.
     pub host: Host,

@@ -51,6 +51,7 @@ impl Navigation {
 
 /// What came of going to another place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Navigated {
     /// The text of the message that was gone to, for saying it anew: the leaf is before it.
     pub editor_text: Option<String>,

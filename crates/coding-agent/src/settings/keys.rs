@@ -56,6 +56,7 @@ pub struct SettingKey {
 
 /// Keys that belong together.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct KeyGroup {
     /// A title for people.
     pub title: &'static str,

@@ -30,6 +30,7 @@ impl fmt::Display for SettingsScope {
 /// Something wrong with a document of settings, or with writing it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
+#[non_exhaustive]
 pub struct SettingsProblem {
     /// Whose settings.
     pub scope: SettingsScope,

@@ -96,6 +96,7 @@ pub struct Settings {
 
 /// How requests travel.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NetworkSettings {
     /// The transport of answers.
     pub transport: TransportSetting,
@@ -105,6 +106,7 @@ pub struct NetworkSettings {
 
 /// The transport of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TransportSetting {
     /// Events in the answer of a request.
     Sse,
@@ -130,6 +132,7 @@ impl TransportSetting {
 
 /// Images in conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Images {
     /// Images that are too large are resized.
     pub auto_resize: bool,
@@ -139,6 +142,7 @@ pub struct Images {
 
 /// How tools are called from code.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Codemode {
     /// `on` or `only`; `None` = not at all.
     pub mode: Option<String>,

@@ -19,6 +19,7 @@ pub struct ShellEnvironment {
 
 /// Which variables are passed on before patterns add or remove some.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Inherit {
     /// All but the known credentials.
     #[default]

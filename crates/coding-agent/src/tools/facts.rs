@@ -16,6 +16,7 @@ pub struct SessionFacts(Arc<RwLock<Option<SessionDetails>>>);
 
 /// The facts.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SessionDetails {
     /// The session's id.
     pub session_id: String,

@@ -11,6 +11,7 @@ const NO_LINE_LIMIT: u64 = 9_007_199_254_740_991;
 
 /// What cutting came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Truncation {
     /// What is left.
     pub content: String,
@@ -34,6 +35,7 @@ pub struct Truncation {
 
 /// Which limit was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Limit {
     /// That of lines.
     Lines,

@@ -9,7 +9,6 @@ use pinch_coding_agent::extension::{
     Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Extensions, HandlerFuture,
     Notification, Point, Points, Registrations,
 };
-use pinch_coding_agent::session::SessionParts;
 use pinch_coding_agent::session_log::SessionLog;
 use pinch_llm::message::Message;
 use pinch_llm::provider::scripted::ScriptedReply as Says;
@@ -122,7 +121,12 @@ async fn with(log: SessionLog, replies: impl IntoIterator<Item = Says>, extensio
     let extensions = extensions.clone();
     let find: pinch_coding_agent::session::FindModel =
         Arc::new(|_, id| (id.as_str() != "none").then(|| model(id.as_str(), true)));
-    scene_with(log, replies, |parts| SessionParts { extensions, find_model: Some(find), ..parts }).await
+    scene_with(log, replies, |mut parts| {
+        parts.extensions = extensions;
+        parts.find_model = Some(find);
+        parts
+    })
+    .await
 }
 
 fn texts(scene: &SessionScene) -> Vec<String> {

@@ -10,7 +10,7 @@ use pinch_coding_agent::extension::{
     BeforeSettle, Boundary, BoundaryAction, Command, CommandCx, ContextAction, Draft, Extension, ExtensionCx,
     ExtensionError, ExtensionHandle, Extensions, HandlerFuture, Notification, Point, Points, Registrations, TurnEnd,
 };
-use pinch_coding_agent::session::{Prompt, SessionParts};
+use pinch_coding_agent::session::Prompt;
 use pinch_llm::message::{Content, Message};
 use pinch_llm::provider::scripted::ScriptedReply as Says;
 use serde_json::json;
@@ -105,7 +105,12 @@ async fn stage(
     let all: Vec<Arc<dyn Extension>> = all.into_iter().map(|one| Arc::new(one) as Arc<dyn Extension>).collect();
     let extensions = Extensions::load(&host(), all);
     let tools = [tool("echo", "a long result")].into_iter().collect();
-    scene_with(in_memory(), replies, |parts| SessionParts { extensions, tools, ..parts }).await
+    scene_with(in_memory(), replies, |mut parts| {
+        parts.extensions = extensions;
+        parts.tools = tools;
+        parts
+    })
+    .await
 }
 
 async fn ask(scene: &mut SessionScene, text: &str) -> Vec<SessionEvent> {
@@ -327,7 +332,11 @@ async fn dialogs_are_told_of_but_not_those_of_who_is_told() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let extensions = Extensions::load(&host(), [Arc::new(Hears(Arc::clone(&heard))) as Arc<dyn Extension>]);
     let theirs = extensions.clone();
-    let mut scene = scene_with(in_memory(), [], |parts| SessionParts { extensions: theirs, ..parts }).await;
+    let mut scene = scene_with(in_memory(), [], |mut parts| {
+        parts.extensions = theirs;
+        parts
+    })
+    .await;
     ask(&mut scene, "/ask nobody").await;
     assert_eq!(*heard.lock().unwrap(), [""; 0], "where nobody is, nobody is asked");
     extensions.set_ui(Arc::new(ConfirmingUi));

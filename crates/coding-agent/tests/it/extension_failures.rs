@@ -6,7 +6,7 @@ use pinch_coding_agent::extension::{
     Extension, ExtensionCx, ExtensionError, ExtensionFailure, Extensions, HandlerFuture, Notification, Point, Points,
 };
 use pinch_coding_agent::modes::{json, print};
-use pinch_coding_agent::session::{Prompt, SessionParts};
+use pinch_coding_agent::session::Prompt;
 use pinch_llm::provider::scripted::ScriptedReply;
 
 use crate::session::{SessionScene, in_memory, scene_with};
@@ -30,7 +30,11 @@ impl Extension for Fails {
 
 async fn failing() -> SessionScene {
     let extensions = Extensions::load(&host(), [Arc::new(Fails) as Arc<dyn Extension>]);
-    scene_with(in_memory(), [ScriptedReply::text("ok")], |parts| SessionParts { extensions, ..parts }).await
+    scene_with(in_memory(), [ScriptedReply::text("ok")], |mut parts| {
+        parts.extensions = extensions;
+        parts
+    })
+    .await
 }
 
 fn failure() -> ExtensionFailure {

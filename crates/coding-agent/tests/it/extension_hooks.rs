@@ -8,7 +8,7 @@ use pinch_agent_core::{Tool, ToolCx, ToolError};
 use pinch_coding_agent::entry::CustomMessage;
 use pinch_coding_agent::event::{ExtensionFailure, SessionEvent};
 use pinch_coding_agent::extension::{Extension, Extensions, Point, Points};
-use pinch_coding_agent::session::{Prompt, SessionParts, SessionRun};
+use pinch_coding_agent::session::{Prompt, SessionRun};
 use pinch_coding_agent::session_log::SessionLog;
 use pinch_llm::message::Content;
 use pinch_llm::provider::scripted::ScriptedReply as Says;
@@ -102,10 +102,10 @@ async fn stage(
     });
     let extensions = Extensions::load(&host(), probes);
     let theirs = extensions.clone();
-    let scene = scene_with(log, replies, |parts| SessionParts {
-        extensions: theirs,
-        tools: [Echo::tool()].into_iter().collect(),
-        ..parts
+    let scene = scene_with(log, replies, |mut parts| {
+        parts.extensions = theirs;
+        parts.tools = [Echo::tool()].into_iter().collect();
+        parts
     });
     HookFixture { scene: scene.await, extensions, notes }
 }

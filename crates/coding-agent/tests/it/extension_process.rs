@@ -11,7 +11,7 @@ use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::process::{ProcessExtension, ProcessSpec};
 use pinch_coding_agent::extension::ui::{Dialog, DialogReply, Ui, UiUpdate};
 use pinch_coding_agent::extension::{Extension, ExtensionError, Extensions};
-use pinch_coding_agent::session::{Prompt, SessionParts};
+use pinch_coding_agent::session::Prompt;
 use pinch_llm::message::Message;
 use pinch_llm::provider::scripted::ScriptedReply as Says;
 use pinch_stdx::cancel::CancelReason;
@@ -83,7 +83,12 @@ impl ProcessFixture {
         let extensions = Extensions::load(&host, [Arc::new(extension) as Arc<dyn Extension>]);
         let theirs = extensions.clone();
         let tools = [tool("bash", "ran")].into_iter().collect();
-        let scene = scene_with(in_memory(), replies, |parts| SessionParts { extensions: theirs, tools, ..parts }).await;
+        let scene = scene_with(in_memory(), replies, |mut parts| {
+            parts.extensions = theirs;
+            parts.tools = tools;
+            parts
+        })
+        .await;
         Self { scene, extensions, notes, _folder: folder }
     }
 

@@ -4,27 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pinch_agent_core::tool::ToolSet;
-use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::machine::LocalMachine;
 use pinch_coding_agent::prompt::{PromptParts, PromptSections, ToolPrompt};
 use pinch_coding_agent::resources::context_files::ContextFile;
 use pinch_coding_agent::resources::skills::Skill;
 use pinch_coding_agent::tools::bash::Shell;
-use pinch_coding_agent::tools::facts::SessionFacts;
-use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_coding_agent::tools::path::WorkingDirectory;
 use pinch_coding_agent::tools::{ToolParts, all_tools};
 
 fn tools(names: &[&str]) -> ToolSet {
     let shell = Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: "/tmp".into() };
-    let all = all_tools(&ToolParts {
-        machine: Arc::new(LocalMachine),
-        place: WorkingDirectory { cwd: "/w".into(), home: None },
-        files: FileQueue::default(),
-        shell,
-        facts: SessionFacts::default(),
-        images: Intake::default(),
-    });
+    let all =
+        all_tools(&ToolParts::new(Arc::new(LocalMachine), WorkingDirectory { cwd: "/w".into(), home: None }, shell));
     all.filter(|tool| names.contains(&tool.spec().name.as_str()))
 }
 

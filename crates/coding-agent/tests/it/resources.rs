@@ -453,12 +453,14 @@ fn a_pipe_in_the_place_of_a_file_is_passed_over() {
 
 #[tokio::test]
 async fn a_session_puts_skills_into_prompts_and_queues() {
-    use pinch_coding_agent::session::{Prompt, SessionParts};
+    use pinch_coding_agent::session::Prompt;
     use pinch_llm::provider::scripted::ScriptedReply;
     let place = ProjectFixture::new(&[("home/agent/skills/a/SKILL.md", &skill("d"))]);
     let skills = place.load(|_| {}).commands.skills;
     let mut scene = crate::session::scene_with(crate::session::in_memory(), [ScriptedReply::text("ok")], |parts| {
-        SessionParts { skills, ..parts }
+        let mut parts = parts;
+        parts.skills = skills;
+        parts
     })
     .await;
     crate::session::follow(scene.session.prompt(Prompt::text("/skill:a now")), |_| {}).await;

@@ -52,9 +52,9 @@ pub(crate) async fn scene_with(
     change: impl FnOnce(SessionParts) -> SessionParts,
 ) -> SessionScene {
     let provider = Arc::new(ScriptedProvider::new(replies));
-    let parts = SessionParts::new(host(), log, model("m", true), provider.clone());
-    let session =
-        AgentSession::start(change(SessionParts { system: SystemPrompt::text("sys"), ..parts })).await.unwrap();
+    let mut parts = SessionParts::new(host(), log, model("m", true), provider.clone());
+    parts.system = SystemPrompt::text("sys");
+    let session = AgentSession::start(change(parts)).await.unwrap();
     SessionScene { session, provider }
 }
 
@@ -134,7 +134,10 @@ async fn acting(replies: Vec<ScriptedReply>, act: impl Fn(&SessionControl) + Sen
     let slot: Arc<Mutex<Option<SessionControl>>> = Arc::default();
     let theirs = Arc::clone(&slot);
     let tool = Acts::tool(move || act(theirs.lock().unwrap().as_ref().unwrap()));
-    let scene = scene_with(in_memory(), replies, |parts| SessionParts { tools: [tool].into_iter().collect(), ..parts });
+    let scene = scene_with(in_memory(), replies, |mut parts| {
+        parts.tools = [tool].into_iter().collect();
+        parts
+    });
     let scene = scene.await;
     *slot.lock().unwrap() = Some(scene.session.control());
     scene
@@ -322,10 +325,10 @@ async fn a_compaction_that_nobody_asked_for_is_not_told_of_when_there_is_nothing
 
 #[tokio::test]
 async fn models_and_levels_go_round() {
-    let mut scene = scene_with(in_memory(), [], |parts| SessionParts {
-        model: model("dumb", false),
-        usual_thinking: Some(ThinkingLevel::Medium),
-        ..parts
+    let mut scene = scene_with(in_memory(), [], |mut parts| {
+        parts.model = model("dumb", false);
+        parts.usual_thinking = Some(ThinkingLevel::Medium);
+        parts
     })
     .await;
     let scoped = |id: &str, reasoning, thinking| ScopedModel { model: model(id, reasoning), thinking };

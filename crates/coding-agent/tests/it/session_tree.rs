@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use pinch_coding_agent::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
 use pinch_coding_agent::compaction::{ByExtension, CompactError, CompactionReason, Summarised, SummaryHooks};
 use pinch_coding_agent::entry::{EntryBody, EntryId};
-use pinch_coding_agent::session::{AgentSession, CompactRequest, ForkAt, Navigation, Prompt, SessionParts};
+use pinch_coding_agent::session::{AgentSession, CompactRequest, ForkAt, Navigation, Prompt};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_coding_agent::store::JsonlStore;
 use pinch_llm::provider::scripted::ScriptedReply;
@@ -66,7 +66,11 @@ async fn hooked(hooks: &Arc<Hooked>) -> SessionScene {
     let mut log = in_memory();
     append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &[])]).await;
     let hooks: Arc<dyn SummaryHooks> = hooks.clone();
-    scene_with(log, [], |parts| SessionParts { summaries: hooks, ..parts }).await
+    scene_with(log, [], |mut parts| {
+        parts.summaries = hooks;
+        parts
+    })
+    .await
 }
 
 fn first(session: &AgentSession) -> EntryId {
@@ -75,11 +79,8 @@ fn first(session: &AgentSession) -> EntryId {
 
 #[tokio::test]
 async fn an_owner_can_make_the_summary_or_forbid_it() {
-    let own = Summarised {
-        summary: "OWN".into(),
-        usage: None,
-        by_extension: Some(ByExtension { details: Some(json!({"x": 1})), ..Default::default() }),
-    };
+    let own =
+        Summarised::new("OWN").with_extension(ByExtension { details: Some(json!({"x": 1})), ..Default::default() });
     let hooks = Hooked::new(BeforeCompaction::Instead(Box::new(own)), BeforeMove::Cancel);
     let mut scene = hooked(&hooks).await;
     scene.session.compaction_mut().settings.keep_recent_tokens = 1;
@@ -121,7 +122,11 @@ async fn an_owner_can_summarise_the_branch_that_is_left() {
 async fn going_to_a_branch_takes_over_its_model_and_level() {
     let find: pinch_coding_agent::session::FindModel = Arc::new(|_, id| Some(model(id.as_str(), true)));
     let replies = [ScriptedReply::text("a1"), ScriptedReply::text("a2")];
-    let mut scene = scene_with(in_memory(), replies, |parts| SessionParts { find_model: Some(find), ..parts }).await;
+    let mut scene = scene_with(in_memory(), replies, |mut parts| {
+        parts.find_model = Some(find);
+        parts
+    })
+    .await;
     scene.session.set_thinking(ThinkingLevel::Low).await.unwrap();
     follow(scene.session.prompt(Prompt::text("q1")), |_| {}).await;
     let there = scene.session.log().leaf_id().cloned().unwrap();

@@ -4,11 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pinch_agent_core::tool::{Progress, ToolCx, ToolError, ToolOutput};
-use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::machine::LocalMachine;
 use pinch_coding_agent::tools::bash::Shell;
-use pinch_coding_agent::tools::facts::SessionFacts;
-use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_coding_agent::tools::path::WorkingDirectory;
 use pinch_coding_agent::tools::{ToolParts, all_tools};
 use pinch_llm::ids::ToolCallId;
@@ -57,14 +54,11 @@ impl FileTree {
 
 /// Calls a tool that works in a folder.
 pub(crate) async fn call(root: &Path, tool: &str, input: Value, cancel: &Cancel) -> Result<ToolOutput, ToolError> {
-    let parts = ToolParts {
-        machine: Arc::new(LocalMachine),
-        place: WorkingDirectory { cwd: root.to_owned(), home: None },
-        files: FileQueue::default(),
-        shell: Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: root.to_owned() },
-        facts: SessionFacts::default(),
-        images: Intake::default(),
-    };
+    let parts = ToolParts::new(
+        Arc::new(LocalMachine),
+        WorkingDirectory { cwd: root.to_owned(), home: None },
+        Shell { program: "/bin/sh".into(), prefix: None, env: Vec::new(), temp: root.to_owned() },
+    );
     let (id, progress, host) = (ToolCallId::from("call"), Progress::ignored(), Host::builder().build());
     let cx = ToolCx { call: &id, cancel, progress: &progress, host: &host };
     let input = input.as_object().unwrap().clone();

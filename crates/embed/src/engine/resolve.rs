@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
-use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::models::{ModelRegistry, pattern};
 use pinch_coding_agent::prompt::PromptSections;
 use pinch_coding_agent::session::PromptFor;
@@ -170,14 +169,10 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
     let registered = &parts.registered;
     let machine = (registered.machine_for)(&request);
     let facts = SessionFacts::default();
-    let tool_parts = ToolParts {
-        machine: Arc::clone(&machine),
-        place: WorkingDirectory { cwd: workspace.clone(), home: parts.host.home().map(Into::into) },
-        files: registered.files.clone(),
-        shell: shell(parts)?,
-        facts: facts.clone(),
-        images: Intake::default(),
-    };
+    let place = WorkingDirectory { cwd: workspace.clone(), home: parts.host.home().map(Into::into) };
+    let mut tool_parts = ToolParts::new(Arc::clone(&machine), place, shell(parts)?);
+    tool_parts.files = registered.files.clone();
+    tool_parts.facts = facts.clone();
     let scope = RunScope {
         tools: registered.toolbox.of_run(&request, &tool_parts, &policy),
         prompt: prompt(parts, &request, &workspace),

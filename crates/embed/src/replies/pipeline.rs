@@ -98,18 +98,8 @@ impl Replies {
                 }
                 out.push(compaction_note(json!({"phase": "end", "willRetry": will_retry})));
             }
-            SessionEvent::Settled { .. }
-            | SessionEvent::EntryAppended(_)
-            | SessionEvent::QueueUpdate { .. }
-            | SessionEvent::SummaryRetryScheduled { .. }
-            | SessionEvent::SummaryRetryStart { .. }
-            | SessionEvent::SummaryRetryEnd
-            | SessionEvent::RetryStart { .. }
-            | SessionEvent::RetryEnd { .. }
-            | SessionEvent::ThinkingLevelChanged { .. }
-            | SessionEvent::InfoChanged { .. }
-            | SessionEvent::ExtensionError(_)
-            | SessionEvent::Conflict { .. } => {}
+            // Nothing else changes what the user is shown.
+            _ => {}
         }
     }
 

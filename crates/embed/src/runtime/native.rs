@@ -66,19 +66,16 @@ impl NativeRuntime {
         options.cache_retention = params.cache_retention;
         // Credentials come with each attempt.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
-        let session = AgentSession::start(SessionParts {
-            thinking: Some(request.think_level.unwrap_or_default()),
-            tools: scope.tools.clone(),
-            facts: scope.facts.clone(),
-            prompt_for: Some(Arc::clone(&scope.prompt)),
-            extensions: scope.extensions.clone(),
-            compaction: scope.compaction.clone(),
-            plan: RecoveryPlan::report(),
-            options,
-            ..SessionParts::new(scope.host.clone(), log, model, nobody)
-        })
-        .await
-        .map_err(session_error)?;
+        let mut parts = SessionParts::new(scope.host.clone(), log, model, nobody);
+        parts.thinking = Some(request.think_level.unwrap_or_default());
+        parts.tools = scope.tools.clone();
+        parts.facts = scope.facts.clone();
+        parts.prompt_for = Some(Arc::clone(&scope.prompt));
+        parts.extensions = scope.extensions.clone();
+        parts.compaction = scope.compaction.clone();
+        parts.plan = RecoveryPlan::report();
+        parts.options = options;
+        let session = AgentSession::start(parts).await.map_err(session_error)?;
         let is_compacting = Arc::new(AtomicBool::new(false));
         Ok(NativeAttempts { session, provider, request: request.clone(), is_compacting })
     }

@@ -23,6 +23,7 @@ pub(super) enum FrameMessage {
 
 /// The other side does not keep to the protocol. The decoder yields nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProtocolViolation {
     /// A message was longer than allowed.
     #[error("a message has more than {limit} bytes")]

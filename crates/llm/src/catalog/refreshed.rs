@@ -10,6 +10,7 @@ use crate::model::Model;
 
 /// What became of a refreshed catalog.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Refreshed {
     /// The catalog with what could be read.
     pub catalog: Catalog,

@@ -50,6 +50,7 @@ pub enum AwsEventError {
 
 /// The value of a header.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum HeaderValue<'a> {
     /// True or false.
     Bool(bool),
@@ -83,6 +84,7 @@ impl<'a> HeaderValue<'a> {
 
 /// One message, borrowed from the bytes it was read from.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct EventMessage<'a> {
     /// Bytes of the whole message.
     pub total_len: usize,

@@ -12,6 +12,7 @@ use crate::schema::clean::SchemaDialect;
 
 /// The peculiarities of one model: detected from its host and id, overridable in models.json (`compat`).
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Dialect {
     /// What a request may and must contain.
     pub wire: WireFlags,
@@ -25,6 +26,7 @@ pub struct Dialect {
 
 /// What a request may and must contain.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct WireFlags {
     /// Which header holds the key.
     pub key_header: KeyHeader,
@@ -145,6 +147,7 @@ impl Default for WireFlags {
 
 /// Which header holds the key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeyHeader {
     /// The one of the wire format.
     #[default]
@@ -157,6 +160,7 @@ pub enum KeyHeader {
 
 /// How earlier messages are written.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct HistoryRules {
     /// The prompt of a thinking model has the role `developer`.
     pub developer_role: bool,
@@ -205,6 +209,7 @@ impl Default for HistoryRules {
 
 /// How tools are declared.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct SchemaRules {
     /// Holds tools to their schema (`strict`).
     pub strict: bool,
@@ -216,6 +221,7 @@ pub struct SchemaRules {
 
 /// What replies look like.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ReplyTraits {
     /// Says why it stopped. Where not, the reason is inferred at the end of the stream.
     pub finish_reason: bool,
@@ -250,6 +256,7 @@ impl MaxTokensField {
 
 /// How thinking is asked for in OpenAI's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ThinkingFormat {
     /// `reasoning_effort`
     OpenAi,
@@ -298,6 +305,7 @@ impl ThinkingFormat {
 
 /// How thinking is asked for in Google's format, where the model's record does not spell its levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GoogleThinking {
     /// By level: low and high.
     LowHigh,
@@ -314,6 +322,7 @@ pub enum GoogleThinking {
 
 /// When the conversation's name is sent as a cache key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PromptCacheKey {
     /// To OpenAI itself, and to others when long retention is asked for.
     #[default]
@@ -326,6 +335,7 @@ pub enum PromptCacheKey {
 
 /// Headers that keep a conversation on one machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Affinity {
     /// Whether they are sent.
     pub send: bool,
@@ -335,6 +345,7 @@ pub struct Affinity {
 
 /// Which headers name a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AffinityFormat {
     /// `session_id`, `x-client-request-id` and `x-session-affinity`; in the Responses format `session-id` and `x-client-request-id`.
     #[default]
@@ -347,6 +358,7 @@ pub enum AffinityFormat {
 
 /// A model the provider may answer with instead of the one that was asked.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct FallbackModel {
     /// Its id.
     pub model: String,

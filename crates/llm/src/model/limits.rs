@@ -39,6 +39,7 @@ impl ImageLimits {
 
 /// How many images a model takes; `None` = any number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImageCounts {
     /// In one message.
     pub per_message: Option<usize>,

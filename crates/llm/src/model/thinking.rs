@@ -5,6 +5,7 @@ use crate::thinking::ThinkingLevel;
 
 /// What a model record says about one level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LevelRule {
     /// Nothing: the wire format's own word is used.
     #[default]

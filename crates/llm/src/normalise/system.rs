@@ -10,6 +10,7 @@ use crate::request::{Request, SystemPrompt};
 
 /// Prompt and tools after some system messages were replayed.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct SystemState {
     /// Free texts in the order in which they came.
     pub instructions: Vec<String>,
@@ -63,6 +64,7 @@ impl SystemState {
 
 /// A conversation split into its head and the rest.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Conversation {
     /// Prompt and tools in front.
     pub head: SystemState,

@@ -4,6 +4,7 @@ use url::{Url, form_urlencoded};
 
 /// A pasted code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Pasted {
     /// The code.
     pub code: Option<String>,

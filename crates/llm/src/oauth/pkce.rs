@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 /// A secret and what may be known of it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Pkce {
     /// The secret, sent when the code is exchanged.
     pub verifier: Secret,

@@ -77,6 +77,7 @@ pub struct ScriptedReply {
 
 /// One step of a prepared answer.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum ScriptedStep {
     /// A text block, by its deltas.
     Text(Vec<String>),

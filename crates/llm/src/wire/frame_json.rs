@@ -15,6 +15,7 @@ use crate::error::LlmErrorKind;
 
 /// The content of a frame.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ReadFrame<T> {
     /// The content.
     pub value: T,

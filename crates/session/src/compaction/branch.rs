@@ -22,6 +22,7 @@ const MAX_TOKENS: u64 = 2048;
 
 /// Entries of a branch that is left, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LeftBranch {
     /// The entries.
     pub entries: Vec<Arc<Entry>>,
@@ -44,6 +45,7 @@ pub fn collect(log: &SessionLog, old_leaf: Option<&EntryId>, target: &EntryId) -
 
 /// What a summary of a branch is made from.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct BranchPreparation {
     /// The messages, oldest first.
     pub messages: Vec<Arc<Message>>,

@@ -11,6 +11,7 @@ use crate::session_log::{edited_messages, roles};
 
 /// Where a path is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CutPoint {
     /// Place of the first entry that is kept.
     pub first_kept: usize,

@@ -65,6 +65,7 @@ fn block_units(blocks: &[Block]) -> usize {
 
 /// Tokens of a context and where the number comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ContextEstimate {
     /// All of it.
     pub tokens: u64,

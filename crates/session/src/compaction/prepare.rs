@@ -21,6 +21,7 @@ const PIN: &str = "pin";
 
 /// Everything a summary is made from.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Preparation {
     /// The first entry that is kept.
     pub first_kept_entry_id: EntryId,
@@ -44,6 +45,7 @@ pub struct Preparation {
 
 /// What a summary repeats word for word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Verbatim {
     /// The newest request of the user, when it is summarised away.
     pub last_user_request: Option<String>,

@@ -18,6 +18,7 @@ use crate::recovery::{self, Again, FailedAnswer, TurnRetry};
 
 /// One summary request, from which the session builds the [`Request`] with model, credentials and thinking level.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SummaryPrompt {
     /// The system prompt.
     pub system: &'static str,

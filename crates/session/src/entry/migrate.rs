@@ -12,6 +12,7 @@ use super::{VERSION, scan, text};
 
 /// A session brought to the current version.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Migrated {
     /// The whole new text, header first.
     pub text: Vec<u8>,

@@ -60,6 +60,7 @@ impl<'a> Branch<'a> {
 
 /// All entries as trees: flat, because branches can be very deep.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct EntryTree {
     /// The nodes in file order.
     pub nodes: Vec<TreeNode>,
@@ -69,6 +70,7 @@ pub struct EntryTree {
 
 /// One entry in a tree.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct TreeNode {
     /// The entry.
     pub id: EntryId,

@@ -13,6 +13,7 @@ use crate::entry::{Entry, EntryBody, EntryId};
 
 /// What a branch gives a model, before roles of this layer are converted.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Context {
     /// The messages, oldest first.
     pub messages: Vec<Arc<Message>>,
@@ -28,6 +29,7 @@ pub struct Context {
 
 /// A model as a branch names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BranchModel {
     /// Who serves it.
     pub provider: ProviderId,

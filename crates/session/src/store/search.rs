@@ -44,6 +44,7 @@ impl Pattern {
 
 /// In which order found sessions come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SortMode {
     /// As they were given.
     #[default]
@@ -54,6 +55,7 @@ pub enum SortMode {
 
 /// Which sessions are looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NameFilter {
     /// All of them.
     #[default]

@@ -52,7 +52,8 @@ async fn an_extension_of_the_fork_brings_tools_and_denies_calls() {
     let log = SessionLog::in_memory(&host, NewSession::in_directory("/w"));
     let model = Arc::new(ScriptedProvider::model("scripted"));
     let extensions = Extensions::load(&host, [Arc::new(NoDeletions) as Arc<dyn Extension>]);
-    let parts = SessionParts { extensions, ..SessionParts::new(host, log, model, provider) };
+    let mut parts = SessionParts::new(host, log, model, provider);
+    parts.extensions = extensions;
     let mut session = AgentSession::start(parts).await.unwrap();
     let mut run = session.prompt(Prompt::text("count, then delete"));
     while let Some(event) = run.next().await {

@@ -8,11 +8,8 @@ use std::time::Duration;
 use pinch_agent_core::llm::ids::ToolCallId;
 use pinch_agent_core::llm::schema::validate_tool_arguments;
 use pinch_agent_core::tool::{Progress, ToolCx, ToolError, ToolOutput};
-use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::machine::LocalMachine;
 use pinch_coding_agent::tools::bash::Shell;
-use pinch_coding_agent::tools::facts::SessionFacts;
-use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_coding_agent::tools::path::WorkingDirectory;
 use pinch_coding_agent::tools::{ToolParts, all_tools};
 use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -73,19 +70,14 @@ async fn call(input: &Value, wanted: &Value) -> Result<Value, String> {
 async fn output(input: &Value, cwd: &Path, temp: &Path, progress: &Progress) -> Result<ToolOutput, ToolError> {
     let options = &input["toolOptions"];
     let own: Vec<(String, String)> = std::env::vars().collect();
-    let parts = ToolParts {
-        machine: Arc::new(LocalMachine),
-        place: WorkingDirectory { cwd: cwd.to_owned(), home: std::env::var_os("HOME").map(PathBuf::from) },
-        files: FileQueue::default(),
-        shell: Shell {
-            program: options["shellPath"].as_str().unwrap_or("/bin/bash").into(),
-            prefix: options["commandPrefix"].as_str().map(str::to_owned),
-            env: Shell::environment(own.iter().map(|(name, value)| (name.as_str(), value.as_str()))),
-            temp: temp.to_owned(),
-        },
-        facts: SessionFacts::default(),
-        images: Intake::default(),
+    let place = WorkingDirectory { cwd: cwd.to_owned(), home: std::env::var_os("HOME").map(PathBuf::from) };
+    let shell = Shell {
+        program: options["shellPath"].as_str().unwrap_or("/bin/bash").into(),
+        prefix: options["commandPrefix"].as_str().map(str::to_owned),
+        env: Shell::environment(own.iter().map(|(name, value)| (name.as_str(), value.as_str()))),
+        temp: temp.to_owned(),
     };
+    let parts = ToolParts::new(Arc::new(LocalMachine), place, shell);
     let tools = all_tools(&parts);
     let name = input["tool"].as_str().unwrap_or_default();
     let tool = tools.get(name).ok_or_else(|| ToolError::new(format!("Unknown tool name: {name}")))?;

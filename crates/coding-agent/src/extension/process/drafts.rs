@@ -49,7 +49,7 @@ impl Draft {
                 })
             }
         };
-        let mut value = Entry { id: EntryId::new(""), parent_id: None, timestamp: String::new(), body }.to_value();
+        let mut value = Entry::new(EntryId::new(""), None, "", body).to_value();
         if let Some(members) = value.as_object_mut() {
             members.retain(|name, _| !["id", "parentId", "timestamp", "tokensBefore"].contains(&name.as_str()));
         }

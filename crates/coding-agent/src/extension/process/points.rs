@@ -172,8 +172,8 @@ pub(super) fn compaction_answer(answer: &Value) -> HandlerResult<BeforeCompactio
         tokens_before: member(made, "tokensBefore")?,
         details: made.get("details").cloned(),
     };
-    let summary = needed(made, "summary")?;
-    let made = Summarised { summary, usage: None, by_extension: Some(by_extension) };
+    let summary: String = needed(made, "summary")?;
+    let made = Summarised::new(summary).with_extension(by_extension);
     Ok(BeforeCompaction::Instead(Box::new(made)))
 }
 

@@ -51,6 +51,7 @@ pub struct LineChannel {
 
 /// What a client writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum IncomingLine {
     /// A line, without its line feed.
     Line(Bytes),

@@ -48,6 +48,7 @@ pub struct Interface {
 
 /// What is shown at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum QuietStartup {
     /// All of it.
     Off,
@@ -59,6 +60,7 @@ pub enum QuietStartup {
 
 /// What two presses of Escape do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DoubleEscape {
     /// The session's tree opens.
     Tree,

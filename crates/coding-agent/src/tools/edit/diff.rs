@@ -13,6 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A change of one file in both forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RenderedDiff {
     /// Lines with sign and number; gaps are dots.
     pub diff: String,

@@ -31,13 +31,13 @@ async fn tools_come_over_built_in_ones_and_at_once() {
     assert_eq!((problem[0].extension.as_str(), problem[0].error.as_str()), ("y", "Tool \"more\" conflicts with x"));
     let theirs = extensions.clone();
     let replies = (0..3).map(|n| Says::text(n.to_string()));
-    let mut scene = scene_with(in_memory(), replies, |parts| SessionParts {
-        extensions: theirs,
-        tools: [tool("read", "own"), tool("bash", "own")].into_iter().collect(),
-        prompt_for: Some(Arc::new(|tools| {
+    let mut scene = scene_with(in_memory(), replies, |mut parts| {
+        parts.extensions = theirs;
+        parts.tools = [tool("read", "own"), tool("bash", "own")].into_iter().collect();
+        parts.prompt_for = Some(Arc::new(|tools| {
             SystemPrompt::text(tools.iter().map(|tool| tool.spec().name.clone()).collect::<Vec<_>>().join(" "))
-        })),
-        ..parts
+        }));
+        parts
     })
     .await;
     pull(scene.session.prompt(Prompt::text("a"))).await;
@@ -60,11 +60,11 @@ async fn a_list_of_allowed_tools_holds_for_extensions_too() {
         to.tool(tool("no", ""));
     })]);
     let theirs = extensions.clone();
-    let mut scene = scene_with(in_memory(), [Says::text("1")], |parts| SessionParts {
-        extensions: theirs,
-        tools: [tool("read", ""), tool("bash", "")].into_iter().collect(),
-        allowed_tools: Some(vec!["yes".into(), "read".into()]),
-        ..parts
+    let mut scene = scene_with(in_memory(), [Says::text("1")], |mut parts| {
+        parts.extensions = theirs;
+        parts.tools = [tool("read", ""), tool("bash", "")].into_iter().collect();
+        parts.allowed_tools = Some(vec!["yes".into(), "read".into()]);
+        parts
     })
     .await;
     pull(scene.session.prompt(Prompt::text("a"))).await;
@@ -85,7 +85,12 @@ async fn a_conversation_gets_back_the_tools_it_had() {
         || [tool("read", ""), tool("bash", ""), tool("ls", "")].into_iter().collect::<pinch_agent_core::ToolSet>();
     let few = || own().filter(|tool| tool.spec().name != "ls");
     let begin = |extensions: Extensions| {
-        move |parts| SessionParts { extensions, tools: few(), all_tools: Some(own()), ..parts }
+        move |mut parts: SessionParts| {
+            parts.extensions = extensions;
+            parts.tools = few();
+            parts.all_tools = Some(own());
+            parts
+        }
     };
     let extensions = load(vec![Brings::of("x", off)]);
     let mut scene = scene_with(log, [Says::text("1"), Says::text("2")], begin(extensions)).await;

@@ -133,8 +133,7 @@ impl Extension for Probe {
         cx: &'a ExtensionCx,
     ) -> HandlerFuture<'a, BeforeCompaction> {
         self.note("before_compact");
-        let by_extension = Some(ByExtension::default());
-        let made = Summarised { summary: self.name.to_owned(), by_extension, ..Summarised::default() };
+        let made = Summarised::new(self.name).with_extension(ByExtension::default());
         self.answer(BeforeCompaction::Instead(Box::new(made)), cx)
     }
 
