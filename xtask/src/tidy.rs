@@ -6,6 +6,7 @@ mod docs;
 mod layers;
 mod modules;
 mod names;
+mod signatures;
 mod sizes;
 mod tools;
 mod unused;
@@ -32,10 +33,11 @@ struct TidyReport {
 /// Runs the command; true when nothing must be changed.
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     let sources = sources::read(crate::cargo::root())?;
-    let checks: [(&str, TidyReport); 7] = [
+    let checks: [(&str, TidyReport); 8] = [
         ("layers", layers::check(&crate::cargo::metadata()?)),
         ("modules", modules::check(&sources)),
         ("names", names::check(&sources)),
+        ("signatures", signatures::check(&sources)),
         ("sizes", sizes::check(&sources)),
         ("docs", docs::check(&sources)),
         ("unused", unused::check(&sources)),

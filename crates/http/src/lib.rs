@@ -87,7 +87,7 @@ pub enum HttpError {
     Reset {
         /// What the system says.
         #[source]
-        source: reqwest::Error,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The body broke off.
     #[error("Connection error: stream terminated ({cause})")]
@@ -281,7 +281,7 @@ fn send_error(error: reqwest::Error, url: &str) -> HttpError {
     }
     if !error.is_connect() {
         // The URL may hold secrets.
-        return HttpError::Reset { source: error.without_url() };
+        return HttpError::Reset { source: Box::new(error.without_url()) };
     }
     let cause = if error.is_timeout() { "connect timeout".into() } else { root_cause(&error) };
     HttpError::Connect { cause, place: near_place(url) }
