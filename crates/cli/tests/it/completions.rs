@@ -196,8 +196,13 @@ async fn the_manual_is_a_manual_page() {
 }
 
 #[tokio::test]
-async fn the_document_is_up_to_date() {
+async fn the_generated_documents_are_up_to_date() {
     let user = TestUser::new().await;
-    let document = include_str!("../../../../docs/cli.md");
-    assert_eq!(form(&user, "markdown").await, document, "run cargo xtask codegen");
+    let documents = [
+        ("markdown", include_str!("../../../../docs/cli.md")),
+        ("settings", include_str!("../../../../docs/settings.md")),
+    ];
+    for (name, document) in documents {
+        assert_eq!(form(&user, name).await, document, "run cargo xtask codegen");
+    }
 }
