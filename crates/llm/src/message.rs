@@ -3,8 +3,10 @@
 //! A conversation is a list of [`Message`]s. They are plain data with public fields; the form in which they are written to session files and
 //! sent in events is in [`json`]. Roles that this crate does not know stay as they are ([`Message::Other`]).
 
-use serde_json::{Map, Value};
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 pub mod block;
 mod image_type;
@@ -58,7 +60,7 @@ impl Message {
 
     /// A user message of one text block.
     pub fn user(text: impl Into<String>, timestamp: i64) -> Self {
-        Self::User(UserMessage { content: Content::Blocks(vec![Block::text(text)]), timestamp })
+        Self::User(UserMessage::new(Content::Blocks(vec![Block::text(text)]), timestamp))
     }
 
     /// The assistant message, when it is one.
@@ -174,6 +176,42 @@ pub struct UserMessage {
     pub content: Content,
     /// Unix time in milliseconds.
     pub timestamp: i64,
+    /// Where it came from, if not from the user of the conversation.
+    pub provenance: Option<Arc<Provenance>>,
+}
+
+impl UserMessage {
+    /// What the user of the conversation said.
+    pub fn new(content: Content, timestamp: i64) -> Self {
+        Self { content, timestamp, provenance: None }
+    }
+}
+
+/// Where a message in the name of the user came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Provenance {
+    /// `external_user`, `inter_session` or `internal_system`.
+    pub kind: String,
+    /// The session that first had it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin_session_id: Option<String>,
+    /// The session that sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_session_key: Option<String>,
+    /// The channel it came through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_channel: Option<String>,
+    /// The tool that sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_tool: Option<String>,
+}
+
+impl Provenance {
+    /// Whether another session sent the message.
+    pub fn is_inter_session(&self) -> bool {
+        self.kind == "inter_session"
+    }
 }
 
 /// Why a model stopped.

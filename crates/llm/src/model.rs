@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 pub mod thinking;
 
+pub mod transcript;
+
 pub mod dialect;
 
 pub mod detect;

@@ -3,6 +3,8 @@
 //! Conversations move between models, and are cut, aborted and edited on the way. [`transform`] makes of any of them one that the target
 //! accepts: every tool call has exactly one result right behind it, nothing refers to a message that is not there, and nothing in it
 //! belongs to another model. Equal inputs give equal outputs; the originals are never touched, and what needs no change is shared.
+//!
+//! Histories of agents, which are old, long and from everywhere, go through [`history`] before.
 
 use std::sync::Arc;
 
@@ -11,6 +13,15 @@ mod handoff;
 mod images;
 mod pairing;
 pub mod system;
+
+mod edit;
+pub mod calls;
+pub mod call_ids;
+pub mod thinking;
+pub mod text;
+pub mod repair;
+pub mod turns;
+pub mod history;
 
 pub use images::without_images;
 

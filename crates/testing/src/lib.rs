@@ -2,6 +2,7 @@
 //!
 //! * `server` (feature `server`): a real HTTP server on the loopback whose responses are released piece by piece by the test;
 //! * [`wires`]: the text of responses in the formats of providers;
+//! * [`rules`]: strict models of what servers accept;
 //! * [`child`]: other processes, for tests of crashes and of several writers;
 //! * `logs` (feature `session`): entries and session logs;
 //! * `suites` (features named after the layers): what every implementation of a trait must do, one macro each;
@@ -13,6 +14,8 @@
 pub mod server;
 
 pub mod wires;
+
+pub mod rules;
 
 pub mod child;
 

@@ -212,7 +212,7 @@ fn has_failed(message: &Message) -> bool {
 fn user(text: &str, images: &[Image], timestamp: i64) -> Message {
     let mut blocks = vec![Block::text(text)];
     blocks.extend(images.iter().cloned().map(Block::Image));
-    UserMessage { content: Content::Blocks(blocks), timestamp }.into()
+    UserMessage::new(Content::Blocks(blocks), timestamp).into()
 }
 
 /// Reaches the attempts of a run from outside.

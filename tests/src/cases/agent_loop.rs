@@ -227,7 +227,7 @@ fn prompts(call: &Value) -> Vec<Arc<Message>> {
         let get = |name: &str| image[name].as_str().unwrap_or_default().to_owned();
         blocks.push(Block::Image(Image { data: get("data"), mime_type: get("mimeType") }));
     }
-    vec![Arc::new(Message::User(UserMessage { content: Content::Blocks(blocks), timestamp: 1 }))]
+    vec![Arc::new(Message::User(UserMessage::new(Content::Blocks(blocks), 1)))]
 }
 
 fn queue(queues: &pinch_agent_core::queue::MessageQueues, action: &Value) {

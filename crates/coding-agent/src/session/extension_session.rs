@@ -65,7 +65,7 @@ impl ExtensionSession {
                 return Ok(self.ask_model(message, delivery));
             }
             SessionAction::SendUserMessage { content, delivery } => {
-                let message = Message::User(UserMessage { content: as_prompt(content), timestamp: control.now_ms() });
+                let message = Message::User(UserMessage::new(as_prompt(content), control.now_ms()));
                 return Ok(self.ask_model(message, delivery));
             }
             SessionAction::Append(body) => control.change(Change::Entry(*body)),

@@ -42,5 +42,5 @@ pub(super) fn expanded(commands: &Commands, text: &str) -> String {
 pub(super) fn user_message(text: String, images: Vec<Image>, now: i64) -> Message {
     let text = (!text.is_empty() || images.is_empty()).then(|| Block::text(text));
     let content = Content::Blocks(text.into_iter().chain(images.into_iter().map(Block::Image)).collect());
-    Message::User(UserMessage { content, timestamp: now })
+    Message::User(UserMessage::new(content, now))
 }

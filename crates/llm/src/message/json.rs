@@ -99,6 +99,7 @@ impl Serialize for UserMessage {
         map.serialize_entry("role", "user")?;
         map.serialize_entry("content", &self.content)?;
         map.serialize_entry("timestamp", &self.timestamp)?;
+        entry(&mut map, "provenance", self.provenance.as_ref())?;
         map.end()
     }
 }

@@ -69,7 +69,7 @@ fn apply_flag(dialect: &mut Dialect, name: &str, on: bool) {
 }
 
 fn apply_value(dialect: &mut Dialect, name: &str, value: &Value) {
-    let Dialect { wire, schema, .. } = dialect;
+    let Dialect { wire, schema, history, .. } = dialect;
     let object = || value.as_object().filter(|map| !map.is_empty()).map(|map| Arc::new(map.clone()));
     match (name, value.as_str()) {
         ("maxTokensField", Some("max_tokens")) => wire.max_tokens_field = MaxTokensField::MaxTokens,
@@ -101,6 +101,11 @@ fn apply_value(dialect: &mut Dialect, name: &str, value: &Value) {
         ("vercelGatewayRouting", _) => wire.vercel_routing = object(),
         ("chatTemplateKwargs", _) => wire.chat_template_kwargs = object(),
         ("chatTemplateArgs", _) => wire.chat_template_args = object(),
+        ("transcript", _) => {
+            if let Some(members) = value.as_object() {
+                history.transcript.apply(members);
+            }
+        }
         ("vllmPriority", _) => wire.vllm_priority = value.as_i64(),
         ("allowedFallbackModels", _) => {
             wire.fallbacks = value.as_array().into_iter().flatten().filter_map(fallback).collect();

@@ -3,6 +3,7 @@
 use pinch_http::url_parts::{host, is_under};
 
 use super::dialect::{Affinity, AffinityFormat, Dialect, GoogleThinking, KeyHeader, MaxTokensField, ThinkingFormat};
+use super::transcript::TranscriptRules;
 use crate::ids::ApiId;
 use crate::schema::clean::SchemaDialect;
 
@@ -42,7 +43,13 @@ impl KnownHost<'_> {
 /// The peculiarities that follow from provider, host and id.
 pub fn detect(facts: ModelFacts<'_>) -> Dialect {
     let ModelFacts { api, provider, base_url, id } = facts;
-    let facts = KnownHost { api, provider, host: &host(base_url), id };
+    let mut dialect = by_format(KnownHost { api, provider, host: &host(base_url), id });
+    dialect.history.transcript = TranscriptRules::detect(api, provider, id);
+    dialect
+}
+
+/// What the wire format asks for at this provider.
+fn by_format(facts: KnownHost<'_>) -> Dialect {
     let mut dialect = match facts.api {
         ApiId::OPENAI_COMPLETIONS => completions(facts),
         ApiId::ANTHROPIC_MESSAGES => anthropic(facts),
@@ -239,7 +246,9 @@ mod tests {
 
     #[test]
     fn a_path_flips_nothing() {
-        assert_eq!(completions_of("me", "http://localhost/openrouter.ai/v1"), Dialect::default());
+        let plain = completions_of("me", "http://localhost/v1");
+        assert_eq!(completions_of("me", "http://localhost/openrouter.ai/v1"), plain);
+        assert_eq!(plain.wire, Dialect::default().wire);
         assert!(!completions_of("me", "https://api.deepseek.com").wire.store);
         assert!(completions_of("deepseek", "http://localhost").wire.store, "the provider alone keeps OpenAI's members");
     }

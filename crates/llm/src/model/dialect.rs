@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::Rates;
+use super::transcript::TranscriptRules;
 use crate::schema::clean::SchemaDialect;
 
 /// The peculiarities of one model: detected from its host and id, overridable in models.json (`compat`).
@@ -186,6 +187,8 @@ pub struct HistoryRules {
     pub max_call_id: usize,
     /// Calls have two ids in the Responses format: one of the call and one of its item.
     pub two_call_ids: bool,
+    /// What the stored history of an agent has to look like.
+    pub transcript: TranscriptRules,
 }
 
 impl Default for HistoryRules {
@@ -203,6 +206,7 @@ impl Default for HistoryRules {
             google_images_in_results: true,
             max_call_id: 0,
             two_call_ids: false,
+            transcript: TranscriptRules::default(),
         }
     }
 }

@@ -51,8 +51,9 @@ fn n_images(blocks: &[Block]) -> usize {
 
 fn with_blocks(message: &Arc<Message>, change: impl FnOnce(&[Block]) -> Vec<Block>) -> Arc<Message> {
     match &**message {
-        Message::User(UserMessage { content: Content::Blocks(blocks), timestamp }) => {
-            Arc::new(Message::User(UserMessage { content: Content::Blocks(change(blocks)), timestamp: *timestamp }))
+        Message::User(user @ UserMessage { content: Content::Blocks(blocks), .. }) => {
+            let content = Content::Blocks(change(blocks));
+            Arc::new(Message::User(UserMessage { content, ..user.clone() }))
         }
         Message::ToolResult(result) => {
             Arc::new(Message::ToolResult(ToolResult { content: change(&result.content), ..result.clone() }))
@@ -70,9 +71,9 @@ pub(super) fn without(message: Arc<Message>, target: &Model) -> Arc<Message> {
 /// is the same as before.
 pub fn without_images(message: &Arc<Message>, user_note: &str, tool_note: &str) -> Arc<Message> {
     match &**message {
-        Message::User(UserMessage { content: Content::Blocks(blocks), timestamp }) if has_image(blocks) => {
+        Message::User(user @ UserMessage { content: Content::Blocks(blocks), .. }) if has_image(blocks) => {
             let content = Content::Blocks(replaced(blocks, user_note));
-            Arc::new(Message::User(UserMessage { content, timestamp: *timestamp }))
+            Arc::new(Message::User(UserMessage { content, ..user.clone() }))
         }
         Message::ToolResult(result) if has_image(&result.content) => {
             let content = replaced(&result.content, tool_note);
@@ -115,7 +116,7 @@ mod tests {
     fn message(n_images: usize) -> Arc<Message> {
         let image = |n: usize| Block::Image(Image { data: n.to_string(), mime_type: "image/png".into() });
         let blocks = std::iter::once(Block::text("t")).chain((0..n_images).map(image)).collect();
-        Arc::new(Message::User(UserMessage { content: Content::Blocks(blocks), timestamp: 0 }))
+        Arc::new(Message::User(UserMessage::new(Content::Blocks(blocks), 0)))
     }
 
     /// What is left: `i` an image, `m` and `r` the two notes, `t` the text.

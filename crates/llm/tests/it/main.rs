@@ -21,6 +21,7 @@ mod examples;
 mod google;
 mod mistral;
 mod gated;
+mod history;
 mod network;
 mod oauth;
 mod redaction;

@@ -140,7 +140,7 @@ pub fn with_content(message: &Message, content: &Content) -> Message {
         Content::Blocks(blocks) => blocks.clone(),
     };
     match message {
-        Message::User(user) => Message::User(UserMessage { content: content.clone(), timestamp: user.timestamp }),
+        Message::User(user) => Message::User(UserMessage { content: content.clone(), ..user.clone() }),
         Message::Assistant(assistant) => {
             let mut edited = (**assistant).clone();
             edited.content = blocks().into_iter().map(Arc::new).collect();
@@ -177,7 +177,7 @@ fn convert(message: &Arc<Message>) -> Option<Arc<Message>> {
         COMPACTION_SUMMARY => wrapped(COMPACTION_PREFIX, other, COMPACTION_SUFFIX),
         _ => return None,
     };
-    Some(Arc::new(Message::User(UserMessage { content, timestamp: message.timestamp() })))
+    Some(Arc::new(Message::User(UserMessage::new(content, message.timestamp()))))
 }
 
 fn wrapped(prefix: &str, message: &OtherMessage, suffix: &str) -> Content {

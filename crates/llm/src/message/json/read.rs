@@ -64,8 +64,13 @@ struct FlatMessage<'a> {
     // tool result
     #[serde(default)]
     tool_call_id: Option<ToolCallId>,
+    // The name that other programs give it.
+    #[serde(default)]
+    tool_use_id: Option<ToolCallId>,
     #[serde(default)]
     tool_name: Option<String>,
+    #[serde(default)]
+    provenance: Option<Value>,
     #[serde(default)]
     details: Option<Value>,
     #[serde(default)]
@@ -148,7 +153,12 @@ impl FlatMessage<'_> {
                 tools_removed: self.tools_removed.unwrap_or_default().into_iter().map(|t| t.name).collect(),
                 timestamp,
             }),
-            "user" => Message::User(UserMessage { content: self.content.or_empty(), timestamp }),
+            "user" => Message::User(UserMessage {
+                content: self.content.or_empty(),
+                timestamp,
+                // One that cannot be read says nothing.
+                provenance: self.provenance.and_then(|raw| serde_json::from_value(raw).ok()).map(Arc::new),
+            }),
             "assistant" => Message::Assistant(Arc::new(AssistantMessage {
                 content: self.content.into_blocks().into_iter().map(Arc::new).collect(),
                 api: self.api.unwrap_or_else(|| ApiId::new("")),
@@ -167,7 +177,7 @@ impl FlatMessage<'_> {
                 diagnostics: self.diagnostics,
             })),
             _ => Message::ToolResult(ToolResult {
-                tool_call_id: self.tool_call_id.unwrap_or_else(|| ToolCallId::new("")),
+                tool_call_id: self.tool_call_id.or(self.tool_use_id).unwrap_or_else(|| ToolCallId::new("")),
                 tool_name: self.tool_name.unwrap_or_default(),
                 content: self.content.into_blocks(),
                 details: self.details,
@@ -310,7 +320,7 @@ impl<'de> Deserialize<'de> for Block {
                         "text" => flat.text = map.next_value()?,
                         "textSignature" => flat.text_signature = map.next_value()?,
                         "thinking" => flat.thinking = map.next_value()?,
-                        "thinkingSignature" => flat.thinking_signature = map.next_value()?,
+                        "thinkingSignature" => flat.thinking_signature = signature(map.next_value()?),
                         "redacted" => flat.redacted = map.next_value::<Option<bool>>()?.unwrap_or(false),
                         "data" => match map.next_value()? {
                             Value::String(text) => flat.data = Some(text),
@@ -342,13 +352,28 @@ impl<'de> Deserialize<'de> for Block {
     }
 }
 
+/// A signature: a text, or an item of reasoning as other programs keep it.
+fn signature(value: Option<Value>) -> Option<String> {
+    match value? {
+        Value::String(text) => Some(text),
+        item @ Value::Object(_) => Some(item.to_string()),
+        _ => None,
+    }
+}
+
+/// The signature of thinking under the names that other programs give it.
+fn foreign_signature(rest: &Map<String, Value>, thought_signature: Option<String>) -> Option<String> {
+    let named = ["signature", "thought_signature"].iter().find_map(|name| rest.get(*name)?.as_str());
+    named.map(str::to_owned).or(thought_signature)
+}
+
 impl FlatBlock<'_> {
     fn into_block(self) -> Block {
         match &*self.kind.0 {
             "text" => Block::Text(Text { text: self.text.unwrap_or_default(), signature: self.text_signature }),
             "thinking" => Block::Thinking(Thinking {
                 thinking: self.thinking.unwrap_or_default(),
-                signature: self.thinking_signature,
+                signature: self.thinking_signature.or_else(|| foreign_signature(&self.rest, self.thought_signature)),
                 redacted: self.redacted,
             }),
             "image" => Block::Image(Image {

@@ -1,0 +1,90 @@
+//! Editing messages without copying those that stay.
+
+use std::sync::Arc;
+
+use crate::message::{AssistantMessage, Block, Content, Message, ToolResult, UserMessage};
+
+/// What becomes of a block.
+pub(super) enum Edit {
+    /// It stays.
+    Keep,
+    /// It goes.
+    Drop,
+    /// This block takes its place.
+    Put(Block),
+}
+
+/// The answer with its blocks edited; `None` when all of them stay.
+pub(super) fn answer(
+    message: &AssistantMessage,
+    mut edit: impl FnMut(&Block) -> Edit,
+) -> Option<Arc<AssistantMessage>> {
+    let mut changed: Option<Vec<Arc<Block>>> = None;
+    for (at, block) in message.content.iter().enumerate() {
+        let edited = edit(block);
+        if !matches!(edited, Edit::Keep) {
+            changed.get_or_insert_with(|| message.content[..at].to_vec());
+        }
+        let Some(blocks) = &mut changed else { continue };
+        match edited {
+            Edit::Keep => blocks.push(Arc::clone(block)),
+            Edit::Drop => {}
+            Edit::Put(block) => blocks.push(Arc::new(block)),
+        }
+    }
+    changed.map(|content| with_content(message, content))
+}
+
+/// The answer with other content.
+pub(super) fn with_content(message: &AssistantMessage, content: Vec<Arc<Block>>) -> Arc<AssistantMessage> {
+    Arc::new(AssistantMessage { content, ..message.clone() })
+}
+
+/// A user message or a tool result with its blocks edited; `None` when all of them stay.
+pub(super) fn given(message: &Message, mut edit: impl FnMut(&Block) -> Edit) -> Option<Arc<Message>> {
+    match message {
+        Message::User(UserMessage { content: Content::Blocks(blocks), .. }) => {
+            let content = Content::Blocks(edited(blocks, &mut edit)?);
+            Some(user_with(message, content))
+        }
+        Message::ToolResult(result) => {
+            let content = edited(&result.content, &mut edit)?;
+            Some(Arc::new(Message::ToolResult(ToolResult { content, ..result.clone() })))
+        }
+        _ => None,
+    }
+}
+
+/// A user message with other content; any other message stays as it is.
+pub(super) fn user_with(message: &Message, content: Content) -> Arc<Message> {
+    Arc::new(match message {
+        Message::User(user) => Message::User(UserMessage { content, ..user.clone() }),
+        other => other.clone(),
+    })
+}
+
+fn edited(blocks: &[Block], edit: &mut impl FnMut(&Block) -> Edit) -> Option<Vec<Block>> {
+    let edits: Vec<Edit> = blocks.iter().map(edit).collect();
+    if edits.iter().all(|edit| matches!(edit, Edit::Keep)) {
+        return None;
+    }
+    let put = |(block, edit): (&Block, Edit)| match edit {
+        Edit::Keep => Some(block.clone()),
+        Edit::Drop => None,
+        Edit::Put(block) => Some(block),
+    };
+    Some(blocks.iter().zip(edits).filter_map(put).collect())
+}
+
+/// Edits every answer; one that is emptied by it goes.
+pub(super) fn answers(
+    messages: &[Arc<Message>],
+    mut edit: impl FnMut(&AssistantMessage) -> Option<Arc<AssistantMessage>>,
+) -> Vec<Arc<Message>> {
+    let each = |message: &Arc<Message>| match message.as_assistant().and_then(|answer| edit(answer)) {
+        None => Some(Arc::clone(message)),
+        Some(answer) if answer.content.is_empty() => None,
+        Some(answer) => Some(Arc::new(Message::Assistant(answer))),
+    };
+    messages.iter().filter_map(each).collect()
+}

@@ -1,0 +1,95 @@
+//! The history of an agent as its model accepts it, by the model's [`TranscriptRules`].
+//!
+//! [`prepare`] is what a request goes through, whether its messages come from a file or from the run under way. Nothing here reads a clock or
+//! invents an id: equal histories give equal requests, and what needs no change is shared.
+
+use std::sync::Arc;
+
+use super::{call_ids, calls, repair, text, thinking, turns};
+use crate::message::Message;
+use crate::model::transcript::TranscriptRules;
+
+/// What the rules do not say: facts of the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestFacts {
+    /// Another model answered before.
+    pub model_changed: bool,
+    /// The model is asked to think.
+    pub thinking: bool,
+    /// The server checks no signatures.
+    pub unsigned_thinking: bool,
+}
+
+/// The messages of a request: [`sanitised`], then in turns that the server accepts.
+pub fn prepare(messages: &[Arc<Message>], rules: &TranscriptRules, facts: RequestFacts) -> Vec<Arc<Message>> {
+    let mut messages = sanitised(messages, rules, facts);
+    // They are for programs, and would keep turns apart.
+    messages.retain(|message| !matches!(**message, Message::Other(_)));
+    messages = calls::adopted(&messages);
+    messages = turns::without_failed(messages);
+    messages = thinking::without_thinking_only(messages);
+    if rules.bound_thinking {
+        messages = thinking::bound(messages, facts.unsigned_thinking);
+    }
+    if rules.forget_thinking {
+        messages = thinking::current_only(messages);
+    }
+    messages = turns::without_silent(messages);
+    messages = text::without_blanks(messages);
+    // What was removed may have been the beginning.
+    if rules.user_first || rules.opens_with_user {
+        messages = turns::user_first(&messages);
+    }
+    if rules.merge_users && rules.synthetic_results {
+        messages = turns::without_dangling(&messages);
+    }
+    let merged = turns::Merged { answers: rules.merge_answers, users: rules.merge_users, developers: false };
+    if merged != turns::Merged::default() {
+        messages = turns::merge(&messages, merged);
+    }
+    if rules.no_prefill && facts.thinking {
+        messages = turns::without_prefill(messages);
+    }
+    messages
+}
+
+/// The history without what this model's server refuses or misreads. The steps in order: where messages came from; copies; content; thinking;
+/// calls; results behind their calls; ids; reasoning items; the beginning.
+pub fn sanitised(messages: &[Arc<Message>], rules: &TranscriptRules, facts: RequestFacts) -> Vec<Arc<Message>> {
+    let mut messages = text::mark_inter_session(messages);
+    messages = turns::without_mirrors(&messages);
+    messages = text::clean(&messages, rules);
+    if rules.drop_thinking {
+        messages = thinking::drop_all(&messages);
+    }
+    if rules.signed_thinking {
+        messages = thinking::signed_only(&messages);
+    }
+    messages = calls::without_malformed(&messages);
+    if rules.pair_results {
+        let repaired = repair::repair(&messages, rules.synthetic_results);
+        if repaired.n_added + repaired.n_duplicates + repaired.n_orphans > 0 {
+            tracing::debug!(
+                added = repaired.n_added,
+                duplicates = repaired.n_duplicates,
+                orphans = repaired.n_orphans,
+                "tool results of a history were repaired"
+            );
+        }
+        messages = repaired.messages;
+    }
+    // After the pairing: ids that occur again keep apart what belongs together.
+    if let Some(rule) = rules.call_ids {
+        messages = call_ids::rewrite(&messages, rule);
+    }
+    if rules.reasoning_items {
+        if facts.model_changed {
+            messages = thinking::without_orphan_items(&messages);
+        }
+        messages = thinking::without_item_ids(&messages);
+    }
+    if rules.user_first {
+        messages = turns::user_first(&messages);
+    }
+    messages
+}

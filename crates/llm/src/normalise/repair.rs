@@ -1,0 +1,133 @@
+//! Results of tools behind their calls, in histories that another program wrote or that were cut.
+//!
+//! The log of a session keeps one result for each call. [`transform`](super::transform) brings any history into an order that a wire format
+//! can encode; this repair says what it did, and follows the rules of one model.
+
+use std::sync::Arc;
+
+use super::calls;
+use crate::ids::ToolCallId;
+use crate::message::{Block, Message, ToolCall, ToolResult};
+
+/// What a model reads in place of a result that a history lacks: OpenClaw's words, so that one history is one prompt in both programs.
+pub const MISSING_RESULT: &str =
+    "[openclaw] missing tool result in session history; inserted synthetic error result for transcript repair.";
+
+/// A repaired history, and what was done to it.
+#[derive(Clone, Debug, Default)]
+pub struct RepairedHistory {
+    /// The messages.
+    pub messages: Vec<Arc<Message>>,
+    /// Synthetic results.
+    pub n_added: usize,
+    /// Results of calls that had one already.
+    pub n_duplicates: usize,
+    /// Results without a call.
+    pub n_orphans: usize,
+}
+
+/// A call of an answer, by its index there.
+struct OpenCall<'a> {
+    id: &'a str,
+    name: &'a str,
+    result: Option<&'a Arc<Message>>,
+}
+
+/// An answer, and what follows it up to the next one.
+#[derive(Default)]
+struct Span<'a> {
+    answer: Option<&'a Arc<Message>>,
+    calls: Vec<OpenCall<'a>>,
+    /// What is not a result.
+    rest: Vec<&'a Arc<Message>>,
+}
+
+/// Puts each result behind its call, in the order of the calls, and drops the others. A call without a result gets a synthetic one if
+/// `synthetic` says so. Answers that failed keep their calls and get no results.
+///
+/// Ids may occur again: results belong to the call of the answer before them. One that is displaced moves only if a single call misses it.
+pub fn repair(messages: &[Arc<Message>], synthetic: bool) -> RepairedHistory {
+    let mut report = RepairedHistory::default();
+    let mut turns = vec![Span::default()];
+    let mut displaced = Vec::new();
+    for message in messages {
+        match &**message {
+            Message::Assistant(answer) => {
+                let calls = if answer.stop_reason.is_failure() { Vec::new() } else { calls_of(&answer.content) };
+                turns.push(Span { answer: Some(message), calls, rest: Vec::new() });
+            }
+            Message::ToolResult(result) => {
+                let id = result.tool_call_id.as_str().trim();
+                let Some(turn) = turns.last_mut() else { continue };
+                let of_id = || turn.calls.iter().filter(|call| call.id == id);
+                if of_id().any(|call| call.result.is_none()) {
+                    if let Some(call) = turn.calls.iter_mut().find(|call| call.id == id && call.result.is_none()) {
+                        call.result = Some(message);
+                    }
+                } else if of_id().next().is_some() {
+                    report.n_duplicates += 1;
+                } else {
+                    displaced.push((turns.len(), id, message));
+                }
+            }
+            _ => {
+                if let Some(turn) = turns.last_mut() {
+                    turn.rest.push(message);
+                }
+            }
+        }
+    }
+    for (at, id, message) in displaced {
+        let mut owners = turns[..at].iter_mut().flat_map(|turn| &mut turn.calls).filter(|call| call.id == id);
+        match (owners.next(), owners.next()) {
+            (Some(call @ OpenCall { result: None, .. }), None) => call.result = Some(message),
+            _ => report.n_orphans += 1,
+        }
+    }
+    for turn in turns {
+        report.messages.extend(turn.answer.cloned());
+        for call in &turn.calls {
+            match (call.result, turn.answer) {
+                (Some(result), _) => report.messages.push(with_name(result, call.name)),
+                (None, Some(answer)) if synthetic => {
+                    report.n_added += 1;
+                    report.messages.push(missing(call, answer.timestamp()));
+                }
+                (None, _) => {}
+            }
+        }
+        report.messages.extend(turn.rest.into_iter().cloned());
+    }
+    report
+}
+
+fn calls_of(content: &[Arc<Block>]) -> Vec<OpenCall<'_>> {
+    content
+        .iter()
+        .filter_map(|block| match &**block {
+            Block::ToolCall(call) => Some((call.id.as_str(), call.name.as_str())),
+            Block::Other(raw) if calls::is_call(&raw.raw) => {
+                Some((raw.raw["id"].as_str()?, raw.raw["name"].as_str().unwrap_or_default()))
+            }
+            _ => None,
+        })
+        .map(|(id, name)| OpenCall { id: id.trim(), name, result: None })
+        .collect()
+}
+
+/// The result with the name of its tool, which some programs leave out.
+fn with_name(message: &Arc<Message>, name: &str) -> Arc<Message> {
+    match &**message {
+        Message::ToolResult(result) if result.tool_name.trim().is_empty() && !name.is_empty() => {
+            Arc::new(Message::ToolResult(ToolResult { tool_name: name.to_owned(), ..result.clone() }))
+        }
+        _ => Arc::clone(message),
+    }
+}
+
+/// Dated like the answer, so that equal histories give equal requests.
+fn missing(call: &OpenCall<'_>, timestamp: i64) -> Arc<Message> {
+    let name = if call.name.is_empty() { "unknown" } else { call.name };
+    let call = ToolCall::new(ToolCallId::new(call.id), name, Default::default());
+    Arc::new(Message::ToolResult(ToolResult::text(&call, MISSING_RESULT, true, timestamp)))
+}
