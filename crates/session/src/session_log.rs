@@ -79,6 +79,8 @@ pub struct SessionLog {
     awaited: Option<Vec<ToolCall>>,
     /// Entries that wait for the last of those results.
     held: Vec<(EntryId, EntryBody)>,
+    /// What a model reads in place of a result that never came.
+    missing_result: &'static str,
     conflicts: VecDeque<Conflict>,
 }
 
@@ -225,6 +227,7 @@ impl SessionLog {
             waiting,
             awaited: None,
             held: Vec::new(),
+            missing_result: heal::MISSING_RESULT,
             conflicts: VecDeque::new(),
         }
     }
@@ -259,6 +262,13 @@ impl SessionLog {
         if let Some(journal) = &mut self.journal {
             journal.set_fence(fence);
         }
+    }
+
+    /// The same session with another text in place of results that never came.
+    #[must_use]
+    pub fn with_missing_result(mut self, text: &'static str) -> Self {
+        self.missing_result = text;
+        self
     }
 
     /// Makes sure that what was appended survives a loss of power, when the store is set to do so at the end of turns.
@@ -433,6 +443,16 @@ impl SessionLog {
     /// All entries in file order, parsed one by one.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = Arc<Entry>> + '_ {
         (0..self.index.slots().len()).map(|at| self.index.entry(at))
+    }
+
+    /// The state that an extension recorded last, on any branch.
+    pub fn last_custom(&self, wanted: &str) -> Option<Option<serde_json::Value>> {
+        let slots = self.index.slots();
+        let customs = (0..slots.len()).rev().filter(|at| slots[*at].kind == LineKind::Custom);
+        customs.map(|at| self.index.entry(at)).find_map(|entry| match &entry.body {
+            EntryBody::Custom { custom_type, data } if custom_type == wanted => Some(data.clone()),
+            _ => None,
+        })
     }
 
     /// The mark of an entry.

@@ -32,6 +32,7 @@ impl SessionLog {
     /// # Errors
     /// When nothing was written; nothing changed in memory then.
     pub async fn append(&mut self, body: EntryBody) -> Result<EntryId, StoreError> {
+        let body = guard::complete(body);
         for _ in 0..MAX_TRIES {
             let awaited = match self.awaited.take() {
                 Some(awaited) => awaited,
@@ -47,7 +48,7 @@ impl SessionLog {
                 }
                 Verdict::Refuse => {
                     self.awaited = Some(awaited);
-                    tracing::warn!(path = ?self.path(), "a tool result without its call was left out");
+                    tracing::warn!(path = ?self.path(), "a tool result without its call, or an incomplete call, was left out");
                     return Ok(self.leaf_id().cloned().unwrap_or_else(|| EntryId::new("")));
                 }
                 Verdict::Write { missing } => self.batch(&body, &missing, &awaited),
@@ -69,7 +70,8 @@ impl SessionLog {
     fn batch(&self, body: &EntryBody, missing: &[ToolCall], awaited: &[ToolCall]) -> AppendBatch {
         let mut entries: Vec<(EntryId, EntryBody)> = Vec::with_capacity(1 + missing.len());
         for call in missing {
-            entries.push((self.fresh_id(&entries), heal::missing_result(call, self.host.now_ms())));
+            entries
+                .push((self.fresh_id(&entries), heal::missing_result(call, self.missing_result, self.host.now_ms())));
         }
         let held_before = missing.len() == awaited.len();
         if held_before {

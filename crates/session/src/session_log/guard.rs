@@ -1,9 +1,10 @@
 //! Every tool call has exactly one result before the next message: the state machine and what it appends.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use pinch_llm::ids::ToolCallId;
-use pinch_llm::message::{Message, ToolCall};
+use pinch_llm::message::{AssistantMessage, Block, Message, ToolCall};
 
 use super::index::Index;
 use super::roles::BASH_EXECUTION;
@@ -17,8 +18,39 @@ pub(super) enum Verdict {
     Write { missing: Vec<ToolCall> },
     /// Keep it until the awaited results are there.
     Hold,
-    /// Ignore it: no call waits for this result.
+    /// Ignore it: no call waits for this result, or it is an answer of nothing but incomplete calls.
     Refuse,
+}
+
+/// The entry without calls that have no arguments: no model can have made them, and no tool may run them.
+pub(super) fn complete(body: EntryBody) -> EntryBody {
+    match &body {
+        EntryBody::Message(message) => match message.as_assistant() {
+            Some(answer) if answer.content.iter().any(|block| is_incomplete(block)) => {
+                let mut kept = AssistantMessage::clone(answer);
+                kept.content.retain(|block| !is_incomplete(block));
+                // Marked by its calls alone: see `judge`.
+                if kept.content.is_empty() {
+                    body
+                } else {
+                    EntryBody::Message(Arc::new(Message::Assistant(Arc::new(kept))))
+                }
+            }
+            _ => body,
+        },
+        _ => body,
+    }
+}
+
+/// Whether a block is a call without arguments; reading keeps such a call as it is written.
+fn is_incomplete(block: &Block) -> bool {
+    let Block::Other(block) = block else { return false };
+    block.raw["type"] == "toolCall" && block.raw["arguments"].is_null() && block.raw["input"].is_null()
+}
+
+/// Whether a message is a copy of what was delivered outside of the conversation. It is no turn: calls await their results across it.
+fn is_mirror(answer: &AssistantMessage) -> bool {
+    answer.model == "delivery-mirror"
 }
 
 /// Judges an append while these calls await their results.
@@ -29,6 +61,8 @@ pub(super) fn judge(body: &EntryBody, awaited: &[ToolCall]) -> Verdict {
                 Verdict::Write { missing: Vec::new() }
             }
             Message::ToolResult(_) => Verdict::Refuse,
+            Message::Assistant(answer) if answer.content.iter().any(|block| is_incomplete(block)) => Verdict::Refuse,
+            Message::Assistant(answer) if is_mirror(answer) => Verdict::Write { missing: Vec::new() },
             Message::Other(other) if other.role() == BASH_EXECUTION && !awaited.is_empty() => Verdict::Hold,
             _ => Verdict::Write { missing: awaited.to_vec() },
         },
@@ -45,6 +79,7 @@ pub(super) fn after(body: &EntryBody, mut awaited: Vec<ToolCall>) -> Vec<ToolCal
                 awaited.retain(|call| call.id != result.tool_call_id);
                 awaited
             }
+            Message::Assistant(answer) if is_mirror(answer) => awaited,
             message => calls_of(message),
         },
         _ => awaited,
@@ -81,6 +116,9 @@ pub(super) fn awaited_at(index: &Index, leaf: Option<usize>) -> Vec<ToolCall> {
             (EntryType::Message, MessageRole::BashExecution) => {}
             (EntryType::Message, MessageRole::Assistant) => {
                 let entry = index.entry(at);
+                if entry.body.as_message().and_then(|message| message.as_assistant()).is_some_and(|a| is_mirror(a)) {
+                    continue;
+                }
                 let mut calls = entry.body.as_message().map(|message| calls_of(message)).unwrap_or_default();
                 calls.retain(|call| !answered.contains(&call.id));
                 return calls;

@@ -12,8 +12,8 @@ use crate::entry::EntryBody;
 pub const MISSING_RESULT: &str = "Tool result missing: the run ended before the tool finished.";
 
 /// The result of a call that never got one.
-pub(super) fn missing_result(call: &ToolCall, now: i64) -> EntryBody {
-    EntryBody::Message(Arc::new(Message::ToolResult(ToolResult::text(call, MISSING_RESULT, true, now))))
+pub(super) fn missing_result(call: &ToolCall, text: &str, now: i64) -> EntryBody {
+    EntryBody::Message(Arc::new(Message::ToolResult(ToolResult::text(call, text, true, now))))
 }
 
 impl SessionLog {
@@ -30,7 +30,7 @@ impl SessionLog {
     pub async fn heal(&mut self) -> Result<usize, crate::store::StoreError> {
         let calls = self.awaited_calls();
         for call in &calls {
-            let result = missing_result(call, self.host.now_ms());
+            let result = missing_result(call, self.missing_result, self.host.now_ms());
             self.append(result).await?;
         }
         Ok(calls.len())

@@ -22,6 +22,7 @@ impl SessionLog {
             waiting: None,
             awaited: None,
             held: Vec::new(),
+            missing_result: self.missing_result,
             conflicts: VecDeque::new(),
         }
     }
