@@ -448,7 +448,7 @@ impl SessionLog {
     /// The state that an extension recorded last, on any branch.
     pub fn last_custom(&self, wanted: &str) -> Option<Option<serde_json::Value>> {
         let slots = self.index.slots();
-        let customs = (0..slots.len()).rev().filter(|at| slots[*at].kind == LineKind::Custom);
+        let customs = (0..slots.len()).rev().filter(|at| slots[*at].kind == EntryType::Custom);
         customs.map(|at| self.index.entry(at)).find_map(|entry| match &entry.body {
             EntryBody::Custom { custom_type, data } if custom_type == wanted => Some(data.clone()),
             _ => None,

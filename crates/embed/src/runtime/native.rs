@@ -19,6 +19,7 @@ use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_coding_agent::store::{SessionStore, StoreError};
 use pinch_llm::message::{Block, Content, Image, Message};
 use pinch_llm::model::Model;
+use pinch_llm::normalise::repair::MISSING_RESULT;
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{Auth, CallOptions, ToolChoice};
 use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -30,9 +31,11 @@ use crate::run::outcome::AttemptStart;
 use crate::run::scope::RunScope;
 use crate::run::{AttemptPlan, RunError, RunRequest};
 
+pub mod history;
 mod repair;
 mod outcome;
 
+use history::PreparedHistory;
 use outcome::Watcher;
 
 /// Runs attempts in this process.
@@ -57,8 +60,11 @@ impl NativeRuntime {
         };
         let mut log = SessionLog::open_or_begin(&scope.host, Arc::clone(&self.store), &request.session, new)
             .await
-            .map_err(store_error)?;
+            .map_err(store_error)?
+            .with_missing_result(MISSING_RESULT);
         log.set_fence(Arc::clone(&scope.fence));
+        let model_changed = history::record(&mut log, &model, scope.host.now_ms()).await.map_err(store_error)?;
+        let provider: Arc<dyn Provider> = Arc::new(PreparedHistory::new(provider, model_changed));
         let mut options = CallOptions::default().with_timeouts(scope.timeouts);
         let params = scope.stream_params(&model);
         options.temperature = params.temperature;
@@ -110,6 +116,18 @@ struct NativeAttempts {
     is_compacting: Arc<AtomicBool>,
 }
 
+impl NativeAttempts {
+    /// The prompt, with what the user said before and nobody answered.
+    fn take_prompt(&mut self) -> Result<(String, Vec<Image>), StoreError> {
+        let before = self.session.log().leaf_id().cloned();
+        let prompt = history::take_prompt(self.session.log_mut(), &self.request.prompt, &self.request.images)?;
+        if self.session.log().leaf_id() != before.as_ref() {
+            self.session.reload();
+        }
+        Ok(prompt)
+    }
+}
+
 impl Attempts for NativeAttempts {
     fn attempt<'a>(
         &'a mut self,
@@ -128,10 +146,20 @@ impl Attempts for NativeAttempts {
             let mut watcher = Watcher::new(self.session.tools().clone(), window);
             let is_compacting = Arc::clone(&self.is_compacting);
             is_compacting.store(false, Ordering::Relaxed);
+            let (text, images) = match plan.start {
+                AttemptStart::Prompt => match self.take_prompt() {
+                    Ok(prompt) => prompt,
+                    Err(error) => {
+                        emitter.emit(AttemptEvent::Broken(store_error(error))).await;
+                        return;
+                    }
+                },
+                AttemptStart::Resume | AttemptStart::FinalReply => Default::default(),
+            };
             let mut run = match plan.start {
                 AttemptStart::Prompt => self.session.prompt(Prompt {
-                    text: self.request.prompt.clone(),
-                    images: self.request.images.clone(),
+                    text,
+                    images,
                     verbatim: true,
                     cancel: cancel.clone(),
                     ..Prompt::default()

@@ -1,0 +1,136 @@
+//! What a model is given of a session: its history by the model's rules, and what is recorded about that.
+
+use std::sync::Arc;
+
+use pinch_coding_agent::entry::EntryBody;
+use pinch_coding_agent::session_log::{SessionLog, convert_to_llm};
+use pinch_coding_agent::store::StoreError;
+use pinch_llm::event::EventStream;
+use pinch_llm::message::{Image, Message};
+use pinch_llm::model::Model;
+use pinch_llm::normalise::history::{RequestFacts, prepare};
+use pinch_llm::normalise::turns::begins_with_answer;
+use pinch_llm::provider::Provider;
+use pinch_llm::request::{NativeThinking, Request, ThinkingChoice};
+use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::cancel::Cancel;
+use serde_json::{Value, json};
+
+/// The entry that says which model a session was last prepared for.
+const MODEL_SNAPSHOT: &str = "model-snapshot";
+
+/// The entry that says that a message was inserted to begin the conversation.
+const BOOTSTRAP: &str = "google-turn-ordering-bootstrap";
+
+/// Prepares the messages of every request by the rules of its model, those of the run under way like those of the history.
+pub(super) struct PreparedHistory {
+    inner: Arc<dyn Provider>,
+    model_changed: bool,
+}
+
+impl PreparedHistory {
+    pub(super) fn new(inner: Arc<dyn Provider>, model_changed: bool) -> Self {
+        Self { inner, model_changed }
+    }
+}
+
+impl Provider for PreparedHistory {
+    fn stream(&self, mut request: Request, cancel: Cancel) -> EventStream {
+        let rules = &request.model.dialect.history;
+        let facts = RequestFacts {
+            model_changed: self.model_changed,
+            thinking: thinks(&request.options.thinking),
+            unsigned_thinking: rules.allow_empty_signature,
+        };
+        let prepared = prepare(&request.messages, &rules.transcript, facts);
+        // A request without messages would be refused; the history then goes as it is.
+        if prepared.iter().any(|message| !matches!(**message, Message::System(_))) {
+            request.messages = prepared;
+        }
+        self.inner.stream(request, cancel)
+    }
+
+    fn close_session(&self, session_id: &str) {
+        self.inner.close_session(session_id);
+    }
+}
+
+fn thinks(choice: &ThinkingChoice) -> bool {
+    match choice {
+        ThinkingChoice::Unset => false,
+        ThinkingChoice::Level(level) => *level != ThinkingLevel::Off,
+        ThinkingChoice::Native(NativeThinking { enabled, .. }) => *enabled != Some(false),
+    }
+}
+
+/// Records which model the session is prepared for, and whether its beginning had to be inserted. True if another model was recorded before.
+///
+/// # Errors
+/// When the session cannot be written.
+pub async fn record(log: &mut SessionLog, model: &Model, now: i64) -> Result<bool, StoreError> {
+    let before = log.last_custom(MODEL_SNAPSHOT).flatten();
+    let changed = before.as_ref().is_some_and(|before| !is_of(before, model));
+    if before.is_none() || changed {
+        let (provider, api, id) = (model.provider.as_str(), model.api.as_str(), model.id.as_str());
+        let data = json!({"timestamp": now, "provider": provider, "modelApi": api, "modelId": id});
+        append(log, MODEL_SNAPSHOT, data).await?;
+    }
+    let rules = &model.dialect.history.transcript;
+    if rules.record_user_first
+        && begins_with_answer(&convert_to_llm(&log.context().messages))
+        && log.last_custom(BOOTSTRAP).is_none()
+    {
+        tracing::warn!(session = log.id(), "the conversation begins with an answer; a message of the user is inserted");
+        append(log, BOOTSTRAP, json!({"timestamp": now})).await?;
+    }
+    Ok(changed)
+}
+
+fn is_of(snapshot: &Value, model: &Model) -> bool {
+    let same = |name: &str, expected: &str| snapshot[name].as_str().unwrap_or_default() == expected;
+    same("provider", model.provider.as_str())
+        && same("modelApi", model.api.as_str())
+        && same("modelId", model.id.as_str())
+}
+
+async fn append(log: &mut SessionLog, custom_type: &str, data: Value) -> Result<(), StoreError> {
+    let body = EntryBody::Custom { custom_type: custom_type.to_owned(), data: Some(data) };
+    log.append(body).await.map(drop)
+}
+
+/// The text and the images of a prompt, behind those that the user sent before and nobody answered. The session goes back before these, so
+/// that they are said once; they stay in the file.
+///
+/// # Errors
+/// When the session names an entry that is not in it.
+pub fn take_prompt(log: &mut SessionLog, text: &str, images: &[Image]) -> Result<(String, Vec<Image>), StoreError> {
+    let (mut texts, mut all) = (vec![text.to_owned()], images.to_vec());
+    let mut at = log.leaf_id().cloned();
+    let mut begin = None;
+    while let Some(entry) = at.as_ref().and_then(|id| log.entry(id)) {
+        match &entry.body {
+            EntryBody::Message(message) => {
+                let Message::User(user) = &**message else { break };
+                texts.insert(0, user.content.text("\n"));
+                all.splice(0..0, user.content.images().cloned());
+                begin = Some(entry.parent_id.clone());
+            }
+            // They say nothing to a model.
+            EntryBody::Custom { .. }
+            | EntryBody::ModelChange { .. }
+            | EntryBody::ThinkingLevelChange { .. }
+            | EntryBody::SessionInfo { .. }
+            | EntryBody::Usage(_)
+            | EntryBody::Label { .. } => {}
+            _ => break,
+        }
+        at = entry.parent_id.clone();
+    }
+    match begin {
+        None => {}
+        Some(Some(parent)) => log.move_to(&parent)?,
+        Some(None) => log.reset_leaf(),
+    }
+    texts.retain(|text| !text.trim().is_empty());
+    Ok((texts.join("\n\n"), all))
+}
