@@ -10,6 +10,7 @@ use super::{Case, CaseOutcome};
 
 mod chunks;
 mod errors;
+mod hygiene;
 mod parts;
 mod payloads;
 mod subscribe;
@@ -22,7 +23,8 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
         .or_else(|| chunks::run(op, input))
         .or_else(|| subscribe::run(op, input))
         .or_else(|| errors::run(op, input))
-        .or_else(|| payloads::run(op, input));
+        .or_else(|| payloads::run(op, input))
+        .or_else(|| hygiene::run(op, input));
     let Some(actual) = actual else { return CaseOutcome::NotImplemented };
     let result = actual.and_then(|actual| match &case.case["expect_properties"] {
         Value::Array(properties) => chunks::hold(properties, input, &actual),

@@ -6,7 +6,7 @@ use futures::FutureExt;
 use pinch_embed::config::Config;
 use pinch_embed::run::RunError;
 use pinch_embed::{InboundMessage, Turn};
-use pinch_testing::server::{Gate, Reply};
+use pinch_testing::server::{Gate, ServerReply};
 use serde_json::json;
 
 use crate::world::{World, answer, pull_to_text, stream, within};
@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(30);
 async fn a_drained_engine_lets_runs_end_and_starts_none() {
     let world = World::new().await;
     let gate = Gate::new();
-    world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
     let mut running = world.engine.run(world.request("s1", "hello"));
     gate.open_times(4);
     pull_to_text(&mut running).await;
@@ -54,7 +54,7 @@ async fn a_message_that_waits_for_its_turn_is_given_back_when_the_engine_drains(
 async fn a_shutdown_stops_runs_that_do_not_end_and_writes_what_is_to_be_written() {
     let world = World::new().await;
     let gate = Gate::new();
-    world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
     let mut running = world.engine.run(world.request("s1", "hello"));
     gate.open_times(4);
     pull_to_text(&mut running).await;
@@ -69,7 +69,7 @@ async fn a_shutdown_stops_runs_that_do_not_end_and_writes_what_is_to_be_written(
 async fn a_new_configuration_holds_for_new_runs_and_the_old_one_for_runs_under_way() {
     let world = World::new().await;
     let gate = Gate::new();
-    world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
     let mut running = world.engine.run(world.request("s1", "hello"));
     gate.open_times(4);
     pull_to_text(&mut running).await;

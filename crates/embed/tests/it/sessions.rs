@@ -137,7 +137,7 @@ async fn a_damaged_index_is_reported_and_left_alone() {
 async fn a_run_does_not_record_into_the_session_that_replaced_its_own() {
     let world = World::new().await;
     let gate = Gate::new();
-    world.server.reply(pinch_testing::server::Reply::events().gated(&gate, answer("m", "Yes.")));
+    world.server.reply(pinch_testing::server::ServerReply::events().gated(&gate, answer("m", "Yes.")));
     let request = world.engine.message(KEY, "one").await.unwrap();
     let run = world.engine.run(request);
     let next = async {

@@ -9,7 +9,7 @@ use pinch_embed::ports::Caller;
 use pinch_embed::run::{RunError, RunRequest};
 use pinch_embed::{InboundMessage, Turn};
 use pinch_stdx::cancel::CancelReason;
-use pinch_testing::server::{Gate, Reply};
+use pinch_testing::server::{Gate, ServerReply};
 use serde_json::json;
 
 use crate::world::{World, answer, pull_to_text, stream, within};
@@ -85,7 +85,7 @@ async fn follow_ups_get_a_run_each_and_messages_of_different_origin_are_not_mixe
 async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_its_own() {
     let world = world(json!({"debounceMs": 1})).await;
     let gate = Gate::new();
-    world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
     world.server.reply(stream(answer("m2", "Blue it is.")));
     let first = request(world.engine.send(message("Paint it.")).await);
     let (session, run_id) = (first.session_id.clone(), first.run_id.clone());
@@ -116,7 +116,7 @@ async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_i
 async fn an_interruption_stops_the_run_and_drops_what_waits() {
     let world = world(json!({"mode": "collect", "debounceMs": 1})).await;
     let gate = Gate::new();
-    world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
     let first = request(world.engine.send(message("one")).await);
     let session = first.session_id.clone();
     let mut running = world.engine.run(first);
@@ -211,7 +211,7 @@ async fn whenever_a_message_arrives_it_is_read_once() {
         for n_open in 0..7 {
             let world = Arc::new(world(json!({"debounceMs": 1})).await);
             let gate = Gate::new();
-            world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+            world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
             for n in 0..4 {
                 world.server.reply(stream(answer(&format!("a{n}"), "Yes.")));
             }
@@ -245,7 +245,7 @@ async fn whenever_a_message_arrives_it_is_read_once() {
 async fn a_stopped_turn_passes_the_session_on() {
     let world = world(json!({"mode": "followup", "debounceMs": 1})).await;
     let gate = Gate::new();
-    world.server.reply(Reply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
     let first = request(world.engine.send(message("one")).await);
     let cancel = first.cancel.clone();
     let second = world.engine.send(message("two"));

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_coding_agent::store::{JsonlStore, SessionRef};
+use pinch_embed::runtime::native::history::take_prompt;
+use pinch_llm::ids::ApiId;
 use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolResult};
 use pinch_llm::model::Model;
+use pinch_llm::model::transcript::TranscriptRules;
+use pinch_llm::normalise::history::{RequestFacts, prepare};
 use pinch_llm::normalise::transform;
 use pinch_stdx::host::Host;
 use serde_json::{Value, json};
@@ -17,6 +21,8 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<CaseOutco
     Some(CaseOutcome::from(match area {
         "transcript-pairing" => pairing(given).and_then(|made| check(expect, &made)),
         "write-guard" => block_on(appended(given)).and_then(|made| check(expect, &json!({"persisted": made}))),
+        "turn-merging" => merged(given).and_then(|turns| check(expect, &turns)),
+        "orphan-user" => block_on(prompted(given)).and_then(|branch| check(expect, &branch)),
         "tool-call-input" => block_on(loaded(given)).and_then(|content| check(expect, &content)),
         _ => return None,
     }))
@@ -151,4 +157,63 @@ async fn loaded(given: &Value) -> Result<Value, String> {
         _ => Value::Null,
     };
     Ok(blocks.into_iter().map(block).collect())
+}
+
+/// The turns of a request, as role and texts.
+fn merged(given: &Value) -> Result<Value, String> {
+    let api = match given["policy"].as_str() {
+        Some("google") => ApiId::GOOGLE_GENERATIVE_AI,
+        Some("anthropic") => ApiId::ANTHROPIC_MESSAGES,
+        other => return Err(format!("{other:?} is not a policy")),
+    };
+    let message = |turn: &Value| {
+        let texts = turn.as_array().into_iter().flatten().skip(1).filter_map(Value::as_str);
+        let content: Vec<Value> = texts.map(|text| json!({"type": "text", "text": text})).collect();
+        let raw = json!({"role": turn[0], "content": content, "stopReason": "stop", "timestamp": NOW});
+        Message::from_value(&raw).map(Arc::new).map_err(|error| error.to_string())
+    };
+    let turns = given["in"].as_array().ok_or("no turns")?;
+    let messages: Vec<Arc<Message>> = turns.iter().map(message).collect::<Result<_, _>>()?;
+    let rules = TranscriptRules::detect(api, "", "m");
+    let turn = |message: &Arc<Message>| {
+        let raw = message.to_value();
+        let texts: Vec<Value> = match &raw["content"] {
+            Value::String(text) => vec![text.as_str().into()],
+            blocks => blocks.as_array().into_iter().flatten().map(|block| block["text"].clone()).collect(),
+        };
+        std::iter::once(raw["role"].clone()).chain(texts).collect::<Value>()
+    };
+    Ok(prepare(&messages, &rules, RequestFacts::default()).iter().map(turn).collect())
+}
+
+/// A session after a prompt: the texts of its branch, those beside it, and the text of the prompt.
+async fn prompted(given: &Value) -> Result<Value, String> {
+    let text = |error: pinch_coding_agent::store::StoreError| error.to_string();
+    let host = Host::builder().clock(NOW, 1).build();
+    let mut log = SessionLog::in_memory(&host, NewSession::in_directory("/work"));
+    let answer = |said: &str| {
+        let mut answer = AssistantMessage::pending("openai-completions".into(), "mock".into(), "mock-1".into(), NOW);
+        (answer.stop_reason, answer.content) = (StopReason::Stop, vec![Arc::new(Block::text(said))]);
+        Message::Assistant(Arc::new(answer))
+    };
+    let branch = texts(&given["branch"]);
+    for said in &branch {
+        let message = if said.starts_with('a') { answer(said) } else { Message::user(*said, NOW) };
+        log.append_message(message).await.map_err(text)?;
+    }
+    let (prompt, _) = take_prompt(&mut log, given["prompt"].as_str().unwrap_or(""), &[]).map_err(text)?;
+    let kept: Vec<String> = log.context().messages.iter().map(|message| said(message)).collect();
+    log.append_message(Message::user(prompt.as_str(), NOW)).await.map_err(text)?;
+    let off: Vec<&&str> = branch.iter().filter(|text| !kept.iter().any(|kept| kept == *text)).collect();
+    let now = log.context().messages.len();
+    let branch: Vec<&str> = kept.iter().map(String::as_str).chain((now > kept.len()).then_some("prompt")).collect();
+    Ok(json!({"branch": branch, "offBranch": off, "promptText": prompt}))
+}
+
+fn said(message: &Message) -> String {
+    match message {
+        Message::User(user) => user.content.text(""),
+        Message::Assistant(answer) => answer.text(""),
+        _ => String::new(),
+    }
 }
