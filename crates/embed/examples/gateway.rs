@@ -1,4 +1,5 @@
-//! A gateway in one file: two users of a chat, a tool written as a function, a channel that fails now and then, and two listeners.
+//! A gateway in one file: two users of a chat, sessions by key, messages to a busy session, a new session, a tool written as a function, a
+//! channel that fails now and then, two listeners, a new configuration, and an orderly end.
 //!
 //! The model is a scripted server on the loopback, so that no key is needed: `cargo run -p pinch-embed --example gateway`. For a real one,
 //! leave out `models` and name a model and its key in the configuration.
@@ -7,13 +8,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
-use pinch_agent_core::queue::QueueKind;
 use pinch_agent_core::{Tool, tool_fn};
 use pinch_embed::delivery::{EngineEvent, EngineEvents};
+use pinch_embed::key::Peer;
 use pinch_embed::{
-    BlockReplies, Caller, Config, Engine, OutgoingBlock, Receipt, ReplySink, RunTarget, SendFailure, Sender, SinkLimits,
+    BlockReplies, Caller, Config, Engine, InboundMessage, OutgoingBlock, Receipt, ReplySink, SendFailure, Sender,
+    SinkLimits, Turn,
 };
 use pinch_testing::server::{Recorded, Server, ServerReply};
 use pinch_testing::wires::anthropic::AnthropicResponse;
@@ -61,7 +64,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     server.answer_with(|request| Some(model(request)));
     let dir = tempfile::tempdir()?;
     let document = json!({
-        "agents": {"defaults": {"model": {"primary": "demo/m1"}, "maxConcurrent": 4}},
+        "agents": {"defaults": {"model": {"primary": "demo/m1"}}},
+        "session": {"dmScope": "per-channel-peer"},
         "models": {"providers": {"demo": {
             "baseUrl": server.url(), "api": "anthropic-messages", "apiKey": "none",
             "models": [{"id": "m1", "contextWindow": 200_000, "maxTokens": 8_000}],
@@ -99,6 +103,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (first, second) = (engine.subscribe(), engine.subscribe());
     let users = async {
         let talked = tokio::join!(talk(&engine, "ada", true), talk(&engine, "bob", false));
+        // A new configuration holds for the runs that follow.
+        let mut document = document;
+        document["agents"]["defaults"]["maxConcurrent"] = 8.into();
+        let (config, _) = Config::from_document(document.as_object().cloned().unwrap_or_default(), dir.path());
+        engine.reload(config);
+        for (key, entry) in engine.sessions("main").await? {
+            println!("{key} has used {} tokens", entry.total_tokens.unwrap_or(0));
+        }
+        let n_stopped = engine.shutdown(Duration::from_secs(10)).await;
+        println!("runs that had to be stopped: {n_stopped}");
         // Listeners end with the engine.
         drop(engine);
         talked.0.and(talked.1)
@@ -109,30 +123,48 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Sends one message of a user and delivers the answer.
+/// Two messages of a user in a row, then one that starts a new session.
 async fn talk(engine: &Engine, user: &'static str, is_owner: bool) -> Result<(), Box<dyn std::error::Error>> {
     let caller = Caller::new().channel("demo-chat").sender(Sender::new(user));
     let caller = if is_owner { caller.owner() } else { caller };
-    let request = engine
-        .request(user, Some(&format!("agent:main:{user}")), None, "How is the weather in Rome?")
-        .caller(caller)
-        .message_to(format!("@{user}"))
-        .block_replies(BlockReplies::default());
-    // Bob's chat is confirmed by the gateway itself.
-    let request = if user == "bob" { request.without_message_tool() } else { request };
     let chat = Arc::new(GatewayChat { user, n_sends: AtomicUsize::new(0) });
-    let run = engine.run(request).deliver(chat);
-    // A second message while the first is being answered: into the same run if it is read there, else it would start the next one.
-    let more = async {
-        while !engine.active().iter().any(|run| run.session_id == user && run.is_streaming) {
+    let key = engine.session_key(None, &Peer { channel: "demo-chat", account_id: None, kind: "direct", id: user });
+    let message = |text: &str| InboundMessage::new(&key, text).caller(caller.clone()).to(format!("@{user}"));
+
+    let first = receive(engine, message("How is the weather in Rome?"), &chat);
+    // A second message while the first is being answered.
+    let second = async {
+        while !engine.active().iter().any(|run| run.session_key.as_deref() == Some(&key) && run.is_streaming) {
             tokio::task::yield_now().await;
         }
-        engine.queue_message(RunTarget::Session(user), "In Celsius, please.", Vec::new(), QueueKind::Steering).await
+        receive(engine, message("In Celsius, please."), &chat).await
     };
-    let (run, more) = tokio::join!(run, more);
-    if let Err(error) = more {
-        println!("the second message of {user} starts a run of its own: {error}");
-    }
+    let (first, second) = tokio::join!(first, second);
+    first.and(second)?;
+    receive(engine, message("/new And in Oslo?"), &chat).await
+}
+
+/// What a gateway does with each message of its users.
+async fn receive(
+    engine: &Engine,
+    message: InboundMessage,
+    chat: &Arc<GatewayChat>,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let user = chat.user;
+    let request = match engine.send(message).await? {
+        Turn::Run(request) => request.block_replies(BlockReplies::default()),
+        Turn::Joined { .. } => {
+            println!("a run under way reads the message of {user}");
+            return Ok(());
+        }
+        other => {
+            println!("the message of {user} gets no run: {other:?}");
+            return Ok(());
+        }
+    };
+    // Bob's chat is confirmed by the gateway itself.
+    let request = if user == "bob" { request.without_message_tool() } else { request };
+    let run = engine.run(request).deliver(Arc::clone(chat) as _).await;
     for payload in run.still_to_send() {
         println!("to {user}, at the end: {}", payload.reply.text);
     }
