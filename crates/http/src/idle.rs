@@ -1,11 +1,11 @@
 //! Timeouts of one call, and the watch over them.
 
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
-use futures::future::{Either, select};
-use pinch_stdx::cancel::Cancel;
+use pinch_stdx::cancel::{Cancel, CancelRequested};
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 /// Timeouts of one call. `None` or zero: no limit.
@@ -92,7 +92,7 @@ pub enum Interrupted {
 /// Enforces the timeouts of one call. A timeout of zero means none.
 ///
 /// Content that arrives only sets a flag. The clock is read once for each piece of the body, and the one timer is armed again only when it
-/// fires before its time.
+/// fires before its time. The wait for a cancellation lasts from the first piece of the body to the last.
 #[derive(Debug)]
 pub struct Watch {
     timeouts: Timeouts,
@@ -105,13 +105,14 @@ pub struct Watch {
     /// A piece of the body came after `content` had passed.
     is_overdue: bool,
     timer: Option<Pin<Box<Sleep>>>,
+    cancelled: Option<CancelRequested>,
 }
 
 impl Watch {
     /// Begins now.
     pub fn start(timeouts: Timeouts) -> Self {
         let total = from_now(timeouts.total);
-        Self { timeouts, total, content: None, has_content: false, is_overdue: false, timer: None }
+        Self { timeouts, total, content: None, has_content: false, is_overdue: false, timer: None, cancelled: None }
     }
 
     /// The limit for connecting.
@@ -163,47 +164,56 @@ impl Watch {
         wait(cancel, earlier(self.total, from_now(self.timeouts.headers)), work).await
     }
 
-    /// Waits for a piece of the body.
+    /// Waits for a piece of the body. The token is the same for all pieces.
     ///
     /// # Errors
     /// [`Interrupted`].
     pub async fn for_body<T>(&mut self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Interrupted> {
-        if cancel.is_cancelled() {
-            return Err(Interrupted::Cancelled);
-        }
+        let now = Instant::now();
         if std::mem::take(&mut self.has_content) {
-            self.content = from_now(self.timeouts.idle);
+            self.content = after(now, self.timeouts.idle);
             self.is_overdue = false;
         }
-        let Some(until) = earlier(self.total, self.content) else {
-            return cancel.run(work).await.map_err(|_| Interrupted::Cancelled);
+        let deadline = cancel.deadline().map(|deadline| Instant::from_std(deadline.at()));
+        let until = earlier(deadline, earlier(self.total, self.content));
+        let why = match until {
+            None => Interrupted::Cancelled,
+            until if until == deadline => Interrupted::Cancelled,
+            until if until == self.content => Interrupted::Idle,
+            _ => Interrupted::Late,
         };
-        let why = if self.content == Some(until) { Interrupted::Idle } else { Interrupted::Late };
-        if Instant::now() >= until {
+        if until.is_some_and(|until| now >= until) {
             // What already waits is taken once, since the time may have passed on this side. A body that always has more ends at the next check.
-            if why == Interrupted::Late || std::mem::replace(&mut self.is_overdue, true) {
-                return Err(why);
+            if why != Interrupted::Idle || std::mem::replace(&mut self.is_overdue, true) {
+                return Err(if cancel.is_cancelled() { Interrupted::Cancelled } else { why });
             }
-            return cancel.run(timeout_at(until, work)).await.map_err(|_| Interrupted::Cancelled)?.map_err(|_| why);
         }
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
-        if timer.deadline() > until {
-            timer.as_mut().reset(until);
+        if let Some(until) = until {
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
+            if timer.deadline() > until {
+                timer.as_mut().reset(until);
+            }
         }
-        let timed = async {
-            let mut work = std::pin::pin!(work);
-            loop {
-                match select(work, timer.as_mut()).await {
-                    Either::Left((done, _)) => return Ok(done),
-                    Either::Right(_) if Instant::now() >= until => return Err(why),
-                    Either::Right(((), rest)) => {
-                        timer.as_mut().reset(until);
-                        work = rest;
+        let (timer, cancelled) = (&mut self.timer, self.cancelled.get_or_insert_with(|| cancel.requested()));
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            if Pin::new(&mut *cancelled).poll(cx).is_ready() {
+                return Poll::Ready(Err(Interrupted::Cancelled));
+            }
+            if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                return Poll::Ready(Ok(done));
+            }
+            if let (Some(timer), Some(until)) = (timer.as_mut(), until) {
+                while timer.as_mut().poll(cx).is_ready() {
+                    if Instant::now() >= until {
+                        return Poll::Ready(Err(why));
                     }
+                    timer.as_mut().reset(until);
                 }
             }
-        };
-        cancel.run(timed).await.unwrap_or(Err(Interrupted::Cancelled))
+            Poll::Pending
+        })
+        .await
     }
 
     /// Waits for anything else that belongs to the call.
@@ -216,7 +226,11 @@ impl Watch {
 }
 
 fn from_now(limit: Option<Duration>) -> Option<Instant> {
-    limit.filter(|limit| !limit.is_zero()).and_then(|limit| Instant::now().checked_add(limit))
+    after(Instant::now(), limit)
+}
+
+fn after(now: Instant, limit: Option<Duration>) -> Option<Instant> {
+    limit.filter(|limit| !limit.is_zero()).and_then(|limit| now.checked_add(limit))
 }
 
 fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
@@ -237,4 +251,55 @@ async fn wait<T>(cancel: &Cancel, until: Option<Instant>, work: impl Future<Outp
         }
     };
     cancel.run(timed).await.unwrap_or(Err(Interrupted::Cancelled))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use pinch_stdx::cancel::{CancelReason, Deadline};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn watch(idle: u32) -> Watch {
+        let mut watch = Watch::start(Timeouts::default().with_idle(Some(SECOND * idle)).with_first_content(None));
+        watch.headers_arrived();
+        watch
+    }
+
+    /// How long a wait for a piece that never comes takes, in seconds, and why it ends.
+    async fn never(watch: &mut Watch, cancel: &Cancel) -> (u64, Interrupted) {
+        let began = Instant::now();
+        let why = watch.for_body(cancel, pending::<()>()).await.unwrap_err();
+        (began.elapsed().as_secs(), why)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_deadline_of_the_token_ends_the_wait_as_a_cancellation() {
+        let cancel = Cancel::new().child_until(Deadline::after(SECOND * 3));
+        assert_eq!(never(&mut watch(5), &cancel).await, (3, Interrupted::Cancelled));
+        assert_eq!(never(&mut watch(5), &cancel).await, (0, Interrupted::Cancelled));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_idle_limit_begins_anew_with_each_piece_however_many_come() {
+        let cancel = Cancel::new().child_until(Deadline::after(SECOND * 60));
+        let mut watch = watch(5);
+        for _ in 0..8 {
+            assert_eq!(watch.for_body(&cancel, tokio::time::sleep(SECOND * 4)).await, Ok(()));
+            watch.content_arrived();
+        }
+        assert_eq!(never(&mut watch, &cancel).await, (5, Interrupted::Idle));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cancellation_between_two_pieces_comes_before_what_already_waits() {
+        let parent = Cancel::new();
+        let (cancel, mut watch) = (parent.child(), watch(5));
+        assert_eq!(watch.for_body(&cancel, ready(1)).await, Ok(1));
+        parent.cancel(CancelReason::User);
+        assert_eq!(watch.for_body(&cancel, ready(2)).await, Err(Interrupted::Cancelled));
+    }
 }

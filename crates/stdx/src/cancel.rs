@@ -1,11 +1,12 @@
 //! Cancellation tokens with a reason and an optional deadline.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture, WaitForCancellationFutureOwned};
 
 /// Why work was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -159,6 +160,12 @@ impl Cancel {
         self.reason().unwrap_or(CancelReason::Deadline)
     }
 
+    /// A wait for the cancellation alone, without the deadline: for a caller that waits again and again, watches [`Cancel::deadline`] with a
+    /// timer of its own, and keeps this between its waits.
+    pub fn requested(&self) -> CancelRequested {
+        CancelRequested(Box::pin(self.0.token.clone().cancelled_owned()))
+    }
+
     /// Runs `work` until it finishes or the token is cancelled: the one way to wait for something long.
     ///
     /// When both are ready the work wins. On cancellation the work's future is dropped.
@@ -172,6 +179,18 @@ impl Cancel {
             futures::future::Either::Left((done, _)) => Ok(done),
             futures::future::Either::Right((reason, _)) => Err(Cancelled { reason }),
         }
+    }
+}
+
+/// Completes when a token or a parent of it is cancelled; see [`Cancel::requested`]. It may be polled again after that.
+#[derive(Debug)]
+pub struct CancelRequested(Pin<Box<WaitForCancellationFutureOwned>>);
+
+impl Future for CancelRequested {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().poll(cx)
     }
 }
 
@@ -206,6 +225,16 @@ mod tests {
         let root = Cancel::new().child_until(Deadline::after(Duration::from_secs(1)));
         let child = root.child_until(Deadline::after(Duration::from_secs(60)));
         assert_eq!(child.deadline(), root.deadline());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_is_seen_whenever_it_is_polled_and_a_deadline_is_not() {
+        let root = Cancel::new();
+        let mut requested = root.child_until(Deadline::after(Duration::from_secs(1))).requested();
+        assert!(tokio::time::timeout(Duration::from_secs(5), &mut requested).await.is_err());
+        root.cancel(CancelReason::User);
+        (&mut requested).await;
+        requested.await;
     }
 
     #[tokio::test(start_paused = true)]
