@@ -221,6 +221,11 @@ impl IncomingResponse {
         self.response.headers()
     }
 
+    /// Frees the headers, and with them the buffer that they were read into: none are left for [`Incoming::headers`].
+    pub fn forget_headers(&mut self) {
+        drop(std::mem::take(self.response.headers_mut()));
+    }
+
     /// The next piece of the body; `None` at its end.
     ///
     /// # Errors

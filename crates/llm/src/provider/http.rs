@@ -88,13 +88,14 @@ fn run(shared: Arc<HttpShared>, mut request: Request, cancel: Cancel, timestamp:
     pulled(move |emitter| async move {
         let began = Instant::now();
         let mut watch = Watch::start(request.options.timeouts);
-        let authorised = shared.authorise(&mut request, &watch, &cancel).await;
+        let authorised = Box::pin(shared.authorise(&mut request, &watch, &cancel)).await;
         let mut call = WireCall { request: &request, timestamp, encoding: shared.encoding_for(&request) };
         let mut decoder = shared.wire.decoder(&call);
         let mut emit = Emit::default();
         let mut sent = Secrets::default();
         let opened = match authorised {
-            Ok(()) => shared.open(&mut call, &mut sent, &mut watch, &cancel).await,
+            // Boxed: what sending needs is let go before the answer streams.
+            Ok(()) => Box::pin(shared.open(&mut call, &mut sent, &mut watch, &cancel)).await,
             Err(error) => Err(error),
         };
         let mut body = match opened {
@@ -114,7 +115,7 @@ fn run(shared: Arc<HttpShared>, mut request: Request, cancel: Cancel, timestamp:
                     finished.hide(&request, std::mem::take(&mut sent));
                     // What failed is let go at once.
                     if let Some(body) = body.take().filter(|_| finished.is_ok()) {
-                        read_rest(body).await;
+                        Box::pin(read_rest(body)).await;
                     }
                     let ms = began.elapsed().as_millis();
                     Arc::make_mut(&mut finished.message).duration_ms = i64::try_from(ms).ok();
@@ -125,11 +126,12 @@ fn run(shared: Arc<HttpShared>, mut request: Request, cancel: Cancel, timestamp:
                 }
             }
             watch.resume(paused);
-            if cancel.is_cancelled() {
-                decoder.fail(stopped(&request, Interrupted::Cancelled), &mut emit);
-                continue;
-            }
             match frames.next_frame() {
+                // A wait for more looks by itself.
+                Ok(Some(_)) if cancel.is_cancelled() => {
+                    decoder.fail(stopped(&request, Interrupted::Cancelled), &mut emit);
+                    continue;
+                }
                 Ok(Some(frame)) => {
                     let (n_bytes, n_before) = (frame.data.len(), emit.len());
                     if decoder.push(frame, &mut emit) == FrameKind::Content {
@@ -209,6 +211,7 @@ impl HttpShared {
                 watch.for_other(cancel, seeing).await.map_err(|why| stopped(request, why))??;
             }
             if incoming.status().is_success() {
+                incoming.forget_headers();
                 return Ok(incoming);
             }
             let error = self.refusal(call, &mut incoming, watch, cancel).await?;
