@@ -6,8 +6,46 @@ use super::StreamEvent;
 #[derive(Debug, Default)]
 pub struct Laws {
     started: bool,
-    open: Vec<bool>,
     ended: bool,
+    blocks: OpenBlocks,
+}
+
+/// Which blocks are open, by their index. The first ones need no memory of their own: this is looked at for every delta.
+#[derive(Debug, Default)]
+struct OpenBlocks {
+    n: usize,
+    first: u64,
+    others: Vec<bool>,
+}
+
+const N_FIRST: usize = u64::BITS as usize;
+
+impl OpenBlocks {
+    fn begin(&mut self) {
+        match self.n {
+            at @ 0..N_FIRST => self.first |= 1 << at,
+            _ => self.others.push(true),
+        }
+        self.n += 1;
+    }
+
+    fn end(&mut self, index: usize) {
+        match index {
+            at @ 0..N_FIRST => self.first &= !(1 << at),
+            at => {
+                if let Some(open) = self.others.get_mut(at - N_FIRST) {
+                    *open = false;
+                }
+            }
+        }
+    }
+
+    fn has(&self, index: usize) -> bool {
+        match index {
+            at @ 0..N_FIRST => self.first & (1 << at) != 0,
+            at => self.others.get(at - N_FIRST) == Some(&true),
+        }
+    }
 }
 
 impl Laws {
@@ -38,22 +76,49 @@ impl Laws {
                 Ok(())
             }
             _ if !self.started => Err("an event before the start"),
-            StreamEvent::BlockStart { index, .. } if *index != self.open.len() => Err("a block out of order"),
+            StreamEvent::BlockStart { index, .. } if *index != self.blocks.n => Err("a block out of order"),
             StreamEvent::BlockStart { .. } => {
-                self.open.push(true);
+                self.blocks.begin();
                 Ok(())
             }
-            StreamEvent::Delta { index, .. } if self.open.get(*index) != Some(&true) => {
-                Err("a delta for a block that is not open")
-            }
-            StreamEvent::BlockEnd { index, .. } if self.open.get(*index) != Some(&true) => {
+            StreamEvent::Delta { index, .. } if !self.blocks.has(*index) => Err("a delta for a block that is not open"),
+            StreamEvent::BlockEnd { index, .. } if !self.blocks.has(*index) => {
                 Err("an end for a block that is not open")
             }
             StreamEvent::BlockEnd { index, .. } => {
-                self.open[*index] = false;
+                self.blocks.end(*index);
                 Ok(())
             }
             StreamEvent::Delta { .. } | StreamEvent::Usage(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::event::BlockKind;
+    use crate::ids::{ApiId, ModelId, ProviderId};
+    use crate::message::{AssistantMessage, Block};
+
+    #[test]
+    fn any_number_of_blocks_is_open_from_its_start_to_its_end() {
+        let message = AssistantMessage::pending(ApiId::new(""), ProviderId::new(""), ModelId::new(""), 0);
+        let mut laws = Laws::default();
+        assert_eq!(laws.check(&StreamEvent::Start(Arc::new(message))), Ok(()));
+        let delta = |index| StreamEvent::Delta { index, text: "x".into() };
+        for index in 0..2 * N_FIRST {
+            assert!(laws.check(&delta(index)).is_err(), "{index}");
+            assert_eq!(laws.check(&StreamEvent::BlockStart { index, kind: BlockKind::Text }), Ok(()));
+            assert_eq!(laws.check(&delta(index)), Ok(()));
+            assert!(laws.check(&StreamEvent::BlockStart { index, kind: BlockKind::Text }).is_err());
+        }
+        for index in (0..2 * N_FIRST).rev() {
+            let end = StreamEvent::BlockEnd { index, block: Arc::new(Block::text("x")) };
+            assert_eq!((laws.check(&delta(index)), laws.check(&end)), (Ok(()), Ok(())));
+            assert!(laws.check(&delta(index)).is_err() && laws.check(&end).is_err(), "{index}");
         }
     }
 }
