@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use futures::StreamExt;
+use futures::FutureExt;
 use pinch_llm::error::{LlmError, LlmErrorKind};
 use pinch_llm::event::EventStream;
 use pinch_llm::provider::Provider;
 use pinch_llm::request::Request;
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::pull::pulled;
 
 use super::{AuthError, RequestAuth};
 
@@ -30,25 +29,19 @@ impl Provider for Authorised {
         let (inner, auth) = (Arc::clone(&self.inner), Arc::clone(&self.auth));
         let (model, now) = (Arc::clone(&request.model), request.host.now_ms());
         let about = Arc::clone(&model);
-        EventStream::new(
-            &about,
-            now,
-            pulled(move |emitter| async move {
-                let mut events = match auth.for_model(&model, &cancel).await {
-                    Ok(mut credentials) => {
-                        if let Some(env) = credentials.env.take() {
-                            request.host = request.host.with_env(env);
-                        }
-                        request.auth = credentials;
-                        inner.stream(request, cancel)
+        let events = async move {
+            match auth.for_model(&model, &cancel).await {
+                Ok(mut credentials) => {
+                    if let Some(env) = credentials.env.take() {
+                        request.host = request.host.with_env(env);
                     }
-                    Err(error) => EventStream::failed(&model, now, to_llm_error(&model.provider, &error)),
-                };
-                while let Some(event) = events.next().await {
-                    emitter.emit(event).await;
+                    request.auth = credentials;
+                    inner.stream(request, cancel)
                 }
-            }),
-        )
+                Err(error) => EventStream::failed(&model, now, to_llm_error(&model.provider, &error)),
+            }
+        };
+        EventStream::new(&about, now, events.flatten_stream())
     }
 }
 
