@@ -147,7 +147,8 @@ impl Core {
     }
 
     pub(super) fn take_failures(&self) -> Vec<ExtensionFailure> {
-        if !self.has_failures.swap(false, Ordering::AcqRel) {
+        // Asked at every event: looking is cheaper than swapping.
+        if !self.has_failures.load(Ordering::Acquire) || !self.has_failures.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
         locked(&self.failures).drain(..).collect()

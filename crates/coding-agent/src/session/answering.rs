@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use super::control::SessionControl;
+use super::control::{ControlState, SessionControl};
 use super::requests::PendingRequest;
 use super::stats::usage_of;
 use super::view::SessionView;
@@ -25,6 +25,9 @@ pub(super) async fn answering<T>(control: &SessionControl, log: &SessionLog, wor
 
 /// Answers the pending queries and calls the observers.
 pub(super) fn answer_queries(control: &SessionControl, log: &SessionLog) {
+    if !control.peek(ControlState::has_queries) {
+        return;
+    }
     let now = control.peek(|state| Arc::clone(&state.now));
     notify_observers(control, &SessionView::of_log(log, &now.model, now.thinking));
     while let Some(PendingRequest { act, reply }) = control.share(|state| state.requests.take_query()) {

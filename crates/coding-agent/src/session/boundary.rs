@@ -26,11 +26,6 @@ impl SessionControl {
         answer.await.unwrap_or_else(|_| Err("The session is gone".to_owned()))
     }
 
-    /// Waits until there are drafts.
-    pub(super) async fn has_drafts(&self) {
-        self.until(|state| state.drafted.is_some()).await;
-    }
-
     /// Appends the drafts that wait; true when the conversation may be another one.
     pub(super) async fn take_drafts(
         &self,

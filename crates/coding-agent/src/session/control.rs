@@ -129,6 +129,11 @@ impl ControlState {
     pub(super) fn has_any_change(&self) -> bool {
         !self.changes.is_empty()
     }
+
+    /// Whether there are queries of extensions or observers.
+    pub(super) fn has_queries(&self) -> bool {
+        self.requests.has_queries() || !self.observers.is_empty()
+    }
 }
 
 impl Change {
@@ -315,14 +320,15 @@ impl SessionControl {
         take(&mut self.lock().adopted)
     }
 
-    /// Waits until there are changes that can be made during a run.
-    pub(super) async fn has_changes(&self) {
-        self.until(|state| state.changes.iter().any(|change| !change.is_late())).await;
+    /// Waits until there is something for the run under way to do: changes that can be made during a run, queries, observers or drafts.
+    pub(super) async fn has_work(&self) {
+        let can_change = |state: &ControlState| state.changes.iter().any(|change| !change.is_late());
+        self.until(|state| can_change(state) || state.has_queries() || state.drafted.is_some()).await;
     }
 
     /// Waits until there are queries of extensions or observers.
     pub(super) async fn has_queries(&self) {
-        self.until(|state| state.requests.has_queries() || !state.observers.is_empty()).await;
+        self.until(ControlState::has_queries).await;
     }
 
     /// Looks at the session as soon as the run under way comes to a wait or to its next event. While nothing runs, look at

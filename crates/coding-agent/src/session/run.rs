@@ -103,10 +103,10 @@ impl PromptRun<'_> {
         if !prompt.verbatim
             && let Some((found, args)) = control.find_command(&prompt.text)
         {
-            return self.command(&found, &args).await;
+            return Box::pin(self.command(&found, &args)).await;
         }
         let input = extension::Input { text: prompt.text, images: prompt.images, source: prompt.source, queue: None };
-        let heard = answering(&control, &self.session.log, control.extensions().input(input)).await;
+        let heard = Box::pin(answering(&control, &self.session.log, control.extensions().input(input))).await;
         let InputOutcome::Pass(extension::Input { text, images, .. }) = heard else { return Ok(()) };
         let text = if prompt.verbatim { text } else { expanded(&control.commands(), &text) };
         let message = user_message(text, images, self.session.host.now_ms());
@@ -144,7 +144,7 @@ impl PromptRun<'_> {
         loop {
             self.take_changes().await?;
             answer_queries(&control, &self.session.log);
-            while self.session.run_request(&self.emitter, &self.cancel).await {}
+            while Box::pin(self.session.run_request(&self.emitter, &self.cancel)).await {}
             self.emitter.emit_failures().await;
             // A prompt that was cancelled starts no others.
             let next = control.share(|state| state.requests.take_prompt()).filter(|_| !self.cancel.is_cancelled());
@@ -181,7 +181,7 @@ impl PromptRun<'_> {
         }
         self.take_changes().await?;
         let mut input = match message {
-            Some(message) => self.begin(message).await?,
+            Some(message) => Box::pin(self.begin(message)).await?,
             None => {
                 self.omit_failed_answer().await?;
                 Vec::new()
@@ -190,10 +190,10 @@ impl PromptRun<'_> {
         loop {
             let end = self.run_once(std::mem::take(&mut input)).await?;
             let is_aborted = end.why == EndReason::Aborted;
-            if let Next::Settled = self.after_run(end).await? {
+            if let Next::Settled = Box::pin(self.after_run(end)).await? {
                 self.take_changes().await?;
                 if self.cancel.is_cancelled()
-                    || !boundary::before_settle(self.session, &self.emitter, &self.cancel).await?
+                    || !Box::pin(boundary::before_settle(self.session, &self.emitter, &self.cancel)).await?
                 {
                     // Also when it was the wait for another try that was cancelled.
                     return Ok(Some(is_aborted || self.cancel.is_cancelled()));
@@ -260,6 +260,9 @@ impl PromptRun<'_> {
         let (mut revision, mut n_waiting) = (queues.revision(), emitter.control.n_waiting());
         let (mut moved, mut is_other, mut n_turns) = (false, false, 0);
         emitter.control.share(|state| state.drafted = None);
+        // Both waits last over many events: setting them up for each would cost more than most events.
+        let mut queued = pin!(queues.changed_since(revision));
+        let mut asked = pin!(emitter.control.has_work());
         let mut run = agent.run(input, self.cancel.clone())?;
         let end = loop {
             let event = tokio::select! {
@@ -270,14 +273,16 @@ impl PromptRun<'_> {
                     None => return Err(pinch_agent_core::ContinueError::Empty.into()),
                 },
                 // A message that is queued while a tool works is shown at once.
-                () = queues.changed_since(revision) => {
+                () = &mut queued => {
                     (revision, n_waiting) = (queues.revision(), emitter.control.n_waiting());
+                    queued.set(queues.changed_since(revision));
                     emitter.emit_queues().await;
                     None
                 }
-                () = emitter.control.has_changes() => None,
-                () = emitter.control.has_queries() => None,
-                () = emitter.control.has_drafts() => None,
+                () = &mut asked => {
+                    asked.set(emitter.control.has_work());
+                    None
+                }
             };
             moved |= emitter.control.take_drafts(log, emitter).await?;
             if standing.take_in(log, emitter, false).await? {
@@ -295,6 +300,7 @@ impl PromptRun<'_> {
                 && n_waiting != emitter.control.n_waiting();
             if delivers || revision != queues.revision() {
                 (revision, n_waiting) = (queues.revision(), emitter.control.n_waiting());
+                queued.set(queues.changed_since(revision));
                 emitter.emit_queues().await;
             }
             if let AgentEvent::TurnStart = event {
@@ -407,7 +413,8 @@ async fn compact(
     wanted: CompactionTask<'_>,
     cancel: &Cancel,
 ) -> Result<bool, SessionError> {
-    match summariser.compact(log, wanted, emitter, cancel).await {
+    // Boxed: it is rare, and needs much more than the run around it.
+    match Box::pin(summariser.compact(log, wanted, emitter, cancel)).await {
         Ok(_) => Ok(true),
         Err(CompactError::Store(error)) => Err(error.into()),
         Err(_) => Ok(false),
