@@ -40,14 +40,14 @@ pub enum AgentEvent {
         /// The call.
         start: ToolStart,
         /// The partial result.
-        so_far: ToolOutput,
+        so_far: Box<ToolOutput>,
     },
     /// A tool call is over.
     ToolEnd {
         /// The call.
         start: ToolStart,
         /// Its result.
-        output: ToolOutput,
+        output: Box<ToolOutput>,
         /// How long it ran, in milliseconds; `None` when it never ran.
         duration_ms: Option<i64>,
     },

@@ -113,14 +113,14 @@ impl RunDriver<'_> {
 
     async fn give_updates(&self, board: &ProgressBoard, starts: &[ToolStart]) {
         while let Some((at, so_far)) = board.take() {
-            self.emit(AgentEvent::ToolUpdate { start: starts[at].clone(), so_far }).await;
+            self.emit(AgentEvent::ToolUpdate { start: starts[at].clone(), so_far: Box::new(so_far) }).await;
         }
     }
 
     async fn end(&self, at: usize, outcome: CallOutcome, starts: &[ToolStart], outcomes: &mut [Option<CallOutcome>]) {
         let (output, duration_ms) = outcome.clone();
         outcomes[at] = Some(outcome);
-        self.emit(AgentEvent::ToolEnd { start: starts[at].clone(), output, duration_ms }).await;
+        self.emit(AgentEvent::ToolEnd { start: starts[at].clone(), output: Box::new(output), duration_ms }).await;
     }
 
     /// Puts a call's result into the conversation.

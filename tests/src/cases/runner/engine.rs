@@ -333,7 +333,7 @@ async fn payloads(given: &Value) -> Result<Vec<Value>, String> {
     if let Some(name) = error["toolName"].as_str() {
         let start = ToolStart { id: "call1".into(), name: name.to_owned(), args: Arc::default() };
         let text = error["error"].as_str().unwrap_or("");
-        let output = ToolOutput { failed: true, ..ToolOutput::text(text) };
+        let output = Box::new(ToolOutput { failed: true, ..ToolOutput::text(text) });
         events.push(agent(AgentEvent::ToolStart(start.clone())));
         events.push(agent(AgentEvent::ToolEnd { start, output, duration_ms: Some(1) }));
     }

@@ -196,11 +196,11 @@ impl Feed {
             "tool_execution_start" => agent(AgentEvent::ToolStart(tool_start(event))),
             "tool_execution_update" => agent(AgentEvent::ToolUpdate {
                 start: tool_start(event),
-                so_far: tool_output(&event["partialResult"], false),
+                so_far: Box::new(tool_output(&event["partialResult"], false)),
             }),
             "tool_execution_end" => agent(AgentEvent::ToolEnd {
                 start: tool_start(event),
-                output: tool_output(&event["result"], event["isError"] == true),
+                output: Box::new(tool_output(&event["result"], event["isError"] == true)),
                 duration_ms: None,
             }),
             "auto_compaction_start" | "compaction_start" => {
