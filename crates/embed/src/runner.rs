@@ -223,7 +223,7 @@ impl Runner<'_> {
                 },
                 Action::Repair(repair) => {
                     let repaired = match &auth {
-                        Some(auth) => self.repair(&mut *attempts, &repair, Arc::clone(auth)).await,
+                        Some(auth) => Box::pin(self.repair(&mut *attempts, &repair, Arc::clone(auth))).await,
                         None => RepairOutcome::NotCompacted { why: "There was no attempt yet".to_owned() },
                     };
                     self.look_at_the_clock(&mut state);
@@ -240,7 +240,7 @@ impl Runner<'_> {
                 }
                 Action::Finish(finish) => {
                     let finish = match auth.filter(|_| self.lacks_reply(&finish)) {
-                        Some(auth) => self.final_reply(&mut *attempts, auth, model, &mut state).await?,
+                        Some(auth) => Box::pin(self.final_reply(&mut *attempts, auth, model, &mut state)).await?,
                         None => finish,
                     };
                     return Ok(self.conclude(&finish, &state, model).await);
@@ -324,6 +324,7 @@ impl Runner<'_> {
     ) -> Result<AttemptOutcome, RunError> {
         let mut events = attempts.attempt(plan, auth, cancel.clone());
         let mut hard_end = pin!(hard_end(cancel));
+        let mut ready = Out::new();
         loop {
             let wake_at = self.replies.wake_at();
             let event = tokio::select! {
@@ -334,9 +335,8 @@ impl Runner<'_> {
                     return Ok(AttemptOutcome::new(AttemptEnd::stopped(reason, false)));
                 }
                 () = sleep_until(wake_at) => {
-                    let mut ready = Out::new();
                     self.replies.wake(&mut ready);
-                    self.say(ready).await;
+                    self.say(&mut ready).await;
                     continue;
                 }
             };
@@ -345,14 +345,13 @@ impl Runner<'_> {
                     if let SessionEvent::Agent(AgentEvent::MessageStart(message)) = &event {
                         self.active.entered(message);
                     }
-                    let mut ready = Out::new();
                     if is_broken_off(&event) || !self.held.is_empty() {
                         self.held.push(event.clone());
                     } else {
                         self.replies.push(&event, &mut ready);
                     }
                     self.emitter.emit(RunEvent::Session(Box::new(event))).await;
-                    self.say(ready).await;
+                    self.say(&mut ready).await;
                 }
                 Some(AttemptEvent::End(outcome)) => {
                     return Ok(*outcome);
@@ -363,8 +362,8 @@ impl Runner<'_> {
         }
     }
 
-    async fn say(&mut self, ready: Out) {
-        for event in ready.into_iter().filter_map(ReplyEvent::of) {
+    async fn say(&mut self, ready: &mut Out) {
+        for event in ready.drain(..).filter_map(ReplyEvent::of) {
             self.emitter.emit(RunEvent::Reply(event)).await;
         }
     }
@@ -381,7 +380,7 @@ impl Runner<'_> {
             self.replies.push(&event, &mut rest);
         }
         self.replies.finish(&mut rest);
-        self.say(rest).await;
+        self.say(&mut rest).await;
     }
 
     async fn repair(

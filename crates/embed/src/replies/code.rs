@@ -86,6 +86,24 @@ impl CodeState {
         self.inline.is_some()
     }
 
+    /// Takes text that cannot begin or end code, at once; whether all of it stands in code. `None`: nothing was taken, and the characters have to
+    /// be pushed one by one.
+    pub fn push_plain(&mut self, text: &str) -> Option<bool> {
+        if self.line != LineState::Rest || text.is_empty() || text.bytes().any(|byte| byte == b'\n' || byte == b'`') {
+            return None;
+        }
+        if self.blank || self.bare {
+            let is_blank = text.chars().all(char::is_whitespace);
+            self.blank &= is_blank;
+            self.bare &= is_blank;
+        }
+        if self.in_fence() {
+            return Some(true);
+        }
+        self.settle_ticks();
+        Some(self.inline.is_some())
+    }
+
     fn end_line(&mut self) -> bool {
         let was_code = self.in_fence();
         self.settle_ticks();
@@ -146,7 +164,27 @@ impl CodeState {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn plain_text_at_once_is_text_by_characters(
+            words in prop::collection::vec(
+                prop::sample::select(vec!["a b", " ", "  ", "\n", "`", "``", "```", "~~~", "x", "é\u{a0}", "\n\n", "   ```"]), 0..30),
+        ) {
+            let (mut by_words, mut by_chars) = (CodeState::default(), CodeState::default());
+            for word in words {
+                let each: Vec<bool> = word.chars().map(|c| by_chars.push(c)).collect();
+                match by_words.push_plain(word) {
+                    Some(in_code) => prop_assert!(each.iter().all(|one| *one == in_code), "{:?}", word),
+                    None => word.chars().for_each(|c| _ = by_words.push(c)),
+                }
+                prop_assert_eq!(format!("{by_words:?}"), format!("{by_chars:?}"));
+            }
+        }
+    }
 
     /// The text with code in upper case.
     fn shown(text: &str) -> String {

@@ -3,6 +3,7 @@
 //! A directive is taken out together with the space around it; everything else of the text stays as it is. Nothing inside code is a
 //! directive.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Stage;
@@ -67,8 +68,19 @@ impl Parsed {
 
 /// Reads the directives of a whole text. `current` is the id of the message that started the run.
 pub fn parse(raw: &str, current: Option<&str>) -> Parsed {
+    parse_text(raw.into(), current)
+}
+
+/// The same; a text of the caller's own is not copied if it has no directives.
+pub(crate) fn parse_text(raw: Cow<'_, str>, current: Option<&str>) -> Parsed {
     let mut parsed = Parsed::default();
-    parsed.text = cleaned(raw, &mut parsed).unwrap_or_else(|| raw.trim_end().to_owned());
+    parsed.text = cleaned(&raw, &mut parsed).unwrap_or_else(|| match raw {
+        Cow::Borrowed(raw) => raw.trim_end().to_owned(),
+        Cow::Owned(mut raw) => {
+            raw.truncate(raw.trim_end().len());
+            raw
+        }
+    });
     if is_silent(&parsed.text) {
         parsed.text.clear();
         parsed.is_silent = true;

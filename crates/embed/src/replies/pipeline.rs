@@ -1,5 +1,6 @@
 //! All stages together: what the runner pushes events into.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pinch_agent_core::event::{AgentEvent, RunEnd};
@@ -46,6 +47,8 @@ pub struct Replies {
     /// The next answer takes the place of one that failed.
     restarted: bool,
     ignored: bool,
+    /// Empty; kept for its room.
+    between: Out,
     last_assistant: Option<Arc<AssistantMessage>>,
 }
 
@@ -81,6 +84,7 @@ impl Replies {
             delivered: Vec::new(),
             restarted: false,
             ignored: false,
+            between: Out::new(),
             last_assistant: None,
             options,
         }
@@ -120,7 +124,7 @@ impl Replies {
     pub fn finish(&mut self, out: &mut Out) {
         let mut between = Out::new();
         self.scan.finish(&mut between);
-        self.after_scan(between, out);
+        self.after_scan(&mut between, out);
         let mut between = Out::new();
         self.blocks.finish(&mut between);
         self.through_stages(between, out);
@@ -370,17 +374,19 @@ impl Replies {
 
     /// Pushes a piece through all parts.
     fn feed(&mut self, piece: Piece, out: &mut Out) {
-        let mut between = Out::new();
+        let mut between = std::mem::take(&mut self.between);
         self.scan.push(piece, &mut between);
-        self.after_scan(between, out);
+        self.after_scan(&mut between, out);
+        self.between = between;
     }
 
     /// Reasoning and partial text are reported between the first stage and the second, before the blocks of the same words.
-    fn after_scan(&mut self, pieces: Out, out: &mut Out) {
-        let mut visible = String::new();
-        for piece in &pieces {
+    fn after_scan(&mut self, pieces: &mut Out, out: &mut Out) {
+        let mut visible = Cow::Borrowed("");
+        for piece in pieces.iter() {
             match piece {
-                Piece::Visible(text) => visible.push_str(text),
+                Piece::Visible(text) if visible.is_empty() => visible = Cow::Borrowed(text),
+                Piece::Visible(text) => visible.to_mut().push_str(text),
                 Piece::Thought(text) => self.thought(text, out),
                 Piece::ThoughtEnd => self.end_reasoning(out),
                 _ => {}
@@ -392,7 +398,7 @@ impl Replies {
             let settled = self.partial.settle();
             self.report_growth(settled, out);
         }
-        for piece in pieces {
+        for piece in pieces.drain(..) {
             let mut between = Out::new();
             self.blocks.push(piece, &mut between);
             self.through_stages(between, out);

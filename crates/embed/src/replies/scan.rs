@@ -37,16 +37,19 @@ impl Scan {
     /// Takes more text in; visible text and reasoning go to `out`.
     pub fn text(&mut self, text: &str, out: &mut Out) {
         let mut run = CharRun { visible: String::new(), thought: String::new(), out };
-        for c in text.chars() {
+        // Where the part begins that is neither given on nor held.
+        let mut start = 0;
+        for (at, c) in text.char_indices() {
             let in_code = self.code.push(c);
             if self.held.is_empty() {
                 if c == '<' && !in_code {
+                    self.put(&text[start..at], &mut run);
                     self.held.push(c);
-                } else {
-                    self.put(c.encode_utf8(&mut [0; 4]), &mut run);
+                    start = at + 1;
                 }
                 continue;
             }
+            start = at + c.len_utf8();
             if c == '<' {
                 self.release(&mut run);
                 self.held.push(c);
@@ -65,7 +68,19 @@ impl Scan {
                 self.release(&mut run);
             }
         }
+        self.put(&text[start..], &mut run);
         run.flush();
+    }
+
+    /// Takes text in that is given on as it is, which is nearly all: without a tag, and visible or reasoning as a whole.
+    fn whole(&mut self, text: String, out: &mut Out) {
+        let is_plain = self.held.is_empty() && !text.contains('<') && self.code.push_plain(&text).is_some();
+        match is_plain {
+            false => self.text(&text, out),
+            true if self.thinking => out.push(Piece::Thought(text)),
+            true if self.shows() => out.push(Piece::Visible(text)),
+            true => {}
+        }
     }
 
     /// Emits what was kept back as a possible tag: nothing more will follow.
@@ -86,11 +101,16 @@ impl Scan {
     }
 
     fn put(&self, text: &str, run: &mut CharRun<'_>) {
-        if self.thinking {
+        if self.thinking && !text.is_empty() {
             run.think(text);
-        } else if self.final_tag == FinalTag::Optional || self.in_final {
+        } else if self.shows() && !text.is_empty() {
             run.show(text);
         }
+    }
+
+    /// Whether text outside reasoning is for people.
+    fn shows(&self) -> bool {
+        self.final_tag == FinalTag::Optional || self.in_final
     }
 
     fn tag(&mut self, tag: Tag, run: &mut CharRun<'_>) {
@@ -152,7 +172,7 @@ impl CharRun<'_> {
 impl Stage for Scan {
     fn push(&mut self, piece: Piece, out: &mut Out) {
         match piece {
-            Piece::Text(text) => self.text(&text, out),
+            Piece::Text(text) => self.whole(text, out),
             Piece::MessageStart | Piece::Restart => {
                 *self = Self::new(self.final_tag);
                 out.push(piece);
@@ -196,12 +216,21 @@ pub fn parts(text: &str, final_tag: FinalTag) -> (String, String) {
     let (mut shown, mut thought) = (String::new(), String::new());
     for piece in out {
         match piece {
-            Piece::Visible(text) => shown.push_str(&text),
-            Piece::Thought(text) => thought.push_str(&text),
+            Piece::Visible(text) => add(&mut shown, text),
+            Piece::Thought(text) => add(&mut thought, text),
             _ => {}
         }
     }
     (shown, thought)
+}
+
+/// Adds a part. The first one, which is often all there is, is not copied.
+fn add(all: &mut String, part: String) {
+    if all.is_empty() {
+        *all = part;
+    } else {
+        all.push_str(&part);
+    }
 }
 
 #[cfg(test)]

@@ -68,7 +68,8 @@ impl Runner<'_> {
 /// Whether an attempt ended with text or media for the user.
 fn answers(outcome: &AttemptOutcome) -> bool {
     outcome.last_assistant.as_ref().is_some_and(|answer| {
-        let parsed = directives::parse(&visible_text(&answer.content, FinalTag::Optional), None);
+        let text = visible_text(&answer.content, FinalTag::Optional);
+        let parsed = directives::parse_text(text.into(), None);
         !parsed.text.trim().is_empty() || !parsed.media_urls.is_empty()
     })
 }

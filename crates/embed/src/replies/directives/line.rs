@@ -75,19 +75,14 @@ impl GrowingLine {
     pub(in crate::replies) fn push(&mut self, text: &str) {
         let had_fence = self.code.in_fence();
         self.fenced |= had_fence;
-        for c in text.chars() {
-            let in_code = self.code.push(c);
-            let at = self.raw_at + self.raw.len();
-            self.raw.push(c);
-            match c {
-                '[' if !in_code && self.half.take().is_some() => self.open.push_back(at - 1),
-                '[' if !in_code => self.half = Some(at),
-                ']' if !self.open.is_empty() && self.raw.as_bytes().iter().rev().nth(1) == Some(&b']') => {
-                    self.half = None;
-                    self.close_tags(at + 1);
-                }
-                _ => self.half = None,
-            }
+        let start = self.raw_at + self.raw.len();
+        self.raw.push_str(text);
+        // Most text has neither brackets nor code.
+        let is_plain = !text.bytes().any(|byte| byte == b'[' || byte == b']') && self.code.push_plain(text).is_some();
+        if is_plain {
+            self.half = None;
+        } else {
+            self.follow_tags(text, start);
         }
         if self.code.in_fence() {
             self.fenced = true;
@@ -101,6 +96,27 @@ impl GrowingLine {
         }
         self.show_to(self.open.front().copied().or(self.half).unwrap_or(end));
         self.forget();
+    }
+
+    /// Looks for tags in the newest text of the line, which begins at `start`.
+    fn follow_tags(&mut self, text: &str, start: usize) {
+        for (n, c) in text.char_indices() {
+            let in_code = self.code.push(c);
+            let at = start + n;
+            match c {
+                '[' if !in_code && self.half.take().is_some() => self.open.push_back(at - 1),
+                '[' if !in_code => self.half = Some(at),
+                ']' if !self.open.is_empty() && self.byte_before(at) == Some(b']') => {
+                    self.half = None;
+                    self.close_tags(at + 1);
+                }
+                _ => self.half = None,
+            }
+        }
+    }
+
+    fn byte_before(&self, at: usize) -> Option<u8> {
+        self.raw.as_bytes().get((at - self.raw_at).checked_sub(1)?).copied()
     }
 
     /// What may be shown of the line so far, white space at its end included.
