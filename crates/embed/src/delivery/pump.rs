@@ -1,6 +1,7 @@
 //! Carries events from a run to its sink.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -223,8 +224,15 @@ impl Pump {
 
     async fn notify(&mut self, event: ReplyEvent) {
         let sink = Arc::clone(&self.sink);
-        let call = AssertUnwindSafe(self.call(&*sink, &event)).catch_unwind();
-        match tokio::time::timeout(SINK_TIMEOUT, call).await {
+        let done = {
+            let mut call = pin!(AssertUnwindSafe(self.call(&*sink, &event)).catch_unwind());
+            // Most sinks are done at once: then there is no time limit to set up.
+            match futures::poll!(&mut call) {
+                Poll::Ready(done) => Ok(done),
+                Poll::Pending => tokio::time::timeout(SINK_TIMEOUT, call).await,
+            }
+        };
+        match done {
             Ok(Ok(())) => {}
             Ok(Err(_)) => tracing::warn!("a reply sink panicked"),
             Err(_) => self.cut_off(),
