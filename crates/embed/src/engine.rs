@@ -191,7 +191,7 @@ pub async fn run_embedded_agent(engine: &Engine, request: RunRequest) -> Result<
 /// Carries out one run: waits for its lease, resolves the request and starts the runner.
 async fn carry_out(
     parts: &Arc<Parts>,
-    request: RunRequest,
+    request: Box<RunRequest>,
     emitter: &pinch_stdx::pull::Emitter<RunEvent>,
     has_started: &mut bool,
 ) -> Result<RunResult, RunError> {
@@ -204,10 +204,10 @@ async fn carry_out(
     let runtime = resolve::runtime(parts, &request)?;
     // A run without a model neither waits nor creates anything.
     resolve::candidates(parts, &request)?;
-    let lease = leasing::acquire(parts, &request, &*runtime, emitter, &cancel).await?;
+    let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, emitter, &cancel)).await?;
     let waited_ms = millis(asked.elapsed());
     parts.profiles.refresh().await;
-    let resolved = resolve::scope(parts, request, lease.fence())?;
+    let resolved = Box::new(resolve::scope(parts, *request, lease.fence())?);
     emitter.emit(RunEvent::Granted { waited_ms }).await;
     *has_started = true;
     let started_at_ms = parts.host.now_ms();

@@ -32,6 +32,8 @@ impl EngineRun {
         let slot = Arc::clone(&result);
         let run_id = RunId::from(request.run_id.as_str());
         let publisher = parts.bus.publisher(run_id.clone(), request.session_key.as_deref(), parts.host.clone());
+        // Boxed: every future that it is handed to would have room for all of it.
+        let request = Box::new(request);
         let events = pulled(move |emitter| async move {
             let mut has_started = false;
             let done = carry_out(&parts, request, &emitter, &mut has_started).await;
