@@ -35,18 +35,19 @@ fn main() -> ExitCode {
         Ok(invocation) => invocation,
         Err(code) => return code,
     };
+    // Boxed one by one: else the smallest command takes as much of the stack as the largest.
     run(async {
         match invocation {
-            Invocation::Command(CliCommand::Agent(args)) => commands::agent::run(args).await,
-            Invocation::Command(CliCommand::Auth(command)) => commands::auth::run(command).await,
-            Invocation::Command(CliCommand::Demo(args)) => commands::demo::run(args).await,
-            Invocation::Command(CliCommand::Doctor(args)) => commands::doctor::run(args).await,
+            Invocation::Command(CliCommand::Agent(args)) => Box::pin(commands::agent::run(args)).await,
+            Invocation::Command(CliCommand::Auth(command)) => Box::pin(commands::auth::run(command)).await,
+            Invocation::Command(CliCommand::Demo(args)) => Box::pin(commands::demo::run(args)).await,
+            Invocation::Command(CliCommand::Doctor(args)) => Box::pin(commands::doctor::run(args)).await,
             Invocation::Command(CliCommand::Completions(args)) => {
                 commands::completions::run(&args, &PinchCli::command())
             }
-            Invocation::Command(CliCommand::Export(args)) => commands::export::run(args).await,
-            Invocation::Packages(args) => commands::packages::run(&args).await,
-            Invocation::Conversation(options) => commands::chat::run(*options).await,
+            Invocation::Command(CliCommand::Export(args)) => Box::pin(commands::export::run(args)).await,
+            Invocation::Packages(args) => Box::pin(commands::packages::run(&args)).await,
+            Invocation::Conversation(options) => Box::pin(commands::chat::run(*options)).await,
         }
     })
 }
