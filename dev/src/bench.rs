@@ -70,9 +70,9 @@ enum BenchName {
     Turns,
     /// A long session: opening and appending.
     Session,
-    /// Session files beside pi, which npm installs. Measured when it is asked for by name only.
+    /// Session files beside pi, which npm installs. Measured when it is requested by name only.
     Pi,
-    /// A clean release build, the size of the program, and what the crates depend on. Measured when it is asked for by name only.
+    /// A clean release build, the size of the program, and what the crates depend on. Measured when it is requested by name only.
     Build,
 }
 

@@ -45,7 +45,7 @@ enum InteropPeer {
     Rpc(rpc::Args),
     /// Runs pi's program and pinch with the same command lines, in print and JSON mode, and compares what they ask the model, say and write.
     ///
-    /// Each scenario runs in folders of its own against a scripted server on the loopback. Needs npm for pi, and cargo for the programs it
+    /// Each scenario runs in directories of its own against a scripted server on the loopback. Needs npm for pi, and cargo for the programs it
     /// searches files with.
     Modes(modes::Args),
 }
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     }
 }
 
-/// The folder of a peer, made when it is missing.
+/// The directory of a peer, made when it is missing.
 fn folder(peer: &str) -> anyhow::Result<PathBuf> {
     let folder = crate::cargo::target_dir()?.join("interop").join(peer);
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;

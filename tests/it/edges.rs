@@ -57,7 +57,7 @@ fn crates_use_only_the_layers_below() {
         if FREE.contains(&&*from) {
             continue;
         }
-        // Built whenever somebody types `cargo xtask`, it uses none of the others.
+        // Built whenever someone types `cargo xtask`, it uses none of the others.
         let launcher = ("xtask", &[][..]);
         let (_, allowed) = (MAY_USE.iter().chain([&launcher]).find(|(known, _)| *known == from))
             .unwrap_or_else(|| panic!("{from} has no place"));

@@ -26,7 +26,7 @@ use tempfile::TempDir;
 
 const APIS: [&str; 2] = ["anthropic-messages", "openai-completions"];
 
-/// Somebody with a folder, a server and a clock of their own.
+/// Someone with a directory, a server and a clock of their own.
 struct PrefixSetup {
     folder: TempDir,
     server: Server,

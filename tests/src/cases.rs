@@ -28,7 +28,7 @@ use serde_json::Value;
 /// What `cargo xtask cases` takes.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Args {
-    /// Case files, or folders of them; default: tests/cases.
+    /// Case files, or directories of them; default: tests/cases.
     paths: Vec<PathBuf>,
     /// Prints every failed case with all it has to say, not only the first difference.
     #[arg(long)]

@@ -100,7 +100,7 @@ impl HarnessOptions {
         })
     }
 
-    /// Whether the test is among those that are asked for.
+    /// Whether the test is among those that are requested.
     fn selects(&self) -> bool {
         let matches = |filter: &String| if self.exact { filter == NAME } else { NAME.contains(filter.as_str()) };
         let is_benchmark_run = self.without_effect.bench && !self.without_effect.test;

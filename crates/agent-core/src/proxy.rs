@@ -116,7 +116,7 @@ impl WireFormat for ProxyFormat {
 
     fn encode(&self, call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
         let mut token = HeaderValue::try_from(format!("Bearer {}", self.token.reveal())).map_err(|_| {
-            let text = "Proxy error: the token cannot stand in a header";
+            let text = "Proxy error: the token is not a valid header value";
             LlmError::new(call.request.model.provider.clone(), LlmErrorKind::Auth, text)
         })?;
         token.set_sensitive(true);

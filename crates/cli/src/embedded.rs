@@ -32,7 +32,7 @@ pub(crate) fn failure(error: &RunError, around: &FailureContext) -> CommandFailu
     }
 }
 
-/// Whose fault it is that a model could not do it. If nobody was asked for want of a key, it is not the provider's.
+/// Whether the provider is to blame for a failure. Without a key no request was sent, and it is not.
 fn blame(error: &FailoverError) -> Blame {
     let has_no_key = error.source.is_none() && error.resting_profiles.is_none();
     if has_no_key && error.reason == Some(FailoverReason::Auth) { Blame::Configuration } else { Blame::Provider }

@@ -115,7 +115,7 @@ pub(crate) fn warn(text: &str) {
     tell(&format_args!("Warning: {text}"));
 }
 
-/// Writes a line to stderr. Where nobody reads it, the exit code has to do.
+/// Writes a line to stderr. If it cannot be written, only the exit code reports the failure.
 pub(crate) fn tell(line: &dyn fmt::Display) {
     let _unread = writeln!(output::stderr(), "{line}");
 }

@@ -139,7 +139,7 @@ fn read_arguments() -> Result<Invocation, ExitCode> {
     Ok(Invocation::Conversation(Box::new(options)))
 }
 
-/// Prints something that is all that was asked for.
+/// Prints something that is all that was requested.
 fn answer(text: &str) -> ExitCode {
     match output::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -96,7 +96,7 @@ pub enum AuthError {
 }
 
 impl AuthError {
-    /// The value that stands for a provider's key gives nothing.
+    /// The configured value of a provider's key resolves to nothing.
     pub(crate) fn unresolved_key(provider: &ProviderId, how: &config_value::ValueError) -> Self {
         Self::Unresolved { what: format!("API key for provider \"{provider}\""), how: how.to_string() }
     }

@@ -163,7 +163,7 @@ fn parse(path: &Path, text: &str) -> Result<Value, Problem> {
     })
 }
 
-/// The parser's words without the place, which stands in front already.
+/// The parser's message without the position, which precedes it already.
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.clone(), |(what, _)| what.to_owned())

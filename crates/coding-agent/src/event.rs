@@ -73,7 +73,7 @@ pub enum SessionEvent {
     },
     /// Sending requests for a summary again is over, well or badly.
     SummaryRetryEnd,
-    /// A failed answer will be asked for again after a while.
+    /// A failed answer is retried after a delay.
     RetryStart {
         /// Which repetition, counted from 1.
         attempt: u32,

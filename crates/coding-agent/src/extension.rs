@@ -84,7 +84,7 @@ pub trait Extension: Send + Sync {
     }
 
     /// [`Point::ProjectTrust`]: whether a project's own settings, extensions and other things count. Asked before there is a session, and only of
-    /// extensions that are not the project's own, where nobody has said it for this run; the first one that decides counts. `ui` asks people.
+    /// extensions that are not the project's own, where no one has said it for this run; the first one that decides counts. `ui` asks people.
     fn project_trust<'a>(&'a self, ask: &'a ProjectTrust, ui: &'a ui::Dialogs) -> HandlerFuture<'a, TrustAction> {
         let _ = (ask, ui);
         Box::pin(async { Ok(TrustAction::Undecided) })
@@ -193,7 +193,7 @@ pub trait Extension: Send + Sync {
     }
 
     /// [`Point::TurnEnd`]: entries behind a turn, and whether one more request is made, if the turn did not fail. `so_far` is what the extensions
-    /// before want; each may change that. When a draft makes no sense, none is appended.
+    /// before want; each may change that. When a draft is invalid, none is appended.
     fn turn_end<'a>(
         &'a self,
         turn: TurnEnd<'a>,
@@ -204,7 +204,7 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(BoundaryAction::default()) })
     }
 
-    /// [`Point::AgentBeforeSettle`]: nothing would go on by itself. Entries that are appended, and whether the model is asked once more; that
+    /// [`Point::AgentBeforeSettle`]: nothing would continue by itself. Entries that are appended, and whether the model is asked once more; that
     /// can only be when the conversation does not end with an answer of its. Not asked after a prompt that was cancelled.
     fn agent_before_settle<'a>(
         &'a self,
@@ -258,7 +258,7 @@ pub trait Command: Send + Sync {
         None
     }
 
-    /// What may stand after the name, given what stands there already.
+    /// Completions of the arguments, given the text so far.
     fn complete<'a>(&'a self, typed: &'a str) -> BoxFuture<'a, Vec<Completion>> {
         let _ = typed;
         Box::pin(async { Vec::new() })
@@ -267,11 +267,11 @@ pub trait Command: Send + Sync {
     /// Does the work; it may take as long as it likes. Dropped when the prompt is cancelled.
     ///
     /// # Errors
-    /// What went wrong, told as an event; the prompt counts as answered all the same.
+    /// What went wrong; reported as an event. The prompt still counts as answered.
     fn run<'a>(&'a self, args: &'a str, cx: &'a CommandCx) -> BoxFuture<'a, Result<(), ExtensionError>>;
 }
 
-/// What may stand after a command's name.
+/// A completion of a command's arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// What is put in.

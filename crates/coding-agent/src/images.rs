@@ -47,7 +47,7 @@ pub enum RejectedImage {
 }
 
 impl RejectedImage {
-    /// What stands in the image's place.
+    /// The text that replaces the image.
     pub fn note(self) -> String {
         format!("[Image omitted: {self}.]")
     }

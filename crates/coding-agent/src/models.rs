@@ -122,7 +122,7 @@ impl ModelRegistry {
         self.layers().document.findings().into_iter().map(|finding| finding.problem).collect()
     }
 
-    /// What is wrong with models that were asked for since the last time, where a long models.json was not checked as a whole.
+    /// Problems of models requested since the last call, where a long models.json was not checked as a whole.
     pub fn take_new_problems(&self) -> Vec<Problem> {
         self.layers().document.new_problems()
     }
@@ -226,7 +226,7 @@ impl ModelRegistry {
         self.key_value(provider).is_some_and(|value| config_value::is_set(&value, env))
     }
 
-    /// The value that stands for a provider's key.
+    /// The configured value of a provider's key.
     fn key_value(&self, provider: &ProviderId) -> Option<String> {
         self.layers().definitions(provider).rev().find_map(|definition| definition.api_key.clone())
     }

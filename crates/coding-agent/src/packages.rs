@@ -59,7 +59,7 @@ pub struct Packages {
     pub project_dir: PathBuf,
     /// Whether the project's settings count.
     pub trusted: bool,
-    /// The program that stands for `npm`, with its first arguments; `None`: `npm` itself.
+    /// The program that replaces `npm`, with its first arguments; `None`: `npm` itself.
     pub npm_command: Option<Vec<String>>,
     /// The longest time that one program may take.
     pub time_limit: Duration,
@@ -81,7 +81,7 @@ pub enum PackageError {
     /// Settings have no such package.
     #[error("No matching package found for {}{}", without_passwords(.source_text), did_you_mean(.similar.as_deref()))]
     NotFound {
-        /// What was asked for.
+        /// What was requested.
         source_text: String,
         /// What may have been meant.
         similar: Option<String>,

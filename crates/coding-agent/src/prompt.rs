@@ -33,7 +33,7 @@ pub struct PromptParts<'a> {
     pub docs: &'a str,
     /// Files with instructions of the project.
     pub context_files: &'a [ContextFile],
-    /// Skills; told only to a model that can read their files.
+    /// Skills; listed only for a model that can read their files.
     pub skills: &'a [Skill],
     /// The working directory.
     pub cwd: &'a Path,
@@ -53,10 +53,10 @@ pub struct ToolPrompt {
 const PREAMBLE: &str = "You are a coding agent. You help the user with work on files and programs: you read and search, run commands, \
      change code and write new files, and you say briefly what you did.";
 
-/// Where the documentation is when nobody says anything else.
+/// The default location of the documentation.
 pub const DOCS: &str = "https://github.com/pinch-agent/pinch/tree/main/docs";
 
-const OTHER_TOOLS: &str = "The project may have added more tools than these; each tells by itself what it is for.";
+const OTHER_TOOLS: &str = "The project may add more tools; each describes its own purpose.";
 
 const CONTEXT_INTRO: &str = "Project-specific instructions and guidelines:";
 

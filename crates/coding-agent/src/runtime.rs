@@ -50,7 +50,7 @@ pub use options::{AgentSessionOptions, SessionTarget};
 /// Dropping the future before it is done leaves no half-written file.
 ///
 /// # Errors
-/// [`RuntimeError`]. Problems in documents are no errors: see [`SessionRuntime::take_notes`].
+/// [`RuntimeError`]. Problems in documents are not errors: see [`SessionRuntime::take_notes`].
 pub async fn create_agent_session(options: AgentSessionOptions) -> Result<SessionRuntime, RuntimeError> {
     SessionSetup::new(options).create().await
 }
@@ -303,7 +303,7 @@ impl SessionRuntime {
     }
 
     /// Loads settings, models, resources and extensions again and continues the same session, wherever it is kept. Parts that the caller gave
-    /// are told to reload.
+    /// are reloaded.
     ///
     /// # Errors
     /// When the session cannot be created again; it stays as it is then.
@@ -341,7 +341,7 @@ impl SessionRuntime {
         Ok(())
     }
 
-    /// Closes the session: extensions are told and ended, settings are written, logins are stored. To be called before a program ends.
+    /// Closes the session: notifies and stops extensions, writes settings, stores logins. Call it before the program ends.
     pub async fn close(&mut self) {
         self.end(SessionReason::Quit).await;
     }
@@ -396,13 +396,13 @@ pub enum RuntimeError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The session could not go on.
+    /// The session could not continue.
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The model was asked and failed, after all retries.
     #[error("the model failed: {0}")]
     Failed(String),
-    /// An extension took the prompt, so no model was asked.
-    #[error("no model was asked")]
+    /// An extension took the prompt, so no request was sent to a model.
+    #[error("no request was sent to a model")]
     NoAnswer,
 }

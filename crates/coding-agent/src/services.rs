@@ -69,7 +69,7 @@ impl Services {
         })
     }
 
-    /// Reads everything but the models, which are asked for last.
+    /// Reads everything but the models, which are requested last.
     fn load_beside(
         directory: impl FnOnce() -> (DirectorySettings, Vec<String>),
         models: impl FnOnce() -> (ModelRegistry, Vec<Problem>),

@@ -108,7 +108,7 @@ impl Drop for ExtensionBinding {
     }
 }
 
-/// Why a session could not go on. Failures of a provider are no such errors: they are answers.
+/// Why a session could not continue. Failures of a provider are not errors here: they are answers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -134,19 +134,19 @@ pub enum SessionError {
     },
 }
 
-/// How a compaction is asked for.
+/// How a compaction is requested.
 #[derive(Clone, Debug)]
 pub struct CompactRequest {
     /// Why.
     pub reason: CompactionReason,
     /// What the summary is to look at in particular.
     pub focus: Option<String>,
-    /// Stops it; the log is as it was then.
+    /// Stops it; the log is unchanged.
     pub cancel: Cancel,
 }
 
 impl CompactRequest {
-    /// Because somebody asks for it.
+    /// Because the caller asks for it.
     pub fn manual(focus: Option<String>) -> Self {
         Self { reason: CompactionReason::Manual, focus, cancel: Cancel::default() }
     }
@@ -240,7 +240,7 @@ impl AgentSession {
         SessionRun::new(self, run::RunInput::Prompt(prompt), cancel)
     }
 
-    /// Goes on from where the log stands without a new message: after a failed answer, which is left out of the context from then on, or
+    /// Continues from the log's leaf without a new message: after a failed answer, which is left out of the context from then on, or
     /// with what waits in the queues.
     pub fn resume(&mut self, cancel: &Cancel) -> SessionRun<'_> {
         SessionRun::new(self, run::RunInput::Nothing, cancel.child())
@@ -262,11 +262,11 @@ impl AgentSession {
         Ok(())
     }
 
-    /// Compacts the conversation now, whatever the settings say. [`SessionControl::cancel`] stops it too. `tell` is told of its start, its
+    /// Compacts the conversation now, whatever the settings say. [`SessionControl::cancel`] stops it too. `tell` receives its start, its
     /// end, and of summary requests that are sent again.
     ///
     /// # Errors
-    /// [`CompactError`]; the log is as it was then.
+    /// [`CompactError`]; the log is unchanged.
     pub async fn compact(
         &mut self,
         request: CompactRequest,
@@ -336,7 +336,7 @@ impl AgentSession {
         &mut self.plan
     }
 
-    /// Other tools, from the next prompt on; the model is told what has changed.
+    /// Other tools, from the next prompt on; the model is informed of the change.
     pub fn set_tools(&mut self, tools: ToolSet, system: SystemPrompt) {
         self.control.tools_changed(&tools, &system);
         self.agent.tools = tools;

@@ -90,7 +90,7 @@ fn sessions(agent_dir: &Path, moved: &mut StartupMoves) {
     }
 }
 
-/// The working directory in the first line of a session; `None` when it is no session.
+/// The working directory in the first line of a session; `None` when it is not a session.
 fn working_directory(path: &Path) -> io::Result<Option<String>> {
     use std::io::{BufRead as _, Read as _};
     let mut line = Vec::new();

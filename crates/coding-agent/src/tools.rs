@@ -111,13 +111,13 @@ pub fn read_only_tools(parts: &ToolParts) -> ToolSet {
 /// A line for the list of tools in the system prompt.
 pub fn prompt_snippet(name: &str) -> Option<&'static str> {
     Some(match name {
-        "read" => "look into a file",
+        "read" => "read a file",
         "bash" => "run a shell command",
-        "edit" => "change places in a file",
-        "write" => "create a file, or replace one as a whole",
-        "grep" => "search file contents for a pattern, honouring .gitignore",
-        "find" => "find files by a glob, honouring .gitignore",
-        "ls" => "list what is in a folder",
+        "edit" => "replace text in a file",
+        "write" => "create or overwrite a file",
+        "grep" => "search file contents for a pattern, respecting .gitignore",
+        "find" => "find files by a glob, respecting .gitignore",
+        "ls" => "list a directory",
         _ => return None,
     })
 }
@@ -125,12 +125,12 @@ pub fn prompt_snippet(name: &str) -> Option<&'static str> {
 /// Advice on using a tool, for the system prompt.
 pub fn prompt_guidelines(name: &str) -> &'static [&'static str] {
     match name {
-        "read" => &["Look into files with read, not with cat or sed."],
+        "read" => &["Read files with read, not with cat or sed."],
         "edit" => &[
             "edit replaces text that matches exactly; copy oldText from the file, spaces and line breaks included.",
             "Change several places of one file in one edit call with several edits.",
-            "Every edit is matched against the file as it was before the call, so edits must not overlap; merge changes that lie close together.",
-            "Keep oldText as short as it can be while it stands only once in the file.",
+            "Every edit is matched against the file as it was before the call, so edits must not overlap; merge nearby changes.",
+            "Keep oldText as short as possible, but long enough to occur only once in the file.",
         ],
         "write" => &["Use write for new files and for complete rewrites only."],
         _ => &[],

@@ -71,7 +71,7 @@ pub fn file_name_for(session: &Path) -> String {
 
 /// Writes a session's page to a file, in place of what is there; a directory that is missing is made. A new file is for the user alone (0600); a
 /// device or a pipe is written into. Relative paths, and the usual name when there is no path, are meant in `folder`. Returns the path as it
-/// was given, or where the usual name came to stand. Blocks.
+/// was given, or of the file with the default name. Blocks.
 ///
 /// # Errors
 /// When an entry cannot be read, the file is the session's own, or it cannot be written; what was there stays then.
@@ -135,7 +135,7 @@ pub fn write(log: &SessionLog, look: &Look, to: &mut dyn Write) -> Result<(), Ex
     Ok(())
 }
 
-/// The results that follow an answer's calls, as long as nothing else does and no other branch begins there: they stand at their calls.
+/// The results that follow an answer's calls, as long as nothing else does and no other branch begins there: they are shown at their calls.
 fn answers(log: &SessionLog, outline: &EntryOutline, at: usize, entry: &Entry) -> Result<Vec<ShownResult>, StoreError> {
     let Some(Message::Assistant(answer)) = entry.body.as_message().map(|message| &**message) else {
         return Ok(Vec::new());

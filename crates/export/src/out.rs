@@ -82,7 +82,7 @@ fn picture(code: u32) -> char {
     char::from_u32(0x2400 + code).unwrap_or('\u{fffd}')
 }
 
-/// What cannot stand in a page as it is: markup, control characters, and what turns the direction of text around, with which a line can
+/// Escapes what a page cannot contain literally: markup, control characters, and what turns the direction of text around, with which a line can
 /// be made to look like another one.
 fn is_special(c: char) -> bool {
     match c {

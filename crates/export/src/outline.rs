@@ -90,7 +90,7 @@ impl EntryOutline {
         }
     }
 
-    /// The entries that follow one, in the order in which they wait: the branch that goes on, and the ones beside it.
+    /// The entries that follow one, in the order in which they wait: the branch that continues, and the ones beside it.
     fn fork(
         &self,
         children: &[usize],

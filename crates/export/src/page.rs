@@ -114,7 +114,7 @@ fn facts(out: &mut PageWriter<'_>, log: &SessionLog, survey: &Survey) -> io::Res
 /// The names of the sides.
 const SCHEMES: [(&str, &str); 3] = [("system", "System"), ("light", "Light"), ("dark", "Dark")];
 
-/// The switch between bright and dark works without script. It stands outside of everything else, where the style finds it without looking at
+/// The switch between bright and dark works without script. It is outside of everything else, where the style finds it without looking at
 /// the whole page; what is seen of it is in the header.
 fn schemes(out: &mut PageWriter<'_>, look: &Look) -> io::Result<()> {
     let begun_with = match look.begins {
@@ -144,7 +144,7 @@ fn controls(out: &mut PageWriter<'_>) -> io::Result<()> {
     out.html("<button type=\"button\" id=\"all\">Show all branches</button></div></div>\n")
 }
 
-/// The list of all entries, with the branches they are on. It is no list of HTML: browsers number the items of those, which takes a time that
+/// The list of all entries, with the branches they are on. It is not an HTML list: browsers number the items of those, which takes a time that
 /// grows with the square of their number.
 fn tree(out: &mut PageWriter<'_>, log: &SessionLog, survey: &Survey, outline: &EntryOutline) -> io::Result<()> {
     out.html("<nav aria-label=\"Entries\">\n<div class=\"scripted\"><input type=\"search\" id=\"search\" placeholder=\"Search\" aria-label=\"Search\">\n")?;

@@ -106,7 +106,7 @@ fn piece(out: &mut PageWriter<'_>, kind: TokenKind, text: &str) -> io::Result<()
 
 /// Calls back with all tokens of some code, in order.
 fn pieces(language: &Language, code: &str, tell: &mut dyn FnMut(TokenKind, &str) -> io::Result<()>) -> io::Result<()> {
-    // Where the plain text began that is not told yet.
+    // Where the plain text began that is not emitted yet.
     let mut plain = 0;
     let mut at = 0;
     while let Some(next) = code[at..].chars().next() {
@@ -134,7 +134,7 @@ fn special(language: &Language, code: &str, at: usize) -> Option<(TokenKind, usi
         let len = inside.find(close).map_or(rest.len(), |end| open.len() + end + close.len());
         return Some((TokenKind::Comment, len));
     }
-    // Marks of one sign may also stand inside of words: `a#b`, `$#`.
+    // Marks of one character may also occur inside words: `a#b`, `$#`.
     let after_blank = || code[..at].chars().next_back().is_none_or(char::is_whitespace);
     if language.line_comments.iter().any(|mark| rest.starts_with(mark) && (mark.len() > 1 || after_blank())) {
         return Some((TokenKind::Comment, rest.find('\n').unwrap_or(rest.len())));

@@ -19,7 +19,7 @@ pub(super) enum Coding {
 
 /// Bytes that the decoder of brotli gives at a time.
 const BUFFER: usize = 16 * 1024;
-/// Bytes that one piece of a body may become: a few bytes of brotli can stand for gigabytes.
+/// Bytes that one piece of a body may become: a few bytes of brotli can expand to gigabytes.
 const MAX_PIECE: usize = 16 * 1024 * 1024;
 
 /// What a piece of a body has become so far.
@@ -29,7 +29,7 @@ pub(super) struct Bounded(Vec<u8>);
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.len() + bytes.len() > MAX_PIECE {
-            return Err(io::Error::other("a piece of the body stands for more than 16 MiB"));
+            return Err(io::Error::other("a chunk of the body decompresses to more than 16 MiB"));
         }
         self.0.extend_from_slice(bytes);
         Ok(bytes.len())

@@ -69,7 +69,7 @@ pub struct IncomingResponse {
     coding: Option<Coding>,
 }
 
-/// What goes wrong on the way.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {

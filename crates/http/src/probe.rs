@@ -23,7 +23,7 @@ pub(super) async fn server(url: &str) -> Option<String> {
     ask(&host, port, &request).await
 }
 
-/// What a proxy answers when it is asked for a tunnel to the server of a URL.
+/// A proxy's answer to the request for a tunnel to the server of a URL.
 pub(super) async fn proxy(proxy: &str, url: &str) -> Option<String> {
     let with_scheme = if proxy.contains("://") { proxy.to_owned() } else { format!("http://{proxy}") };
     let proxy: Uri = with_scheme.parse().ok()?;

@@ -26,7 +26,7 @@ impl Proxies {
         self.http.as_ref().is_some_and(|url| url.starts_with("https://"))
     }
 
-    /// The proxy that is asked for tunnels.
+    /// The proxy for tunnels.
     pub(super) fn for_tunnels(&self) -> Option<String> {
         self.https.clone()
     }

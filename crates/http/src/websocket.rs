@@ -28,7 +28,7 @@ pub struct WebSocket {
     host: Host,
     frames: FrameDecoder,
     input: BytesMut,
-    /// What is to be written.
+    /// The bytes to write.
     output: BytesMut,
     opened: Instant,
 }
@@ -61,7 +61,7 @@ pub enum SocketError {
         status: StatusCode,
     },
     /// The server switches protocols, but not as RFC 6455 demands.
-    #[error("WebSocket upgrade answered wrongly: {what}")]
+    #[error("invalid response to the WebSocket upgrade: {what}")]
     Handshake {
         /// What is wrong.
         what: &'static str,

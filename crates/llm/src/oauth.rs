@@ -215,7 +215,7 @@ pub enum OAuthError {
     /// A server refused.
     #[error("{what} ({status}): {text}")]
     Refused {
-        /// What was asked for, and failed.
+        /// What was requested, and failed.
         what: String,
         /// The status.
         status: u16,
@@ -225,7 +225,7 @@ pub enum OAuthError {
     /// A server could not be asked.
     #[error("{what}: {why}")]
     Network {
-        /// What was asked for.
+        /// What was requested.
         what: String,
         /// Why not.
         why: String,

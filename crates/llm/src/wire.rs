@@ -88,7 +88,7 @@ pub enum Encoding {
     PlainTools,
     /// With a mark in place of the signatures that calls of other models lack.
     MarkedCalls,
-    /// With the least thinking the model knows, where none was asked for.
+    /// With the least thinking the model knows, where none was requested.
     LeastThinking,
     /// The same at another address of the provider.
     OtherAddress,

@@ -164,7 +164,7 @@ impl MachineError {
 /// The number of the error of symbolic links that lead in a circle; it has no stable kind.
 const ELOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
 
-/// The number of the error of pipes that nobody reads, and of sockets that are opened like files; it has no kind.
+/// The number of the error of pipes that no one reads, and of sockets that are opened like files; it has no kind.
 const ENXIO: i32 = 6;
 
 /// Short names and words of the system's frequent errors, as Node prints them.

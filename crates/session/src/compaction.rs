@@ -89,7 +89,7 @@ impl CompactionReason {
     }
 }
 
-/// Why nothing was compacted; the log is as it was.
+/// Why nothing was compacted; the log is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompactError {

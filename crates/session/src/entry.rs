@@ -91,7 +91,7 @@ impl Header {
     /// What is wrong with the first line that counts, in words.
     pub fn of_text(text: &[u8]) -> Result<Self, String> {
         match scan::lines(text).map(|(_, line)| line).find(|line| scan::line(line).is_some()) {
-            Some(line) => Self::parse(line).ok_or_else(|| "its first entry is no header with an id".to_owned()),
+            Some(line) => Self::parse(line).ok_or_else(|| "the first entry is not a header with an id".to_owned()),
             None => Err("no line is a JSON object with a type".to_owned()),
         }
     }
@@ -184,7 +184,7 @@ pub enum EntryBody {
         /// The name, trimmed.
         name: String,
     },
-    /// Changes what the model sees of an earlier entry. The entry itself stays as it was.
+    /// Changes what the model sees of an earlier entry. The entry itself is unchanged.
     ContextEdit {
         /// The changed entry.
         target_id: EntryId,
@@ -202,7 +202,7 @@ pub enum EntryBody {
 pub struct Compaction {
     /// The summary.
     pub summary: String,
-    /// First entry that is kept as it was. The entry's own id: nothing is kept.
+    /// First entry that is kept unchanged. The entry's own id: nothing is kept.
     pub first_kept_entry_id: Option<EntryId>,
     /// Tokens of the context before.
     pub tokens_before: u64,

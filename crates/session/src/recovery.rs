@@ -195,7 +195,7 @@ pub fn recover(state: &mut RecoveryState, failure: &FailedAnswer<'_>, plan: &Rec
     }
 }
 
-/// Whether a failed answer is asked for again.
+/// Whether a failed answer is retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Again {
     /// Yes, after a while.
@@ -217,7 +217,7 @@ pub enum Again {
 }
 
 impl TurnRetry {
-    /// Decides whether a failed answer is asked for again; `None` when another try cannot help, or none is wanted. `attempt` counts the
+    /// Decides whether a failed answer is retried; `None` when another try cannot help, or none is wanted. `attempt` counts the
     /// repetitions so far and is brought up to date. An overflow is not looked for: ask [`is_overflow`] first.
     pub fn again(&self, attempt: &mut u32, message: &AssistantMessage, error: Option<&LlmError>) -> Option<Again> {
         let text = message.error_message.as_deref().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! One session: a tree of entries, appended to and never rewritten.
 //!
-//! The log keeps an index and the bytes of the session, those of a long one in its file; entries are parsed when asked for. Everything but
+//! The log keeps an index and the bytes of the session, those of a long one in its file; entries are parsed on demand. Everything but
 //! loading and appending is synchronous. Three rules hold for every caller: a tool call has exactly one result before the next message (see [`heal`]), an entry
 //! that could not be written does not exist in memory either, and what other programs append is followed or branched from, never
 //! overwritten.

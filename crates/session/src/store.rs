@@ -241,7 +241,7 @@ pub enum StoreError {
     /// There is no such session.
     #[error("No session found matching '{name}'")]
     NotFound {
-        /// What was asked for.
+        /// What was requested.
         name: String,
     },
     /// Another process held the lock for too long.
@@ -324,7 +324,7 @@ impl StoreError {
         move |source| Self::Io { action, path, source }
     }
 
-    /// Whether a session was asked for that does not exist.
+    /// Whether a session was requested that does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }

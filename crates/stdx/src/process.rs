@@ -40,7 +40,7 @@ use group::ProcessGroup;
 
 /// After the child's end, output of its descendants is awaited as long as some comes at least this often…
 const QUIET: Duration = Duration::from_millis(100);
-/// … but not longer than this: a server in the background may print for ever.
+/// … but not longer than this: a server in the background may print forever.
 const LONGEST_DRAIN: Duration = Duration::from_secs(1);
 
 /// A running child with all its descendants. Dropping it before it ended kills them: the child's group at once, and those that have left the
@@ -129,7 +129,7 @@ pub enum SpawnError {
 
 impl ChildTree {
     /// Starts a command in a process group of its own, its output piped and its input empty. Where the system has it, one pipe takes both
-    /// outputs, so that what comes of them keeps the order in which it was written; [`ChildTree::take_stdout`] gives both then.
+    /// outputs, so that their output keeps its order; [`ChildTree::take_stdout`] gives both then.
     ///
     /// # Errors
     /// [`SpawnError`].

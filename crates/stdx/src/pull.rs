@@ -3,7 +3,7 @@
 //! [`pulled`] runs a future only while the stream is polled. Inside, [`Emitter::emit`] yields one item and returns when the reader polls
 //! for the next one: the reader has finished with an item before the future continues. Dropping the stream drops the future.
 //!
-//! Unlike the macros of `async-stream`, which yield only where they stand, an emitter is a value: functions take it, and the futures of a set share
+//! Unlike the macros of `async-stream`, which yield only in place, an emitter is a value: functions take it, and the futures of a set share
 //! it.
 //!
 //! ```

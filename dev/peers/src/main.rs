@@ -1,7 +1,7 @@
 //! One streamed answer through one client: `peers CLIENT FORMAT BASE-URL`, where a client is `pinch`, `genai` or `rig`.
 //!
 //! Prints one line of JSON: how many pieces of text arrived, their bytes, the seconds from the call to its end by the clock, and those of
-//! the processor. Every client gets a runtime of one thread and is asked for nothing but its events; each is used as its documentation has it.
+//! the processor. Every client gets a runtime of one thread and only collects events; each is used as its documentation says.
 
 mod genai_client;
 mod pinch_client;

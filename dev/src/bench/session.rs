@@ -32,7 +32,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
         Figure::at_most(&what, middle(&compacted, |child| child.open_ms), 50.0, "ms"),
         Figure::at_most("the same, memory", middle(&compacted, |child| child.peak_mb), 70.0, "MB"),
         Figure::at_most("append one entry", middle(&compacted, |child| child.append_us), 10.0, "µs"),
-        // Nobody sends such a context; this is what parsing every entry costs, against the half of what the original takes.
+        // No one sends such a context; this is what parsing every entry costs, against the half of what the original takes.
         Figure::at_most(format!("{what} of them all"), middle(&whole, |child| child.open_ms), 150.0, "ms"),
         Figure::at_most("the same, memory", middle(&whole, |child| child.peak_mb), 140.0, "MB"),
     ])

@@ -34,7 +34,7 @@ fn text(n: usize) -> String {
     (0..n).map(|i| format!("word{:03} ", i % 1000)).collect()
 }
 
-/// A scripted server and the folder of a user who knows only that server.
+/// A scripted server and the directory of a user who knows only that server.
 pub(super) struct TranscriptSetup {
     /// Runs the server in threads of its own.
     runtime: Runtime,
@@ -68,7 +68,7 @@ impl TranscriptSetup {
         command
     }
 
-    /// The user's folder.
+    /// The user's directory.
     pub(super) fn folder(&self) -> &Path {
         self.home.path()
     }

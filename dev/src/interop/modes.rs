@@ -1,6 +1,6 @@
-//! pi's own program beside pinch: the same command lines and the same answers of a model, in folders of their own.
+//! pi's own program beside pinch: the same command lines and the same answers of a model, in directories of their own.
 //!
-//! Both must ask the model the same, say the same, write the same session and end the same way, but for ids, times and folders, the wording of
+//! Both must ask the model the same, say the same, write the same session and end the same way, but for ids, times and directories, the wording of
 //! the system prompt and of tool descriptions, what later versions of pi added, and what is known.
 
 mod known;
@@ -28,7 +28,7 @@ pub(super) struct Args {
     /// Runs only the scenarios whose names hold this text.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Writes what both programs said, as it is compared, into this folder.
+    /// Writes what both programs said, as it is compared, into this directory.
     #[arg(long, value_name = "FOLDER")]
     into: Option<PathBuf>,
 }
@@ -83,7 +83,7 @@ fn said(program: &Program, configuration: &Value, scenario: &ModeScenario) -> an
     view::of(&ran)
 }
 
-/// Writes what a program said into a folder that was asked for.
+/// Writes what a program said into a directory that was requested.
 fn keep(folder: Option<&Path>, scenario: &str, program: &str, said: &Value) -> anyhow::Result<()> {
     let Some(folder) = folder else { return Ok(()) };
     let path = folder.join(format!("{}.{program}.json", scenario.replace([' ', '/'], "-")));

@@ -27,7 +27,7 @@ impl Neutral {
         Self::of(&places.cwd.to_string_lossy(), &places.agent.to_string_lossy(), places.port)
     }
 
-    /// From the folders' names: all of them lie beside one another.
+    /// From the directories' names: all of them lie beside one another.
     pub(super) fn of(cwd: &str, agent: &str, port: u16) -> anyhow::Result<Self> {
         let folder = cwd.strip_suffix("/work").context("an unusual folder")?;
         let encoded = |path: &str| format!("--{}--", path.trim_start_matches('/').replace('/', "-"));

@@ -1,7 +1,7 @@
 //! pi's own client of its RPC mode drives pinch, and pi beside it.
 //!
 //! A script calls every method of the client and notes what it returned and what the program said in the meantime. Both programs must say the
-//! same, but for ids, times and folders, what later versions of pi added, and what is known.
+//! same, but for ids, times and directories, what later versions of pi added, and what is known.
 
 mod known;
 
@@ -180,7 +180,7 @@ async fn start_server() -> anyhow::Result<Server> {
         let steps = script[key].as_array()?;
         let mut asked = asked.lock().ok()?;
         let times = asked.entry(key.to_owned()).or_default();
-        // Ids that do not depend on what was asked for before under other names.
+        // Ids that do not depend on what was requested before under other names.
         let n = 1000 * (1 + script.as_object()?.keys().position(|name| name == key)?) + *times;
         let step = &steps[*times % steps.len()];
         *times += 1;

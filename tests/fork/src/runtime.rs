@@ -177,7 +177,7 @@ impl Attempts for MemoryAttempts<'_> {
         _: Arc<dyn RequestAuth>,
         _: Cancel,
     ) -> BoxFuture<'a, RepairOutcome> {
-        // Neither is asked for: conversations cannot be compacted, and no outcome reports oversized tool results.
+        // Neither is requested: conversations cannot be compacted, and no outcome reports oversized tool results.
         Box::pin(ready(match repair {
             Repair::Compact { .. } => {
                 RepairOutcome::NotCompacted { why: "conversations in memory stay whole".to_owned() }

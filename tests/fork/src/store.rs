@@ -68,7 +68,7 @@ impl SessionStore for StoreTable {
 struct TableJournal {
     table: StoreTable,
     id: String,
-    /// The session was there when it was loaded, or was begun here.
+    /// The session was there when it was loaded, or was started here.
     exists: bool,
     fence: Option<Arc<dyn Fence>>,
 }
@@ -122,7 +122,7 @@ fn length(rows: &[Bytes]) -> u64 {
     rows.iter().map(|row| row.len() as u64).sum()
 }
 
-/// What somebody else appended after this end, if the rows do not end there; `Some(None)` when they end before it.
+/// What someone else appended after this end, if the rows do not end there; `Some(None)` when they end before it.
 fn foreign(rows: &[Bytes], end: u64) -> Option<Option<Appended>> {
     let text = rows.concat();
     let tail = usize::try_from(end).ok().and_then(|end| text.get(end..));

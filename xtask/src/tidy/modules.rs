@@ -68,7 +68,7 @@ impl<'a> ModuleTree<'a> {
             tree.children.insert(module.clone(), mod_lines(source.without_tests()));
             tree.files.push((module, source));
         }
-        // A folder may hold a library and a program: what is not below this root belongs to the other one.
+        // A directory may hold a library and a program: what is not below this root belongs to the other one.
         let ModuleTree { children, files, .. } = &mut tree;
         files.retain(|(module, _)| {
             (0..module.len()).all(|at| children.get(&module[..at]).is_some_and(|known| known.contains(&module[at])))

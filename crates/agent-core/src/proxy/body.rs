@@ -118,7 +118,7 @@ pub enum ProxyBodyError {
         source: RecordError,
     },
     /// It has no list of messages, or a list of tools that is none.
-    #[error("the body has no list of {what}")]
+    #[error("the body has no {what} list")]
     NoList {
         /// Of what.
         what: &'static str,

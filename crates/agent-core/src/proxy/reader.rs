@@ -29,7 +29,7 @@ pub(super) struct LineReader {
     ended: bool,
 }
 
-/// A block that was begun.
+/// A block that was started.
 struct ProxyBlock {
     kind: ProxyBlockKind,
     is_open: bool,

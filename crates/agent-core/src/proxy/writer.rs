@@ -11,7 +11,7 @@ use super::failure;
 
 /// The lines of an answer, each with a blank line behind it, so that readers of server-sent events understand them, too.
 ///
-/// Each is made when it is asked for; dropping the stream drops the answer.
+/// Each is created on demand; dropping the stream drops the answer.
 pub fn lines(events: EventStream) -> impl Stream<Item = String> + Send + 'static {
     let mut writer = LineWriter::new();
     events.map(move |event| writer.line(&event))

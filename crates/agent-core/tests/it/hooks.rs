@@ -192,7 +192,7 @@ async fn what_comes_from_outside_is_changed_before_it_is_told() {
     assert_eq!(shape(&agent.messages), starts);
 }
 
-/// Waits for ever where it is told to.
+/// Waits forever at the given point.
 struct StuckHooks {
     at: &'static str,
 }

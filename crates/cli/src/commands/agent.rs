@@ -244,7 +244,7 @@ fn check_agent(name: &str, session_key: Option<&str>, config: &Config) -> Result
     }
     if !known.contains(&id) {
         let names = known.iter().map(AgentId::as_str).collect::<Vec<_>>().join(", ");
-        return Err(CommandFailure::user(format!("Unknown agent id \"{name}\". There are: {names}")));
+        return Err(CommandFailure::user(format!("Unknown agent id \"{name}\". Available agents: {names}")));
     }
     match session_key.and_then(key::parse).map(|key| AgentId::normalise(key.agent_id)) {
         Some(of_key) if of_key != id => {

@@ -131,7 +131,7 @@ pub(crate) async fn run(command: AuthCommand) -> Result<ExitCode, CommandFailure
 }
 
 impl CredentialOwner {
-    /// One of the two must be named; `what` is asked for.
+    /// One of the two must be named; `what` is requested.
     fn check(&self, what: &str, code: u8) -> Result<(), ExitCode> {
         let wrong = |text: &str| {
             tell(&format_args!("Error: {text}"));
@@ -164,7 +164,7 @@ impl AuthContext {
         Ok(context)
     }
 
-    /// Reads the documents. `Err` holds the name of a provider or model that nobody knows.
+    /// Reads the documents. `Err` holds the name of an unknown provider or model.
     fn read(of: &ProviderArgs) -> Result<Result<Self, String>, CommandFailure> {
         let host = Host::system();
         let folders = Folders::find(of.agent_dir.as_deref(), &host)?;
@@ -199,7 +199,7 @@ impl AuthContext {
         let login = self.auth.storage().get(&self.provider).filter(|entry| entry["type"] == "oauth");
         if no_refresh && let Some(login) = login {
             let login = OAuthCredential::from_value(&login)
-                .ok_or_else(|| Unavailable::Invalid("the login is broken".to_owned()))?;
+                .ok_or_else(|| Unavailable::Invalid("the login is invalid".to_owned()))?;
             return Ok(Credentials::key(login.access));
         }
         let found = match self.registry.default_model(&self.provider) {
@@ -233,7 +233,7 @@ impl AuthContext {
 
 /// Why there are no credentials.
 enum Unavailable {
-    /// Nobody knows the provider.
+    /// No one knows the provider.
     UnknownProvider,
     /// There are none.
     NotConfigured,
@@ -276,9 +276,9 @@ async fn check(args: &AuthCheck) -> Result<ExitCode, CommandFailure> {
     if let Err(code) = args.of.whose.check("Auth checks require", INVALID) {
         return Ok(code);
     }
-    // The answer stands alone: `doctor` says more.
+    // Prints nothing else; `doctor` reports more.
     let (name, done) = match AuthContext::read(&args.of)? {
-        // Which provider serves a model that nobody knows, nobody knows either.
+        // The provider of an unknown model is unknown too.
         Err(name) if args.of.whose.model.is_some() => (name, Err(Unavailable::Invalid("no such model".to_owned()))),
         Err(name) => (name, Err(Unavailable::UnknownProvider)),
         Ok(context) => {
@@ -364,7 +364,7 @@ async fn print_bearer_token(args: &Bearer) -> Result<ExitCode, CommandFailure> {
                 return print(login.access.reveal()).map(|()| ExitCode::SUCCESS);
             }
             let wanted = min_expiry.as_secs();
-            Unavailable::Invalid(format!("its provider gives no token that is good for {wanted} s"))
+            Unavailable::Invalid(format!("the provider issues no token that is valid for {wanted} s"))
         }
         Ok(None) if context.problems.is_empty() => {
             tell(&format_args!("Error: Provider \"{name}\" is not configured with an OAuth bearer token"));

@@ -1,6 +1,6 @@
 //! `pinch doctor`: checks what pinch works with on this machine and reports what is missing or broken.
 //!
-//! It changes nothing. Exit codes: 0 = nothing is broken, 2 = something is.
+//! It changes nothing. Exit codes: 0 without errors, 2 with errors.
 
 mod report;
 mod context;

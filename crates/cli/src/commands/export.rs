@@ -115,7 +115,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The theme that is asked for; that of the settings; else the built-in one.
+/// The theme that is requested; that of the settings; else the built-in one.
 fn theme(asked: Option<&str>, folders: &Folders, host: &Host) -> Result<Theme, CommandFailure> {
     if let Some(file) = asked.filter(|name| name.contains(['/', '\\']) || name.ends_with(".json")) {
         let path = absolute(&folders.cwd, file, host);
@@ -130,7 +130,7 @@ fn theme(asked: Option<&str>, folders: &Folders, host: &Host) -> Result<Theme, C
         .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
         .collect();
     files.sort();
-    // A file that is broken matters only to whoever asks for it, and then its name is not found.
+    // A broken file matters only when it is requested; its name is then not found.
     let own: Vec<Theme> = files.iter().filter_map(|path| Theme::read(path).ok()).collect();
     // A theme of the user's that is called like a built-in one takes its place.
     themes.splice(0..0, own);

@@ -32,7 +32,7 @@ pub(crate) fn is_command(args: &[OsString]) -> bool {
 /// A command as completions and the manual show it.
 pub(crate) struct CommandSurface {
     pub(crate) name: &'static str,
-    /// What is told besides options.
+    /// Help text besides the options.
     pub(crate) argument: Option<&'static str>,
     /// Names of an option, what its value is called, and what it does.
     pub(crate) options: Vec<(&'static str, Option<&'static str>, &'static str)>,
@@ -146,7 +146,7 @@ fn list(listed: &[ConfiguredPackage]) -> Result<(), CommandFailure> {
     say(lines.join("\n"))
 }
 
-/// The packages of this user in this directory. Whether the project is trusted is decided without asking anybody.
+/// The packages of this user in this directory. Whether the project is trusted is decided without prompting.
 fn open(folders: &Folders, command: &PackageCommand, host: &Host) -> Result<Packages, CommandFailure> {
     let mut options = ServiceOptions::new(host.clone(), &folders.agent_dir);
     options.trust = trust_of(command.approve, host);

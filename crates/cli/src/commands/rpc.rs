@@ -40,7 +40,7 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
     let (to_session, incoming) = mpsc::channel(READ_AHEAD);
     let hung_up = Cancel::new();
     let at_end = hung_up.clone();
-    // The reader waits for its client for ever, so it is never waited for.
+    // The reader waits for its client forever, so it is never waited for.
     std::thread::spawn(move || {
         read(&to_session);
         at_end.cancel(CancelReason::Shutdown);
@@ -80,7 +80,7 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
     runtime.take_notes().iter().for_each(|note| warn(note));
     drop(runtime);
     match done {
-        // What is written last is read, unless a signal says that there is no time for it.
+        // The last output is flushed, unless a signal leaves no time for it.
         Ok(()) if code.is_none() => finish(writer, &n_written).await,
         Ok(()) => {}
         Err(RpcError::NobodyReads) => {}
@@ -89,12 +89,12 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
     Ok(code.unwrap_or(ExitCode::SUCCESS))
 }
 
-/// Waits until nobody can read standard output any more; a program that has nothing to write would not notice otherwise.
+/// Waits until standard output is closed; a program that writes nothing would not notice otherwise.
 #[cfg(unix)]
 async fn output_closed() {
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
-    // Files cannot be watched, and nobody closes them.
+    // Files cannot be watched, and are never closed.
     #[expect(deprecated, reason = "standard output stays open for as long as it is watched")]
     let watched = AsyncFd::with_interest(std::io::stdout(), Interest::ERROR);
     if let Ok(output) = watched
@@ -189,7 +189,7 @@ fn skip_line(input: &mut impl std::io::BufRead) -> std::io::Result<()> {
     }
 }
 
-/// Writes what comes and counts it; ends when nobody reads, or nothing more comes.
+/// Writes what comes and counts it; ends when the reader or the writer is gone.
 fn write(mut lines: mpsc::Receiver<Bytes>, n_written: &AtomicU64) {
     let mut out = output::stdout();
     let mut gathered = Vec::with_capacity(2 * GATHERED);

@@ -135,7 +135,7 @@ async fn what_is_asked_must_make_sense() {
     fails(&user, &["--session-id", "s1", "--message", "x", "--thinking", "much"], 1, level).await;
     let level = "Error: Invalid verbose level \"much\". Valid values: on, full, off";
     fails(&user, &["--session-id", "s1", "--message", "x", "--verbose", "much"], 1, level).await;
-    let nobody = "Error: Unknown agent id \"../x\". There are: main, ops";
+    let nobody = "Error: Unknown agent id \"../x\". Available agents: main, ops";
     fails(&user, &["--agent", "../x", "--message", "x"], 1, nobody).await;
     let other = "Error: Agent id \"ops\" does not match the agent \"main\" of the session key";
     fails(&user, &["--agent", "ops", "--session-key", "agent:main:main", "--message", "x"], 1, other).await;

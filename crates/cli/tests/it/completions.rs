@@ -62,7 +62,7 @@ const LINES: [(&[&str], &[&str]); 15] = [
     (&["pinch", "agent", "--verbose", "f"], &["full"]),
 ];
 
-/// A user with a few files, and the folder they are in.
+/// A user with a few files, and the directory they are in.
 async fn with_files() -> (TestUser, PathBuf) {
     let user = TestUser::new().await;
     std::fs::create_dir_all(user.path("w/dir")).unwrap();

@@ -92,7 +92,7 @@ async fn what_is_broken_is_named_and_nothing_secret_is() {
     let ran = doctor(&user, &[]).await;
     assert_eq!(ran.code, Some(2));
     assert!(ran.out.contains("  warn  mine                    http://127.0.0.1:1 does not respond: "), "{}", ran.out);
-    assert!(ran.out.lines().last().unwrap().starts_with("1 thing is broken, "), "{}", ran.out);
+    assert!(ran.out.lines().last().unwrap().starts_with("1 error, "), "{}", ran.out);
     for secret in secrets {
         assert!(!ran.out.contains(secret) && !ran.err.contains(secret), "{secret}");
     }

@@ -6,7 +6,7 @@ use crate::help::{CommandOutput, TestUser};
 
 const ID: &str = "0197-a1b2";
 
-/// A user with a session of one question, in a folder of its own.
+/// A user with a session of one question, in a separate directory.
 async fn user(version: u64) -> TestUser {
     let user = TestUser::new().await;
     let header = json!({"type": "session", "version": version, "id": ID, "timestamp": "2025-06-01T10:00:00.000Z", "cwd": "/gone"});

@@ -1,4 +1,4 @@
-//! Extensions that a user has put into their folder.
+//! Extensions that a user has put into their directory.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A user with a folder of their own and one scripted server.
+//! A user with a separate directory and one scripted server.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -24,7 +24,7 @@ pub(crate) struct CommandOutput {
 }
 
 impl TestUser {
-    /// Somebody whose models.json names the scripted server: `local/m1` there, `nowhere/m1` where nobody listens.
+    /// Someone whose models.json names the scripted server: `local/m1` there, `nowhere/m1` where no one listens.
     pub(crate) async fn new() -> Self {
         let user = Self { home: tempfile::tempdir().unwrap(), server: Server::start().await.unwrap() };
         let models = json!({"providers": {
@@ -41,7 +41,7 @@ impl TestUser {
         user
     }
 
-    /// A path in the user's folder.
+    /// A path in the user's directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
@@ -58,13 +58,13 @@ impl TestUser {
         self.server.reply(ServerReply::sse(AnthropicResponse::new("msg_1").text(text).stop("end_turn").concat()));
     }
 
-    /// A conversation, in the user's folder.
+    /// A conversation, in the user's directory.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let agent_dir = self.path("agent");
         self.program(&[&["--agent-dir", agent_dir.to_str().unwrap()], args].concat())
     }
 
-    /// The program, in the user's folder.
+    /// The program, in the user's directory.
     pub(crate) fn program(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pinch"));
         command.current_dir(self.home.path()).env_clear().env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin");
@@ -72,7 +72,7 @@ impl TestUser {
         command
     }
 
-    /// Holds a conversation to its end. The user's folder is called `HOME` in what the program says.
+    /// Holds a conversation to its end. The user's directory is called `HOME` in what the program says.
     pub(crate) async fn run(&self, args: &[&str]) -> CommandOutput {
         self.ran(self.command(args).output().await.unwrap())
     }
@@ -94,7 +94,7 @@ impl TestUser {
     }
 }
 
-/// All files below a folder.
+/// All files below a directory.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten() {

@@ -17,7 +17,7 @@ fn bmp(width: u32, height: u32) -> Vec<u8> {
     file
 }
 
-/// Somebody with a model that sees, and with these settings of images.
+/// Someone with a model that sees, and with these settings of images.
 async fn user(settings: &Value) -> TestUser {
     let user = TestUser::new().await;
     let models = json!({"providers": {"local": {

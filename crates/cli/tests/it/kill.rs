@@ -32,7 +32,7 @@ fn two_hundred_kills_leave_two_hundred_good_sessions() {
         let workers: Vec<_> = (0..WORKERS).map(|worker| scope.spawn(move || work(pinch, whole, worker))).collect();
         workers.into_iter().map(|worker| worker.join().unwrap()).sum()
     });
-    // Most moments are after the prompt was written: the test must not pass on empty folders.
+    // Most moments are after the prompt was written: the test must not pass on empty directories.
     assert!(reopened > KILLS / 2, "only {reopened} sessions had anything in them");
 }
 

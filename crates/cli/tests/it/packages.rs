@@ -89,7 +89,7 @@ async fn what_cannot_be_done_is_said() {
     assert!(help.code == Some(0) && help.out.starts_with("Usage: pinch install <source> [-l]"));
 }
 
-/// What a session of another folder needs is installed there; the folder where the program was started is not touched.
+/// What a session of another directory needs is installed there; the directory where the program was started is not touched.
 #[cfg(unix)]
 #[tokio::test]
 async fn packages_are_installed_for_the_folder_of_the_session() {
@@ -107,7 +107,7 @@ async fn packages_are_installed_for_the_folder_of_the_session() {
     assert_eq!(asked, ran(0, "Fine.\n", "Installing npm:of-other\n"));
     let is_there = |name: &str| user.path(&format!("{name}/.pi/npm/node_modules/of-{name}")).is_dir();
     assert_eq!((is_there("w"), is_there("other")), (false, true));
-    // A copy belongs to the folder where it is made.
+    // A copy belongs to the directory where it is made.
     user.answer("Fine.");
     let copied = run(&user, &["--approve", "--fork", "../s.jsonl", "-p", "more"]).await;
     assert_eq!(copied, ran(0, "Fine.\n", "Installing npm:of-w\n"));

@@ -176,7 +176,7 @@ async fn a_client_that_goes_ends_the_program_while_the_server_says_nothing() {
     let ended = tokio::time::timeout(Duration::from_secs(5), client.child.wait()).await;
     assert_eq!(ended.unwrap().unwrap().code(), Some(0));
 
-    // Somebody else holds standard input open.
+    // Someone else holds standard input open.
     let mut client = stalled(&user).await;
     drop(client.output);
     let ended = tokio::time::timeout(Duration::from_secs(5), client.child.wait()).await;

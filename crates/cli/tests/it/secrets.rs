@@ -22,7 +22,7 @@ const SENT: [(&str, &str); 5] = [
     ("own", "sk-sentinel-own-environment"),
 ];
 
-/// Somebody with a key in every place where one can be.
+/// Someone with a key in every place where one can be.
 async fn user() -> TestUser {
     let user = TestUser::new().await;
     let model = json!([{"id": "m1"}]);

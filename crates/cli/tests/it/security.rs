@@ -145,7 +145,7 @@ async fn commands_know_their_own_session_and_not_the_one_around() {
 #[cfg(target_os = "linux")]
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Everything that is read at the start, in a project and in the folder of the agent, is a pipe that nobody writes to, or has no end.
+/// Everything that is read at the start, in a project and in the directory of the agent, is a pipe that no one writes to, or has no end.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn documents_that_have_no_end_are_told_of_and_left_out() {

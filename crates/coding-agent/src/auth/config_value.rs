@@ -124,7 +124,7 @@ async fn run(command: &str, env: &Env) -> Option<String> {
     let mut shell = shell(command);
     shell.env_clear().envs(env.iter());
     shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // A large program takes a while to make a child of: that is no work for a thread that others wait for.
+    // Forking a large process takes a while, so it does not run on a thread that others wait for.
     let mut process = tokio::task::spawn_blocking(|| ChildTree::spawn_as_is(shell)).await.ok()?.ok()?;
     let mut output = Vec::new();
     let mut keep = |data: &[u8]| {

@@ -1,7 +1,7 @@
 //! Logins that are renewed when they are over: once, however many tasks and programs wait for it.
 //!
 //! A refresh uses up the old token on the server. So it is never broken off half way: it runs in a task of its own, which the cancellation of
-//! a request does not end, and its result is stored before anybody uses it.
+//! a request does not end, and its result is stored before it is used.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -63,7 +63,7 @@ impl Logins {
         Self::new(flows, Arc::new(network))
     }
 
-    /// The credentials of a provider's stored login, renewed if it is nearly over; `None` when none is stored, or nobody knows how to renew
+    /// The credentials of a provider's stored login, renewed if it is nearly over; `None` when none is stored, or no one knows how to renew
     /// it. Dropping the future ends the wait, not the refresh.
     ///
     /// # Errors

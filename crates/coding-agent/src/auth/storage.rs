@@ -157,7 +157,7 @@ impl AuthStorage {
     /// The stored API key of a provider; `None` when none is stored. A command runs once in the life of this storage, unless it fails.
     ///
     /// # Errors
-    /// [`AuthError::Unresolved`] when the stored value names a variable or command that gives nothing.
+    /// [`AuthError::Unresolved`] when the stored value names a variable or command that resolves to nothing.
     pub async fn api_key(
         &self,
         provider: &ProviderId,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{Problem, read_to_write};
 
-/// A document could not be changed. It is as it was.
+/// A document could not be changed. It is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError {
@@ -119,7 +119,7 @@ impl LockedDocument {
 }
 
 /// Changes a document under its lock: what others have written meanwhile is read first. Answers with the document as it is then; one that
-/// comes out as it was is not written. Dropping the future changes nothing or everything.
+/// comes out unchanged is not written. Dropping the future changes nothing or everything.
 ///
 /// # Errors
 /// [`ChangeError`]; nothing has changed then.
@@ -144,7 +144,7 @@ pub async fn change(
 /// made is for the user alone.
 ///
 /// # Errors
-/// [`ChangeError`]; the document is as it was then.
+/// [`ChangeError`]; the document is unchanged.
 pub fn change_object(
     path: &Path,
     access: Access,

@@ -25,7 +25,7 @@ fn is_dark(theme: &Theme) -> bool {
     brightness(page(theme)) < 128
 }
 
-/// A colour of a theme; pages have no terminal whose colours could stand in for those that are left open.
+/// A colour of a theme; a page has no terminal colours to fall back on.
 fn color(theme: &Theme, name: &str) -> Rgb {
     let page = page(theme);
     let is_dark = brightness(page) < 128;

@@ -91,7 +91,7 @@ pub struct NavigateTree {
     pub summarise: bool,
     /// What the summary is to look at in particular.
     pub focus: Option<String>,
-    /// These words stand in place of the usual instructions.
+    /// Replaces the default instructions.
     pub replace_instructions: bool,
     /// The mark of the new place.
     pub label: Option<String>,
@@ -171,7 +171,7 @@ pub enum SessionAction {
     },
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ActionOutcome {

@@ -30,7 +30,7 @@ pub enum Draft {
     Compaction {
         /// The summary.
         summary: String,
-        /// The first entry that is kept as it was; `None`: nothing is.
+        /// The first entry that is kept unchanged; `None` keeps nothing.
         first_kept: Option<EntryId>,
         /// Data for programs.
         details: Option<Value>,

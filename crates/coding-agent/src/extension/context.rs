@@ -1,4 +1,4 @@
-//! Prompt and tools stand in the conversation as messages of the system; extensions do not see these.
+//! Prompt and tools are system messages of the conversation; extensions do not see them.
 
 use std::sync::Arc;
 

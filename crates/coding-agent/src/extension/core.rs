@@ -114,7 +114,7 @@ impl Core {
         bound.cancel = Cancel::new();
     }
 
-    /// The same session tells another conversation from here on; contexts of before are stale.
+    /// The session has another conversation from here on; earlier contexts are stale.
     pub(super) fn renew(&self) {
         locked(&self.bound).generation += 1;
     }

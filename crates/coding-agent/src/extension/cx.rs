@@ -376,11 +376,11 @@ impl fmt::Debug for ExtensionCx {
 #[derive(Clone, Debug)]
 pub struct CommandCx(ExtensionCx);
 
-/// What came of leaving a session or a place in it.
+/// The outcome of leaving a session or a position in it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Replaced {
-    /// An extension did not want that; everything is as it was.
+    /// An extension cancelled it; nothing has changed.
     pub cancelled: bool,
     /// The text of the message that was gone before, for saying it anew.
     pub text: Option<String>,
@@ -423,7 +423,7 @@ impl CommandCx {
     /// Begins a new session.
     ///
     /// # Errors
-    /// [`ExtensionError`]; the session is as it was.
+    /// [`ExtensionError`]; the session is unchanged.
     pub async fn new_session(&self, parent: Option<String>) -> Result<Replaced, ExtensionError> {
         self.leave(SessionAction::NewSession { parent }).await
     }
@@ -431,7 +431,7 @@ impl CommandCx {
     /// Makes a session of its own out of the branch up to an entry; `before` a message of the user, for saying it anew.
     ///
     /// # Errors
-    /// [`ExtensionError`]; the session is as it was.
+    /// [`ExtensionError`]; the session is unchanged.
     pub async fn fork(&self, entry: EntryId, before: bool) -> Result<Replaced, ExtensionError> {
         self.leave(SessionAction::Fork { entry, before }).await
     }
@@ -447,7 +447,7 @@ impl CommandCx {
     /// Switches to another session.
     ///
     /// # Errors
-    /// [`ExtensionError`]; the session is as it was.
+    /// [`ExtensionError`]; the session is unchanged.
     pub async fn switch_session(&self, path: PathBuf) -> Result<Replaced, ExtensionError> {
         self.leave(SessionAction::Switch { path }).await
     }

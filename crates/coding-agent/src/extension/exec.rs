@@ -80,7 +80,7 @@ pub(super) async fn run(
             None => (process.terminate(GRACE).await.map_err(failed)?, true),
         };
         if !is_read {
-            // What runs on in the background may hold the pipes open for ever.
+            // What runs on in the background may hold the pipes open forever.
             drop(tokio::time::timeout(Duration::from_secs(1), &mut reading).await);
         }
         (exit, killed)

@@ -128,7 +128,7 @@ impl Extensions {
         self.0.core.registry(|registry| registry.tools.iter().map(|(_, tool)| Arc::clone(tool)).collect())
     }
 
-    /// These tools with those of the extensions: one of the same name takes the other's place, others stand behind.
+    /// These tools with those of the extensions: one of the same name replaces the other, new ones are appended.
     pub fn over(&self, built_in: &ToolSet) -> ToolSet {
         let theirs = self.tools();
         let name = |tool: &Arc<dyn Tool>| tool.spec().name.clone();
@@ -241,7 +241,7 @@ impl Extensions {
         changes.into_iter().map(|(extension, change)| (extension.to_string(), change)).collect()
     }
 
-    /// Ends what extensions have running, processes above all, in an orderly way. Nobody is asked any more afterwards. Dropping the last handle
+    /// Ends what extensions have running, processes above all, in an orderly way. No one is asked any more afterwards. Dropping the last handle
     /// ends them at once.
     pub async fn close(&self) {
         let close = async |one: &One| {
@@ -258,7 +258,7 @@ impl Extensions {
         self.0.core.bind(actions);
     }
 
-    /// Contexts that were given out before are stale from here on: the session tells another conversation.
+    /// Contexts handed out earlier are stale from here on: the session has another conversation.
     pub(crate) fn renew(&self) {
         self.0.core.renew();
     }
@@ -279,7 +279,7 @@ impl Extensions {
         let watch = Stopwatch::start();
         let (name, clock) = (Arc::clone(&one.name), Some(Arc::clone(&watch)));
         let mut cx = ExtensionCx::new(Arc::clone(core), name, generation, clock, cancel);
-        // Who is told of a dialog and asks something then does not have to hear of that, too.
+        // A dialog opened by a dialog listener does not notify that listener again.
         cx.is_watched = !matches!(point, Point::UiPromptStart | Point::UiPromptEnd);
         HandlerCall { core, point, cx, watch }
     }

@@ -16,7 +16,7 @@ use super::error::ExtensionError;
 /// How long a handler may take, dialogs not counted.
 pub const HANDLER_LIMIT: Duration = Duration::from_secs(30);
 
-/// Measures time; stands still while somebody holds a [`Paused`].
+/// Measures time; paused while a [`Paused`] exists.
 #[derive(Debug)]
 pub(super) struct Stopwatch {
     state: Mutex<StopwatchState>,
@@ -32,7 +32,7 @@ struct StopwatchState {
     held_since: Instant,
 }
 
-/// The stopwatch stands still as long as this lives.
+/// Pauses the stopwatch until it is dropped.
 pub(super) struct Paused(Arc<Stopwatch>);
 
 impl Stopwatch {
@@ -55,7 +55,7 @@ impl Stopwatch {
         Paused(Arc::clone(self))
     }
 
-    /// When the time is up as things stand; `None` while it stands still.
+    /// The deadline at the current rate; `None` while paused.
     fn end(&self, limit: Duration) -> Option<Instant> {
         let state = self.lock();
         (state.holders == 0).then(|| state.began + limit)

@@ -80,7 +80,7 @@ impl ModelSource {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Notification<'a> {
-    /// An event that is told before anybody else is told: those of runs, messages and calls, the end of a run, that all is settled, and that the
+    /// An event that extensions receive before other listeners: those of runs, messages and calls, the end of a run, that all is settled, and that the
     /// session has another name.
     Event(&'a SessionEvent),
     /// A turn begins.
@@ -106,7 +106,7 @@ pub enum Notification<'a> {
     },
     /// The conversation was compacted.
     Compacted(&'a Compacted),
-    /// A compaction came to nothing.
+    /// A compaction failed or was cancelled.
     CompactFailed {
         /// Why it had begun.
         reason: CompactionReason,
@@ -251,7 +251,7 @@ pub struct BeforeAgentStart {
     pub images: Vec<Image>,
     /// The system prompt as it would be.
     pub system: PromptSections,
-    /// The type of an extension's message that stands in place of a prompt of the user.
+    /// The type of an extension's message that replaces a prompt of the user.
     pub message_type: Option<String>,
 }
 

@@ -19,7 +19,7 @@ pub enum Point {
     SessionBeforeCompact,
     /// The conversation was compacted.
     SessionCompact,
-    /// A compaction that had begun came to nothing.
+    /// A compaction that had begun failed or was cancelled.
     SessionCompactFailed,
     /// The session ends, or another one takes its place.
     SessionShutdown,

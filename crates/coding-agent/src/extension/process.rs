@@ -1,7 +1,7 @@
 //! Extensions that are programs of their own: JSON-RPC 2.0 over their standard input and output, one message a line.
 //!
 //! The program receives points as `event`, and requests actions and dialogs; `docs/extensions.md` has all messages. A
-//! program that ends, hangs or sends what is no message costs the session nothing but what the program was to do: its tools answer with an error,
+//! program that ends, hangs or sends an invalid message costs the session nothing but what the program was to do: its tools answer with an error,
 //! and calls that it was to look at do not run.
 
 use std::path::PathBuf;
@@ -176,7 +176,7 @@ impl Extension for ProcessExtension {
         for name in &self.unknown {
             handle.report("load", &ExtensionError::new(format!("Unknown event: {name}")));
         }
-        // It may have ended before there was somebody to tell.
+        // It may have ended before a listener existed.
         if let Some(error) = self.link.gone() {
             handle.report("process", &error);
         }
@@ -198,7 +198,7 @@ impl Extension for ProcessExtension {
             let line = |id| Self::event_with(Some(id), Point::ProjectTrust, payload.as_bytes(), &facts);
             match self.link.request_with(ui.watch.clone(), line).await {
                 Ok(answer) => json_of::trust_answer(&answer),
-                // Its end is told when it is loaded.
+                // Its end is reported when it is loaded.
                 Err(ExtensionError::Gone { .. }) => Ok(TrustAction::Undecided),
                 Err(error) => Err(error),
             }
@@ -220,7 +220,7 @@ impl Extension for ProcessExtension {
             if !self.points.has(point) {
                 return Ok(());
             }
-            // What is asked for at an end still belongs to what ends.
+            // What is requested at an end still belongs to what ends.
             if matches!(point, Point::SessionShutdown | Point::SessionStart | Point::AgentEnd) {
                 let asking = self.link.request_with(cx.watch(), |id| self.event(Some(id), point, &payload, cx));
                 return match asking.await {

@@ -51,7 +51,7 @@ pub(crate) async fn ask(
     let screen = Screen::new(ui.unwrap_or_else(|| Arc::new(NoUi)));
     let mut problems = Vec::new();
     for extension in extensions {
-        // One that panics here is told of when it is loaded.
+        // One that panics here is reported when it is loaded.
         let known = guarded_now(|| Ok((extension.name().to_owned(), extension.points())));
         let Some((name, _)) = known.ok().filter(|(_, points)| points.has(Point::ProjectTrust)) else { continue };
         let watch = Stopwatch::start();

@@ -47,7 +47,7 @@ pub enum DialogKind {
     },
     /// A text of many lines.
     Editor {
-        /// What stands there at first.
+        /// The initial text.
         prefill: Option<String>,
     },
 }
@@ -101,7 +101,7 @@ impl NoteKind {
     }
 }
 
-/// Where a widget stands.
+/// The position of a widget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WidgetPlace {
@@ -150,12 +150,12 @@ pub enum UiUpdate {
         key: String,
         /// The lines; `None` takes them away.
         lines: Option<Vec<String>>,
-        /// Where they stand.
+        /// Their position.
         place: Option<WidgetPlace>,
     },
     /// The title of the window.
     Title(String),
-    /// What stands in the editor.
+    /// The editor's text.
     EditorText(String),
 }
 
@@ -241,7 +241,7 @@ impl Screen {
         Self { ui, turn: Arc::default(), onlooker: None }
     }
 
-    /// Shows a dialog when its turn has come. The onlooker is told beside it, so that nobody waits for that to be asked; it may ask something
+    /// Shows a dialog when it is its turn. The observer is notified concurrently, so that the dialog does not wait for it; it may ask something
     /// itself, which comes after this.
     async fn ask(&self, dialog: &Dialog, has_begun: &AtomicBool) -> Option<DialogReply> {
         let shown = async {
@@ -266,7 +266,7 @@ impl Screen {
 }
 
 /// What an extension asks and shows people with. A dialog waits for those before it; then its own time limit begins. While it waits or is shown,
-/// the time limit of the handler that asks stands still. When the run under way is cancelled, the answer is none.
+/// the time limit of the asking handler is paused. When the run under way is cancelled, the answer is none.
 #[derive(Clone)]
 pub struct Dialogs {
     pub(super) screen: Screen,
@@ -337,7 +337,7 @@ impl Dialogs {
         self.show(UiUpdate::Title(title.into()));
     }
 
-    /// Sets what stands in the editor.
+    /// Sets the editor's text.
     pub fn set_editor_text(&self, text: impl Into<String>) {
         self.show(UiUpdate::EditorText(text.into()));
     }

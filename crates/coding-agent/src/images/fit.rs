@@ -44,7 +44,7 @@ pub(super) async fn fit_apart(
     let slot = SLOTS.acquire().await.map_err(|_| RejectedImage::TooLarge)?;
     let work = tokio::task::spawn_blocking(move || {
         let fitted = fit(content, mime_type, &limits);
-        // Held until the memory is free again, even when nobody waits any more.
+        // Held until the memory is free again, even when no one waits any more.
         drop(slot);
         fitted
     });

@@ -54,7 +54,7 @@ impl Intake {
 
     /// Makes an image of a [`sniff`]ed type fit for a message.
     ///
-    /// The work is done on a thread for such work; it goes on there when the caller stops waiting.
+    /// The work is done on a thread for such work; it continues there when the caller stops waiting.
     ///
     /// # Errors
     /// [`RejectedImage`]; its note goes into the message then.
@@ -84,7 +84,7 @@ impl Intake {
     }
 
     /// Makes the images among blocks fit, as [`Intake::admit`] does, by what their bytes are and not by what is said of them. What the model is
-    /// to know of an image stands in front of it; a note takes the place of one that cannot be sent. `None`: all of them fit.
+    /// to know of an image precedes it; a note replaces one that cannot be sent. `None`: all of them fit.
     pub async fn admit_blocks(&self, blocks: &[Block], limits: &ImageLimits) -> Option<Vec<Block>> {
         if self.treatment == Treatment::Untouched {
             return None;

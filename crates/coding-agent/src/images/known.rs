@@ -19,7 +19,7 @@ pub(super) struct KnownImages(Arc<KnownImagesShared>);
 
 #[derive(Debug, Default)]
 struct KnownImagesShared {
-    /// Nobody else can construct two images that it considers equal.
+    /// No one else can construct two images that it considers equal.
     hashes: RandomState,
     sides: Mutex<VecDeque<(u64, Sides)>>,
     n_decoded: AtomicU64,

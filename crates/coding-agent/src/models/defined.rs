@@ -27,7 +27,7 @@ pub(super) struct Defined {
 #[derive(Debug)]
 struct Rest {
     id: ProviderId,
-    /// Where the provider stands.
+    /// The provider's position.
     at: String,
     file: PathBuf,
     is_built_in: bool,

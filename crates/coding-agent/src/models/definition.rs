@@ -24,14 +24,14 @@ pub(super) struct Definition {
     pub(super) overrides: Map<String, Value>,
 }
 
-/// What sort of mistake a finding is: pi tells each in its own frame.
+/// The kind of a problem: pi words each kind differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FindingKind {
     /// The document cannot be read.
     Document,
     /// Something has the wrong shape.
     Shape,
-    /// Something is missing or makes no sense.
+    /// Something is missing or invalid.
     Rule(ProviderId),
     /// It is used all the same.
     Warning,
@@ -219,7 +219,7 @@ impl Definition {
     }
 }
 
-/// Why a model whose shape is right makes no sense.
+/// Why a well-formed model is invalid.
 fn broken_rule(provider: &ProviderId, model: &Map<String, Value>, has_api: bool) -> Option<String> {
     let id = model.get("id").and_then(Value::as_str).unwrap_or_default();
     if !has_api && !model.contains_key("api") {

@@ -31,7 +31,7 @@ impl fmt::Debug for ProviderDefinition {
     }
 }
 
-/// A provider that makes no sense.
+/// An invalid provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct RegisterError {

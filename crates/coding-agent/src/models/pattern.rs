@@ -155,7 +155,7 @@ fn narrowed(
     }
 }
 
-/// Tries the whole text first, then what stands before a colon that a thinking level follows.
+/// Tries the whole text first, then the part before a colon that a thinking level follows.
 fn with_level(pattern: &str, mut find: impl FnMut(&str) -> Option<Arc<Model>>) -> Option<ModelMatch> {
     if let Some(model) = find(pattern) {
         return Some(ModelMatch { model, thinking: None, warning: None });

@@ -55,7 +55,7 @@ impl AuthSource {
     }
 }
 
-/// What is known of a provider's credentials without asking anybody.
+/// What is known of a provider's credentials without sending a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuthStatus {
@@ -154,7 +154,7 @@ impl RegistryAuth {
     /// Key and headers for a model, also without a key; what the provider's server makes of that is its business.
     ///
     /// # Errors
-    /// When a configured value gives nothing, a login cannot be renewed, or a header is to hold a key that is not there.
+    /// When a configured value resolves to nothing, a login cannot be renewed, or a header is to hold a key that is not there.
     pub async fn key_and_headers(&self, model: &Model, lookup: KeyLookup) -> Result<Option<Auth>, AuthError> {
         let provider = &model.provider;
         let found = self.key(provider, lookup).await?;
@@ -187,7 +187,7 @@ impl RegistryAuth {
     /// The API key of a provider; `None` when there is none.
     ///
     /// # Errors
-    /// When a configured value gives nothing, or a login cannot be renewed.
+    /// When a configured value resolves to nothing, or a login cannot be renewed.
     pub async fn key(&self, provider: &ProviderId, lookup: KeyLookup) -> Result<Option<Auth>, AuthError> {
         if let Some(key) = self.given_for(provider) {
             return Ok(Some(Auth::key(key.clone())));
@@ -217,7 +217,7 @@ impl RegistryAuth {
                 Some(flow) => self.logins.resolve_with(&flow, provider, &self.storage, &self.host).await?,
                 None => self.logins.resolve(provider, &self.storage, &self.host).await?,
             };
-            // A login that nobody here can use is still what the user chose: no other source takes its place.
+            // A login that no one here can use is still what the user chose: no other source takes its place.
             let is_still_there = self.storage.get(provider).is_some_and(|entry| entry["type"] == "oauth");
             return Ok((auth.is_some() || is_still_there).then_some(StoredAuth { auth }));
         }

@@ -1,4 +1,4 @@
-//! The shape of models.json: what may stand where.
+//! The schema of models.json.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ const LEVELS: [&str; 7] = ["off", "minimal", "low", "medium", "high", "xhigh", "
 const IMAGE_LIMITS: [(&str, f64); 4] =
     [("maxWidth", f64::MAX), ("maxHeight", f64::MAX), ("maxBytes", f64::MAX), ("jpegQuality", 100.0)];
 
-/// A place that is put into words only when something is wrong there: documents may have very many models.
+/// A place that is formatted only when something is wrong there: documents may have very many models.
 pub(super) type ValuePath<'a> = &'a dyn Fn() -> String;
 
 /// Collects misfits below one place.

@@ -12,7 +12,7 @@ use crate::session::{AgentSession, Prompt};
 /// Bytes of lines that are gathered before they are written, while more are coming.
 const GATHERED: usize = 32 * 1024;
 
-/// Asks the prompts one after another and writes every event as a line of JSON. Output waits for its reader, for ever if need be, and the
+/// Asks the prompts one after another and writes every event as a line of JSON. Output waits for its reader, forever if need be, and the
 /// model's answer waits with it; nothing is dropped. Failures of extensions are not written; they go to `failed`.
 ///
 /// # Errors
@@ -34,7 +34,7 @@ pub async fn json(
             let event = match futures::poll!(&mut next) {
                 std::task::Poll::Ready(event) => event,
                 std::task::Poll::Pending => {
-                    // Nothing more for now: whoever reads should see what there is.
+                    // Nothing more for now: flush, so that the reader sees what there is.
                     flush(&mut gathered, out)?;
                     next.await
                 }

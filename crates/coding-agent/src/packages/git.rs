@@ -63,7 +63,7 @@ impl Packages {
         Ok(())
     }
 
-    /// Brings a clone to the reference that is asked for, else to where its server is; local changes are lost.
+    /// Brings a clone to the reference that is requested, else to where its server is; local changes are lost.
     async fn git_refresh(&self, git: &GitSource, place: &Path, cancel: &Cancel) -> Result<(), PackageError> {
         self.git(
             &["fetch", "--quiet", "--prune", "--tags", "--force", "origin"],
@@ -138,7 +138,7 @@ impl Packages {
         let argv = [&GUARDS, args].concat();
         let done = self.runner(cancel).run(&argv, folder, &ENV, want).await;
         Ok(done.map_err(|error| match error {
-            // The guards are no news to anybody.
+            // The failed guards are already known.
             PackageToolError::Failed { status, output, .. } => {
                 PackageToolError::Failed { command: format!("git {}", args.first().unwrap_or(&"")), status, output }
             }

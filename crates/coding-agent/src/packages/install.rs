@@ -30,7 +30,7 @@ impl Packages {
         let source = PackageSource::parse(text)?;
         let folder = match &source {
             PackageSource::Local(path) => return Ok(absolute(path, &self.cwd, self.host.home())),
-            // Versions stand beside each other.
+            // Versions are installed side by side.
             PackageSource::Npm(npm) => npm_spec(npm).replace('/', "__"),
             PackageSource::Git(_) => String::new(),
         };

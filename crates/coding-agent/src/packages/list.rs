@@ -80,7 +80,7 @@ pub(super) fn source_of(value: &Value) -> Option<&str> {
 /// anything to write, and `access` says who may read a new file.
 ///
 /// # Errors
-/// [`ChangeError`]; the file is as it was then.
+/// [`ChangeError`]; the file is unchanged.
 pub fn change_list(
     file: &Path,
     access: Access,

@@ -78,7 +78,7 @@ impl PackageSource {
         }
     }
 
-    /// Whether one version is asked for.
+    /// Whether one version is requested.
     pub fn is_pinned(&self) -> bool {
         match self {
             Self::Npm(npm) => npm.version.is_some(),
@@ -117,7 +117,7 @@ fn is_npm_name(name: &str) -> bool {
 /// Schemes of repositories.
 const SCHEMES: [&str; 4] = ["https://", "http://", "ssh://", "git://"];
 
-/// A text for people in which no address has a password any more; a name that stands alone before an `@` may be a token, except in `ssh:`.
+/// A text with passwords removed from its URLs; a lone user name before an `@` may be a token, except in `ssh:`.
 pub fn without_passwords(text: &str) -> Cow<'_, str> {
     let mut shown = String::new();
     let mut rest = text;

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// A version: three numbers, and what stands behind a hyphen.
+/// A version: three numbers, and the pre-release after a hyphen.
 #[derive(Debug, PartialEq, Eq)]
 struct PackageVersion<'a> {
     numbers: [u64; 3],
@@ -41,7 +41,7 @@ fn compare_pre(own: &str, other: &str) -> Ordering {
     own.split('.').map(key).cmp(other.split('.').map(key))
 }
 
-/// Whether a version is newer than another one. Texts that are no versions cannot be compared: a different one counts as newer.
+/// Whether a version is newer than another one. Texts that are not versions cannot be compared: a different one counts as newer.
 pub fn is_newer(candidate: &str, current: &str) -> bool {
     match (PackageVersion::parse(candidate), PackageVersion::parse(current)) {
         (Some(candidate), Some(current)) => candidate.compare(&current) == Ordering::Greater,

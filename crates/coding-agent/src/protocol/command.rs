@@ -23,7 +23,7 @@ pub struct RpcRequest {
     pub id: Option<Value>,
     /// The command's name.
     pub name: String,
-    /// What is to be done.
+    /// The command.
     pub command: RpcCommand,
 }
 

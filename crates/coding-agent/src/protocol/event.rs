@@ -303,7 +303,7 @@ fn is_in_049(event: &SessionEvent) -> bool {
     }
 }
 
-/// Anything that can stand as a member's value.
+/// Anything that can be a member's value.
 trait Member {
     fn append(&self, line: &mut Vec<u8>) -> Option<()>;
 }
@@ -318,7 +318,7 @@ impl<T: Serialize> Member for T {
 struct ToolOutputView<'a>(&'a ToolOutput);
 
 impl ToolOutputView<'_> {
-    /// Whether a tool returned it as the result of a failure. Errors are no results: their details are empty, and the event alone says so.
+    /// Whether a tool returned it as the result of a failure. Errors are not results: their details are empty, and the event alone says so.
     fn is_failed_result(&self) -> bool {
         let is_error = self.0.details.as_ref().and_then(Value::as_object).is_some_and(serde_json::Map::is_empty);
         self.0.failed && !is_error

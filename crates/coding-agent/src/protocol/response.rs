@@ -29,7 +29,7 @@ impl Answerer {
         self.line(true, |_| {})
     }
 
-    /// The command was done, and this came of it.
+    /// The command succeeded, with this result.
     pub fn with<T: Serialize + ?Sized>(&self, data: &T) -> Vec<u8> {
         match write::to_vec(data) {
             Ok(json) => self.with_json(&json),
@@ -37,7 +37,7 @@ impl Answerer {
         }
     }
 
-    /// The command was done, and this came of it, written as JSON already.
+    /// The command succeeded, with this result, already serialized as JSON.
     pub fn with_json(&self, data: &[u8]) -> Vec<u8> {
         self.line(true, |line| {
             line.extend_from_slice(b",\"data\":");

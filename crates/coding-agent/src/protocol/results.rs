@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::compaction::Compacted;
 use crate::tools::bash::UserCommand;
 
-/// What came of a compaction.
+/// The result of a compaction.
 pub fn compacted(result: &Compacted) -> Value {
     let mut value = json!({
         "summary": result.summary,

@@ -32,7 +32,7 @@ pub enum Enter {
 pub struct ListedFile {
     /// Where it is.
     pub path: PathBuf,
-    /// How many parts at the end of the path are no links, the last of them a regular file: the listings of their directories have said so. Nothing
+    /// How many parts at the end of the path are not links, the last of them a regular file: the listings of their directories have said so. Nothing
     /// is known of the parts before.
     pub n_plain: usize,
 }
@@ -66,7 +66,7 @@ pub struct DirectoryNames {
 
 /// Goes through a directory and those below it, in the order of names. Left out is what begins with a dot, `node_modules`, and what ignore files
 /// on the way say. Links are followed, but no directory is entered twice. `see` is shown each directory with its depth and takes what it wants; its
-/// answer says whether the search goes on below.
+/// answer says whether the search continues below.
 pub fn search(root: &Path, see: &mut dyn FnMut(&Path, usize, &DirectoryNames) -> Enter) {
     let mut search = ResourceSearch { rules: Vec::new(), entered: HashSet::new(), n_left: MAX_ENTRIES };
     search.enter(root, (0, 0), see);
@@ -90,7 +90,7 @@ struct ResourceSearch {
 }
 
 impl ResourceSearch {
-    /// Looks into a directory, of which the depth and the number of parts that are no links are known.
+    /// Looks into a directory, of which the depth and the number of parts that are not links are known.
     fn enter(
         &mut self,
         folder: &Path,
@@ -194,7 +194,7 @@ impl Glob {
 }
 
 impl Patterns {
-    /// Reads a list of which every element is a pattern. What is no glob matches nothing.
+    /// Reads a list of patterns. An element that is not a valid glob matches nothing.
     pub fn new<'a>(list: impl IntoIterator<Item = &'a str>) -> Self {
         let mut patterns = Self::default();
         for text in list {

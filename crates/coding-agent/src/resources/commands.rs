@@ -1,4 +1,4 @@
-//! What a slash at the beginning of a prompt stands for: a skill, or a prompt template.
+//! Resolves a slash command at the beginning of a prompt: a skill or a prompt template.
 
 use std::borrow::Cow;
 
@@ -15,13 +15,13 @@ pub struct Commands {
     pub templates: Templates,
 }
 
-/// A prompt with what it stands for.
+/// An expanded prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Expanded<'a> {
     /// The text.
     pub text: Cow<'a, str>,
-    /// Why a skill could not be read; the text is as it was then.
+    /// Why a skill could not be read; the text is unchanged.
     pub problem: Option<Diagnostic>,
 }
 

@@ -15,7 +15,7 @@ const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUD
 /// Instructions of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextFile {
-    /// Where they stand.
+    /// Their position.
     pub path: PathBuf,
     /// The text.
     pub text: String,
@@ -35,7 +35,7 @@ impl ContextFile {
 /// Which links to context files are followed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Links<'a> {
-    /// All of them, and not only those that stay in the project: somebody has said that the project is trusted.
+    /// All of them, and not only those that stay in the project: someone has said that the project is trusted.
     pub(super) anywhere: bool,
     /// The user's home directory, in which links are the user's own.
     pub(super) home: Option<&'a Path>,

@@ -8,7 +8,7 @@ use super::collect::{self, Enter, ListedFile, has_ending};
 use super::info::SourceInfo;
 use super::manifest::manifest;
 
-/// An extension to be run by somebody else.
+/// An extension that the host runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExtensionEntry {
@@ -73,7 +73,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 impl ExtensionEntry {
-    /// An extension with what stands beside it.
+    /// An extension with its sibling files.
     pub(super) fn new(path: PathBuf, info: SourceInfo) -> Self {
         let folder = if path.is_dir() { Some(path.as_path()) } else { path.parent() };
         Self { manifest: folder.and_then(manifest), path, info }

@@ -81,7 +81,7 @@ impl Gather<'_> {
         }
     }
 
-    /// The files that a path somebody wrote stands for; what is wrong with it is told.
+    /// The files that a configured path names; problems with it are reported.
     fn named(&mut self, path: &Path) -> Vec<(ListedFile, Intent)> {
         if path.is_dir() {
             let files = package_files::at(path, self.kind).into_iter();
@@ -228,7 +228,7 @@ impl Gather<'_> {
         is_inside
     }
 
-    /// What is wrong with a package is wrong for every type; it is told with the first of them.
+    /// What is wrong with a package is wrong for every type; it is reported with the first of them.
     fn tell_once(&mut self, path: &Path, text: String) {
         if self.kind == ResourceKind::ALL[0] {
             self.problems.push(Diagnostic::warning(path, text));

@@ -120,7 +120,7 @@ pub struct ResourceInputs {
     pub home: Option<PathBuf>,
     /// Whether the project's own things count: see [`super::trust`].
     pub trusted: bool,
-    /// Whether somebody has said so: then links of the project may lead out of it. A project without anything that needs trust is used without
+    /// Whether someone has said so: then links of the project may lead out of it. A project without anything that needs trust is used without
     /// that.
     pub links_lead_out: bool,
     /// What settings say.

@@ -17,7 +17,7 @@ use super::text_file;
 use super::themes::Theme;
 use crate::packages::source::absolute;
 
-/// Changes what was loaded, before anybody sees it.
+/// Changes what was loaded, before anyone sees it.
 pub type Adjust = Arc<dyn Fn(&mut Resources) + Send + Sync>;
 
 /// What was found.

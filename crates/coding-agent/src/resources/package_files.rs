@@ -78,7 +78,7 @@ fn of_list(folder: &Path, list: &[&str], kind: ResourceKind) -> Vec<ListedFile> 
     files
 }
 
-/// The files that a path stands for: itself, or those of a directory. What is not there stands for nothing.
+/// The files that a path stands for: itself, or those of a directory. A missing path names no files.
 pub(super) fn at(path: &Path, kind: ResourceKind) -> Vec<ListedFile> {
     if path.is_dir() {
         return match kind {

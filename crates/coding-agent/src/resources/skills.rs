@@ -58,7 +58,7 @@ pub fn find(folder: &Path, kind: SkillFolder) -> Vec<ListedFile> {
         }
         Enter::Yes
     });
-    // Loose files and directories stand in one order.
+    // Single files and directories are sorted together.
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found
 }

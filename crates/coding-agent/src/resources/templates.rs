@@ -150,7 +150,7 @@ pub fn arguments(text: &str) -> Vec<String> {
     found
 }
 
-/// An argument in quotes, with what stands directly behind the closing one, and what follows.
+/// A quoted argument with the text up to the next blank, and the rest.
 fn quoted(text: &str, quote: char) -> (String, &str) {
     let mut argument = String::new();
     let mut chars = text.char_indices();
@@ -171,7 +171,7 @@ fn quoted(text: &str, quote: char) -> (String, &str) {
 }
 
 /// Puts arguments into a text: `$1`, `$@`, `$ARGUMENTS`, `${1:-default}`, `${@:-default}`, `${@:2}` and `${@:2:3}`. The text is gone through
-/// once: what stands in an argument is taken as it is.
+/// once: placeholders in an argument are not expanded.
 pub fn substitute(content: &str, arguments: &[String]) -> String {
     let mut text = String::with_capacity(content.len());
     let mut rest = content;
@@ -192,7 +192,7 @@ pub fn substitute(content: &str, arguments: &[String]) -> String {
     text + rest
 }
 
-/// What a place behind a dollar sign stands for, and its length; `None` when it is no place.
+/// The value of a placeholder after a dollar sign, and its length; `None` when it is not a placeholder.
 fn replaced(place: &str, arguments: &[String]) -> Option<(String, usize)> {
     let all = || arguments.join(" ");
     if let Some(inside) = place.strip_prefix('{') {

@@ -123,7 +123,7 @@ impl Theme {
             reader.errors.push("name: must be a text that is not empty".to_owned());
         }
         for name in reader.vars.into_iter().flat_map(Map::keys) {
-            // A variable nobody uses must be a colour as well.
+            // A variable no one uses must be a colour as well.
             reader.color(&format!("vars.{name}"), &Value::String(name.clone()));
         }
         let colors = reader.colors(root, "colors");

@@ -93,7 +93,7 @@ fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The directory of a project's settings: `.pinch` when it is there, else `.pi`. The user's own home directory is no project.
+/// The directory of a project's settings: `.pinch` when it is there, else `.pi`. The user's home directory is not a project.
 pub fn project_dir(cwd: &Path, home: Option<&Path>) -> Option<PathBuf> {
     settings_dir(cwd, &real(cwd), home)
 }
@@ -106,7 +106,7 @@ fn settings_dir(cwd: &Path, real_cwd: &Path, home: Option<&Path>) -> Option<Path
     Some(if own.is_dir() { own } else { cwd.join(".pi") })
 }
 
-/// What a working directory and the directories above it have of their own, as it was when somebody looked. Looking takes many questions to the
+/// What a working directory and the directories above it have of their own, as of the last check. Looking takes many questions to the
 /// system, so it is done once and the answer is handed on.
 #[derive(Clone, Debug)]
 pub struct Project {
@@ -185,7 +185,7 @@ fn agents_skills(cwd: &Path, repository: Option<&Path>, home: Option<&Path>) -> 
 /// What holds for projects about which nothing was decided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DefaultTrust {
-    /// The user is asked; where nobody can be asked the answer is no.
+    /// The user is asked; without a user to ask the answer is no.
     #[default]
     Ask,
     /// They are trusted.
@@ -227,12 +227,12 @@ pub enum TrustDecision {
     NotNeeded,
     /// Its own things count, or do not.
     Decided(bool),
-    /// Nobody has decided yet: ask, or take it for a no.
+    /// No one has decided yet: ask, or take it for a no.
     Ask,
 }
 
 impl TrustDecision {
-    /// The answer where nobody can be asked.
+    /// The answer without a user to ask.
     pub fn is_trusted(self) -> bool {
         matches!(self, Self::NotNeeded | Self::Decided(true))
     }

@@ -22,7 +22,7 @@ pub struct DirectorySettings {
 }
 
 impl DirectorySettings {
-    /// Reads settings and decides whether the project is trusted, without asking anybody. Problems with documents are returned as sentences
+    /// Reads settings and decides whether the project is trusted, without prompting. Problems with documents are returned as sentences
     /// for people; they stop nothing.
     pub fn read(options: &ServiceOptions, cwd: &Path) -> (Self, Vec<String>) {
         let ServiceOptions { host, agent_dir, .. } = options;

@@ -76,7 +76,7 @@ pub(super) async fn before_settle(
     Ok(can)
 }
 
-/// Appends drafts in their order and tells of each. When one of them makes no sense, none is appended; the inner error says which.
+/// Appends drafts in order and emits an event for each. When one is invalid, none is appended; the inner error says which.
 async fn append(
     drafts: Vec<Draft>,
     log: &mut SessionLog,
@@ -119,7 +119,7 @@ fn check(draft: &Draft, log: &SessionLog) -> Result<(), String> {
             on_branch(target)?;
             match log.entry(target).map(|entry| can_be_edited(&entry.body)) {
                 Some(true) => Ok(()),
-                _ => Err(format!("Entry {target} is no message whose content can be edited")),
+                _ => Err(format!("Entry {target} is not a message with editable content")),
             }
         }
         Draft::Compaction { first_kept: Some(first), .. } => on_branch(first),

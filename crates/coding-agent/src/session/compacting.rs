@@ -29,7 +29,7 @@ use super::changes::Standing;
 use super::control::SessionControl;
 use super::emitter::EventListener;
 
-/// Who makes summaries: the agent's model as it stands. A copy, because a run has the agent borrowed.
+/// The model for summaries: a copy of the agent's current one, because a run borrows the agent.
 pub(super) struct Summariser {
     model: Arc<Model>,
     provider: Arc<dyn Provider>,
@@ -42,7 +42,7 @@ pub(super) struct Summariser {
     control: SessionControl,
 }
 
-/// What compaction is asked for.
+/// Which compaction is requested.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CompactionTask<'a> {
     pub(super) reason: CompactionReason,
@@ -80,7 +80,7 @@ impl Summariser {
         self.thinking = standing.thinking;
     }
 
-    /// Compacts a log and says so: the start, repetitions, and how it ended. One that nobody asked for does not start, and is not told of,
+    /// Compacts a log and emits its start, retries and end. An automatic compaction does not start, and emits nothing,
     /// when there is nothing to sum up.
     pub(super) async fn compact(
         &self,

@@ -58,7 +58,7 @@ pub(super) struct ControlState {
     switches: Switches,
     /// What is known of the session without having it.
     pub(super) now: Arc<SessionSnapshot>,
-    /// What a slash stands for.
+    /// The slash commands.
     pub(super) commands: Arc<Commands>,
     /// Which tools there are.
     pub(super) tooling: Tooling,
@@ -113,15 +113,15 @@ pub enum Change {
     Model(Arc<Model>),
     /// Another thinking level from the next request on, clamped to what the model can.
     Thinking(ThinkingLevel),
-    /// Other tools and another prompt, from the next request on; the model is told what has changed.
+    /// Other tools and another prompt, from the next request on; the model is informed of the change.
     Tools(ToolSet, SystemPrompt),
     /// Another name of the session; a blank one clears it.
     Name(String),
-    /// An entry that is no message: an extension's state, a label.
+    /// An entry that is not a message: an extension's state, a label.
     Entry(EntryBody),
     /// A command the user ran; it comes behind the messages of the run.
     Bash(BashExecution),
-    /// A message of an extension that nobody is asked to answer; it comes behind the messages of the run.
+    /// A message of an extension that no one is asked to answer; it comes behind the messages of the run.
     Note(CustomMessage),
 }
 
@@ -342,7 +342,7 @@ impl SessionControl {
         self.lock().switches.compaction = Some(on);
     }
 
-    /// Sets how often a failed answer is asked for again at most; 0: never.
+    /// Sets how often a failed answer is retried at most; 0: never.
     pub fn set_retries(&self, max_retries: u32) {
         self.lock().switches.retries = Some(max_retries);
     }
@@ -417,7 +417,7 @@ impl SessionControl {
         self.queues.set_mode(QueueKind::FollowUp, follow_up);
     }
 
-    /// Switches everything as it was switched in another session.
+    /// Copies the switches of another session.
     pub(crate) fn keep_switches_of(&self, other: &Self) {
         let switches = other.switches();
         self.lock().switches = switches;

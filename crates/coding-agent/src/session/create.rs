@@ -355,7 +355,7 @@ fn choose_tools(
         _ if excluded.is_empty() => None,
         _ => Some(known.iter().map(|name| (*name).to_owned()).filter(|name| !excluded.contains(name)).collect()),
     };
-    // A choice that is made for this run stands, whatever the conversation had before.
+    // A choice made for this run wins over what the conversation had before.
     let is_chosen = options.tools.is_some() || options.without_tools != WithoutTools::None || !excluded.is_empty();
     Ok(SessionTools { active: active.collect(), all: (!is_chosen).then_some(all), allowed })
 }

@@ -68,7 +68,7 @@ impl<'r> SessionEmitter<'r> {
         self.emit(SessionEvent::QueueUpdate { steering, follow_up }).await;
     }
 
-    /// Appends a message that the model is not asked about, and emits its events.
+    /// Appends a message without a request to the model, and emits its events.
     pub(super) async fn record(&self, message: Arc<Message>, log: &mut SessionLog) -> Result<(), StoreError> {
         let message = self.control.admitted(&message).await.unwrap_or(message);
         let start = SessionEvent::Agent(AgentEvent::MessageStart(Arc::clone(&message)));

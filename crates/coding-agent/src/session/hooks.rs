@@ -18,7 +18,7 @@ use crate::extension::ui::Approval;
 use crate::extension::{AnswerOutcome, Boundary, Extensions, Point, TurnEnd};
 use crate::session_log::convert_to_llm;
 
-/// What stands in the place of images that must not reach a model.
+/// Replaces images that must not reach a model.
 const BLOCKED: &str = "Image reading is disabled.";
 
 /// Asks the owner's hooks and the extensions, and then turns this layer's roles into what a model reads.
@@ -159,7 +159,7 @@ impl Hooks for SessionHooks {
     }
 }
 
-/// A conversation with one system message: this text, and the tools as they stand.
+/// A conversation with one system message: this text and the current tools.
 fn with_system(messages: &[Arc<Message>], text: &str) -> Vec<Arc<Message>> {
     let mut state = SystemState::default();
     let mut rest = Vec::with_capacity(messages.len() + 1);

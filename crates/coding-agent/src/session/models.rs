@@ -60,7 +60,7 @@ impl AgentSession {
     /// model cannot think becomes the usual one again.
     ///
     /// # Errors
-    /// When there are no credentials for it, or the change cannot be written; the model is the old one then.
+    /// When there are no credentials for it, or the change cannot be written; the model is unchanged.
     pub async fn set_model(&mut self, model: Arc<Model>) -> Result<(), SessionError> {
         self.select_model(model, ModelSource::Set).await
     }

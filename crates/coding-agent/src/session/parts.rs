@@ -27,7 +27,7 @@ use crate::tools::facts::SessionFacts;
 /// Default for the tokens of the window to keep free when a branch is summarized.
 const BRANCH_RESERVE_TOKENS: u64 = 16_384;
 
-/// Loads what extensions have found, in the place of what they found before; answers with all that a slash stands for then.
+/// Loads the resources that extensions have found, replacing earlier ones; returns all slash commands.
 pub type LoadFound = Arc<dyn Fn(&[ExtraPaths]) -> Commands + Send + Sync>;
 
 /// What a session is made of. [`SessionParts::new`] has the usual values of all but four.
@@ -53,7 +53,7 @@ pub struct SessionParts {
     pub tools: ToolSet,
     /// What the tools know of the session; the session keeps it as it is now.
     pub facts: SessionFacts,
-    /// All tools that the model could be let call, those above among them; `None`: there are no others. Where it is given, a conversation that is
+    /// All tools that can be enabled, including those above; `None`: there are no others. Where it is given, a conversation that is
     /// taken up gets back the tools it had.
     pub all_tools: Option<ToolSet>,
     /// Names of the only tools that may exist, those of extensions too; `None`: all.
@@ -66,11 +66,11 @@ pub struct SessionParts {
     pub extensions: Extensions,
     /// Why the session starts, for extensions.
     pub reason: SessionReason,
-    /// What `/name` in a prompt stands for.
+    /// Prompt templates, used as `/name` in a prompt.
     pub templates: Templates,
-    /// What `/skill:name` in a prompt stands for.
+    /// Skills, used as `/skill:name` in a prompt.
     pub skills: Vec<Skill>,
-    /// Loads the skills, prompts and themes that extensions know of; `None`: they are only told, by [`AgentSession::discovered`](super::AgentSession::discovered).
+    /// Loads the skills, prompts and themes that extensions know of; `None`: they are only reported, by [`AgentSession::discovered`](super::AgentSession::discovered).
     pub load_found: Option<LoadFound>,
     /// Hooks of the owner.
     pub hooks: Arc<dyn Hooks>,

@@ -42,9 +42,9 @@ pub(super) enum RunInput {
     Message(Arc<Message>),
     /// A message that is only kept.
     Note(Arc<Message>),
-    /// The conversation as it stands.
+    /// The current conversation.
     Nothing,
-    /// What extensions have asked for.
+    /// What extensions have requested.
     Rest,
 }
 
@@ -79,7 +79,7 @@ struct PromptRun<'r> {
 
 /// What follows a run.
 enum Next {
-    /// The conversation is asked again as it stands.
+    /// The current conversation is sent again.
     Again,
     /// The session is idle.
     Settled,
@@ -138,7 +138,7 @@ impl PromptRun<'_> {
         }
     }
 
-    /// Does what extensions have asked for, until nothing is left of it.
+    /// Runs the requests of extensions until none is left.
     async fn rest(&mut self) -> Result<(), SessionError> {
         let control = self.session.control.clone();
         loop {
@@ -241,7 +241,7 @@ impl PromptRun<'_> {
         (messages.iter().map(|message| control.custom(message)).collect(), system)
     }
 
-    /// Appends a message that the model is not asked about.
+    /// Appends a message without a request to the model.
     async fn keep(&mut self, message: Arc<Message>) -> Result<(), SessionError> {
         // A program that was killed may have left calls without results.
         self.session.log.heal().await?;
@@ -363,7 +363,7 @@ impl PromptRun<'_> {
         Ok(end)
     }
 
-    /// Makes the changes that were asked for from outside while the agent is at rest.
+    /// Makes the changes that were requested from outside while the agent is at rest.
     async fn take_changes(&mut self) -> Result<(), SessionError> {
         let mut standing = Standing::of(self.session);
         if standing.take_in(&mut self.session.log, &self.emitter, true).await? {
@@ -405,7 +405,7 @@ impl PromptRun<'_> {
     }
 }
 
-/// Compacts and says so; true when it worked.
+/// Compacts and emits the events; true on success.
 async fn compact(
     emitter: &SessionEmitter<'_>,
     summariser: &Summariser,

@@ -54,8 +54,8 @@ impl AgentSession {
             }
             SessionAction::Switch { path } => {
                 let opened = self.log.open_beside(&SessionRef::Path(path)).await.map_err(ExtensionError::refused)?;
-                let log =
-                    opened.ok_or_else(|| ExtensionError::refused("This session has no store to open others from"))?;
+                let log = opened
+                    .ok_or_else(|| ExtensionError::refused("This session has no store to open other sessions from"))?;
                 match self.switch_to(log).await {
                     Ok(()) => Ok(left(None)),
                     Err(SessionError::SwitchCancelled) => Ok(stayed()),

@@ -23,11 +23,11 @@ use crate::extension::{ModelSource, Notification};
 pub struct Navigation {
     /// The entry to go to.
     pub target: EntryId,
-    /// The branch that is left is summarised, and the summary stands at the new place.
+    /// Summarise the branch that is left, and append the summary at the new position.
     pub summarise: bool,
     /// What the summary is to look at in particular.
     pub focus: Option<String>,
-    /// These words stand in place of the usual instructions.
+    /// Replaces the default instructions.
     pub replace_instructions: bool,
     /// The mark of the new place: of the summary where there is one, else of the target.
     pub label: Option<String>,
@@ -49,7 +49,7 @@ impl Navigation {
     }
 }
 
-/// What came of going to another place.
+/// The outcome of moving to another position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Navigated {
@@ -189,12 +189,12 @@ impl AgentSession {
         Summariser::of(self).summarise_branch(left, reserve, &wanted, emitter, cancel).await.map(Some)
     }
 
-    /// Takes conversation, model and level from where the leaf stands now.
+    /// Loads conversation, model and level at the current leaf.
     pub(super) async fn take_over_branch(&mut self) {
         self.take_over(None).await;
     }
 
-    /// Takes the conversation from where the leaf stands now, and model and level too, unless others were chosen for it.
+    /// Loads the conversation at the current leaf, and model and level too, unless others were chosen for it.
     pub(super) async fn take_over(&mut self, chosen: Option<(Arc<Model>, Option<ThinkingLevel>)>) {
         let context = self.log.context();
         let (chosen, chosen_level) = chosen.map_or((None, None), |(model, level)| (Some(model), level));
@@ -222,7 +222,7 @@ impl AgentSession {
         self.view().fork_points()
     }
 
-    /// Where the leaf comes to stand, and the text to say anew.
+    /// The new leaf, and the text to edit again.
     fn landing(&self, target: &EntryId) -> (Option<EntryId>, Option<String>) {
         let Some(entry) = self.log.entry(target) else { return (None, None) };
         let text = match &entry.body {

@@ -1,4 +1,4 @@
-//! One document of settings: as it stands, and as far as it makes sense.
+//! One document of settings: its text, and its valid values.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -148,7 +148,7 @@ impl SettingsManager {
         keys::get(&self.state().effective, key).cloned()
     }
 
-    /// One document as it stands, in today's form.
+    /// One document, migrated to the current form.
     pub fn document(&self, scope: SettingsScope) -> Map<String, Value> {
         let state = self.state();
         let part = match scope {
@@ -226,7 +226,7 @@ impl SettingsManager {
                 // What was set meanwhile.
                 write::apply(&mut part.layer.raw, &part.marks);
             }
-            // It was told when it was read.
+            // It was reported when it was read.
             Err(ChangeError::Damaged(_)) if part.layer.is_broken => {}
             Err(error) => {
                 part.layer.is_broken = matches!(error, ChangeError::Damaged(_));
@@ -281,7 +281,7 @@ impl SettingsState {
         }
     }
 
-    /// Lays everything over each other again; what makes no sense in the documents.
+    /// Lays everything over each other again; returns what is invalid in the documents.
     fn merge(&mut self, env: &Env) -> Vec<SettingsProblem> {
         let mut all = keys::defaults();
         lay_over(&mut all, &of_env(env));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Flat names and the ids they stand for, in the order in which ids are written.
+/// Flat names and their ids, in the order in which ids are written.
 const OLD_NAMES: [(&str, &str); 59] = [
     ("cursorUp", "tui.editor.cursorUp"),
     ("cursorDown", "tui.editor.cursorDown"),
@@ -82,7 +82,7 @@ const LATER_IDS: [&str; 13] = [
     "app.tree.filter.cycleBackward",
 ];
 
-/// Gives keys their present names and the order of the table; ids nobody knows come last, by name. Where a key stands under both names the
+/// Gives keys their present names and the order of the table; unknown ids come last, by name. Where a key has both names the
 /// present one counts. Answers also with whether there was an old name.
 pub fn migrate(config: &Map<String, Value>) -> (Map<String, Value>, bool) {
     let new_name = |name: &str| OLD_NAMES.iter().find(|(old, _)| *old == name).map(|(_, new)| *new);

@@ -78,7 +78,7 @@ pub struct BashTool {
     facts: SessionFacts,
 }
 
-/// What a model is told of it: the same in every session.
+/// The declaration sent to the model, the same in every session.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let parameters = Schema::new(json!({
         "type": "object",
@@ -146,7 +146,7 @@ impl BashTool {
     /// ends the command with all it started.
     ///
     /// # Errors
-    /// When it cannot be started. A command that fails is no error.
+    /// When it cannot be started. A command that fails is not an error.
     pub async fn run_for_user(
         &self,
         command: &str,
@@ -311,7 +311,7 @@ fn cut(tail: &OutputTail) -> (String, Option<(String, Value)>) {
                 }
             }
         }
-        (None, Some(error)) => format!("The rest could not be kept: {error}"),
+        (None, Some(error)) => format!("cannot save the rest: {error}"),
         (None, None) => "The rest was not kept".to_owned(),
     };
     (cut.content, Some((format!("[Showing {shown}. {place}]"), details)))
@@ -335,7 +335,7 @@ fn result(tail: &OutputTail, end: ProcessEnd, timeout: Option<f64>) -> ToolOutpu
     if shown.is_empty() && matches!(end, ProcessEnd::Exited(_)) {
         shown.push_str("(no output)");
     }
-    // As of an error: a command that was stopped came to nothing, one that fails has a result.
+    // As of an error: a command that was stopped failed or was cancelled, one that fails has a result.
     let mut details = (!matches!(end, ProcessEnd::Exited(_))).then(|| json!({}));
     if let Some((notice, more)) = notice {
         shown.push_str(&format!("\n\n{notice}"));

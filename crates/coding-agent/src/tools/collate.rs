@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn names_are_in_the_order_of_people() {
-        // Names that differ in case only stand in the order of their bytes.
+        // Names that differ only in case are ordered by their bytes.
         let sorted = ["_a", "-b", ".dot", "@types", "1", "a b", "A.txt", "a.txt", "a1", "ab", "eb", "École", "z", "я"];
         let mut names = sorted;
         names.reverse();

@@ -31,7 +31,7 @@ pub struct EditTool {
     files: FileQueue,
 }
 
-/// What a model is told of it: the same in every session.
+/// The declaration sent to the model, the same in every session.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let about = "Changes places in one file. Every oldText must match the file exactly and stand there once; \
                  edits must be small and must not overlap.";
@@ -67,7 +67,7 @@ impl Tool for EditTool {
             };
             let content = self.machine.read(&target, MAX_FILE_BYTES).await.map_err(|error| refused(error.code))?;
             let (n_edits, name) = (edits.len(), path.to_owned());
-            // Large files take a while: that is no work for a thread that others wait for.
+            // Large files take a while, so this does not run on a thread that others wait for.
             let work = tokio::task::spawn_blocking(move || change(&content, &edits, &name));
             let changed = cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?;
             let (new, shown) = changed.map_err(|_| ToolError::new("The edit failed; nothing was changed."))??;
@@ -106,7 +106,7 @@ fn parameters() -> Schema {
                     "type": "object",
                     "required": ["oldText", "newText"],
                     "properties": {
-                        "oldText": {"type": "string", "description": "Text to find. It must stand exactly once in the file"},
+                        "oldText": {"type": "string", "description": "Text to find; it must occur exactly once in the file"},
                         "newText": {"type": "string", "description": "Text to put in its place"},
                     },
                 },
@@ -145,7 +145,7 @@ fn prepare(raw: JsonObject) -> JsonObject {
     raw
 }
 
-/// Older names of an edit's members, and members nobody knows.
+/// Older names of an edit's members, and unknown members.
 fn tidy_edit(edit: &mut JsonObject) {
     for (other, name) in [("old_string", "oldText"), ("new_string", "newText")] {
         if !edit.contains_key(name)

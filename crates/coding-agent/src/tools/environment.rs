@@ -86,7 +86,7 @@ impl ShellEnvironment {
     }
 }
 
-/// What cannot be a pattern stands for itself.
+/// A text that is not a valid pattern matches itself.
 fn patterns(texts: &[String]) -> Vec<GlobMatcher> {
     let build = |text: &str| GlobBuilder::new(text).case_insensitive(true).build();
     texts

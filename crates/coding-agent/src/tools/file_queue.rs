@@ -21,7 +21,7 @@ pub struct FileTurn {
 }
 
 impl FileQueue {
-    /// Waits for the turn of a file. Turns are given in the order they were asked for; different files do not wait for each other.
+    /// Waits for the turn of a file. Turns are given in the order they were requested; different files do not wait for each other.
     pub async fn turn(&self, path: &Path, machine: &dyn Machine) -> FileTurn {
         let key = key_of(path, machine).await;
         let lock = {

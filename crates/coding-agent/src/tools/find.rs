@@ -15,7 +15,7 @@ use super::{ToolParts, folder_or_cwd, not_found, reading, text};
 use crate::machine::search::{FindQuery, SearchItem};
 use crate::machine::{FileKind, Machine};
 
-/// Paths that are listed when nobody says how many.
+/// Paths listed when no limit is given.
 const DEFAULT_LIMIT: usize = 1000;
 
 /// The tool.
@@ -24,7 +24,7 @@ pub struct FindTool {
     place: WorkingDirectory,
 }
 
-/// What a model is told of it: the same in every session.
+/// The declaration sent to the model, the same in every session.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let parameters = Schema::new(json!({
         "type": "object",

@@ -16,7 +16,7 @@ use super::{ToolParts, folder_or_cwd, not_found, reading, text};
 use crate::machine::search::{GrepLine, GrepQuery, SearchItem};
 use crate::machine::{FileKind, Machine};
 
-/// Matches that are listed when nobody says how many.
+/// Matches listed when no limit is given.
 const DEFAULT_LIMIT: usize = 100;
 /// Characters of a line at most.
 const MAX_LINE_CHARS: usize = 500;
@@ -27,7 +27,7 @@ pub struct GrepTool {
     place: WorkingDirectory,
 }
 
-/// What a model is told of it: the same in every session.
+/// The declaration sent to the model, the same in every session.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let parameters = Schema::new(json!({
         "type": "object",

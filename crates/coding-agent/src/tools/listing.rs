@@ -21,7 +21,7 @@ pub(super) struct DirectoryListing {
 }
 
 impl DirectoryListing {
-    /// Says that there is more than was asked for.
+    /// Says that there is more than was requested.
     pub(super) fn limit_reached(&mut self, detail: &str, limit: usize, notice: String) {
         self.details.insert(detail.to_owned(), limit.into());
         self.notices.push(notice);
@@ -38,8 +38,8 @@ impl DirectoryListing {
     pub(super) fn unreadable(&mut self, n: usize) {
         match n {
             0 => {}
-            1 => self.also("1 file or folder could not be read".to_owned()),
-            n => self.also(format!("{n} files or folders could not be read")),
+            1 => self.also("1 file or directory could not be read".to_owned()),
+            n => self.also(format!("{n} files or directories could not be read")),
         }
     }
 

@@ -14,7 +14,7 @@ use super::path::WorkingDirectory;
 use super::{ToolParts, folder_or_cwd, not_found, reading};
 use crate::machine::{FileKind, Machine};
 
-/// Entries that are listed when nobody says how many.
+/// Entries listed when no limit is given.
 const DEFAULT_LIMIT: usize = 500;
 
 /// The tool.
@@ -23,7 +23,7 @@ pub struct LsTool {
     place: WorkingDirectory,
 }
 
-/// What a model is told of it: the same in every session.
+/// The declaration sent to the model, the same in every session.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let parameters = Schema::new(json!({
         "type": "object",

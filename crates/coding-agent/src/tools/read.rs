@@ -28,7 +28,7 @@ pub struct ReadTool {
     images: Intake,
 }
 
-/// What a model is told of it: the same in every session.
+/// The declaration sent to the model, the same in every session.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let parameters = Schema::new(json!({
         "type": "object",
@@ -60,7 +60,7 @@ impl ReadTool {
     }
 }
 
-/// The lines that are asked for.
+/// The lines that are requested.
 struct ReadWindow {
     offset: usize,
     limit: Option<usize>,

@@ -44,7 +44,7 @@ pub enum Limit {
 }
 
 impl Truncation {
-    /// The object tools put into their details. The content stands in the result's text already and is left empty here.
+    /// The object tools put into their details. The content is in the result's text already and is left empty here.
     pub fn to_details(&self) -> Value {
         json!({
             "content": "",

@@ -20,7 +20,7 @@ pub struct WriteTool {
     files: FileQueue,
 }
 
-/// What a model is told of it: the same in every session.
+/// The declaration sent to the model, the same in every session.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let parameters = Schema::new(json!({
         "type": "object",

@@ -152,7 +152,7 @@ async fn no_program_loses_what_another_stores() {
         program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
     let programs = ["a", "b", "c"].map(start);
-    // Somebody reads all the time, without a lock, and never sees half a file.
+    // Someone reads all the time, without a lock, and never sees half a file.
     let reader = AuthStorage::file(&path);
     let mut waits: Vec<_> =
         programs.into_iter().map(|mut program| tokio::task::spawn_blocking(move || program.wait())).collect();

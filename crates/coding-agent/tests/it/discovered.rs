@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::rpc::RpcTestClient;
 use pinch_testing::logs::text_of;
 
-/// Knows of everything in a folder, and has all loaded anew when it is told so.
+/// Knows of everything in a directory, and has all loaded anew when it is told so.
 struct Finds {
     name: String,
     folder: PathBuf,
@@ -57,7 +57,7 @@ impl Command for Anew {
     }
 }
 
-/// A folder with things to find, and an extension that knows of them.
+/// A directory with things to find, and an extension that knows of them.
 fn folder() -> (TempDir, Arc<dyn Extension>) {
     let folder = tempfile::tempdir().unwrap();
     let theirs = folder.path().join("theirs");

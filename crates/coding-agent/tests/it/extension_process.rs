@@ -24,7 +24,7 @@ use crate::extension_hooks::{failures, pull};
 use crate::session::{SessionScene, in_memory, scene_with};
 use pinch_testing::logs::text_of;
 
-/// A program of the search path or of the folder of the interop tests; says so when it is not there.
+/// A program of the search path or of the directory of the interop tests; says so when it is not there.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file());

@@ -98,7 +98,7 @@ async fn the_first_extension_that_decides_counts() {
     assert!(told.iter().all(|told| notes.iter().any(|note| note == told)), "{notes:?}");
     assert!(!notes.iter().any(|note| note.contains("not trusted")), "{notes:?}");
     assert!(!folder.path().join("agent/trust.json").exists());
-    // Nobody decides, or the command line has.
+    // No one decides, or the command line has.
     let (_folder, notes) = check(&[("a", undecided)], None, &[], &["a"]).await;
     assert!(notes.iter().any(|note| note.contains("This project is not trusted")), "{notes:?}");
     check(&[("a", decided(true, true))], Some(false), &[], &[]).await;

@@ -1,4 +1,4 @@
-//! Links in projects and packages: what a stranger's folder may lead to.
+//! Links in projects and packages: what a stranger's directory may lead to.
 
 #![cfg(unix)]
 

@@ -178,7 +178,7 @@ fn providers_come_and_go() {
     registry.register_provider("groq", config(with_models)).unwrap();
     assert_eq!(ids(&other, "groq"), ["dyn"], "all clones are the same registry");
     assert_eq!(other.find(&"groq".into(), "dyn").unwrap().name, "Overridden", "overrides reach such models");
-    // What makes no sense changes nothing.
+    // What is invalid changes nothing.
     let bad = [
         (json!({"models": [{"id": "m", "contextWindow": 0}]}), "Provider groq, model m: invalid contextWindow"),
         (json!({"models": [{"name": "m"}]}), "Provider groq: config.models.0.id must have required properties id"),

@@ -1,4 +1,4 @@
-//! Packages: real repositories behind a made-up address, folders, and a program in the place of npm that writes down how it was called.
+//! Packages: real repositories behind a made-up address, directories, and a program in the place of npm that writes down how it was called.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -180,7 +180,7 @@ async fn a_link_does_not_lead_out_of_the_folder_of_clones() {
     assert!(place.path("precious/r/file").exists());
 }
 
-/// Writes down its arguments and the folder, and makes a package of what is installed.
+/// Writes down its arguments and the directory, and makes a package of what is installed.
 const NPM: &str = r#"
 root=$(cd "$(dirname "$0")/.." && pwd)
 echo "$(basename "$(pwd)"): $*" >> "$root/calls"
@@ -341,11 +341,11 @@ async fn what_is_missing_is_installed_before_a_session_begins() {
         let skills: Vec<String> = services.resources().skills().iter().map(|skill| skill.name.clone()).collect();
         (skills, services.take_problems(), std::mem::take(&mut *told.lock().unwrap()))
     };
-    // Nobody wants it.
+    // No one wants it.
     assert_eq!(load(&options).await.0, [""; 0]);
     options.install_packages = Some(announce);
     let (skills, problems, told_now) = load(&options).await;
-    // Nobody trusts the project.
+    // No one trusts the project.
     assert_eq!(told_now, ["npm:one", "npm:bad", REPOSITORY, "npm:two@1.0.0"]);
     assert_eq!(skills, ["two", "one", "s"]);
     assert!(problems.iter().any(|problem| problem.starts_with("cannot install npm:bad: ")), "{problems:?}");

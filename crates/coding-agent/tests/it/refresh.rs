@@ -336,7 +336,7 @@ async fn a_login_of_the_gemini_cli_is_the_key_of_cloud_code_assist() {
     store(60, json!({}));
     assert_eq!(key(found().await), r#"{"token":"A0","projectId":"p"}"#);
 
-    // Without a client a login that is over cannot be renewed, and nobody is asked.
+    // Without a client a login that is over cannot be renewed, and no one is asked.
     store(-1, json!({}));
     let why = key(found().await);
     assert!(why.contains("clientId and clientSecret"), "{why}");

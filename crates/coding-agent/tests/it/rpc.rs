@@ -46,7 +46,7 @@ impl RpcTestClient {
         Self::at(tempfile::tempdir().unwrap(), replies, target, extensions).await
     }
 
-    /// A client of a session that works in a folder.
+    /// A client of a session that works in a directory.
     pub(crate) async fn at(
         folder: TempDir,
         replies: impl IntoIterator<Item = ScriptedReply>,

@@ -1,4 +1,4 @@
-//! RPC mode under load: slow exports, and clients that send more than anybody can answer.
+//! RPC mode under load: slow exports, and clients that send more than anyone can answer.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -26,7 +26,7 @@ fn pipe(folder: &Path) -> (PathBuf, mpsc::SyncSender<()>, JoinHandle<String>) {
     let path = folder.join("page.html");
     let done = std::process::Command::new("mkfifo").arg(&path).current_dir(folder).status().unwrap();
     assert!(done.success());
-    // For reading alone it would open only when somebody writes.
+    // For reading alone it would open only when someone writes.
     let both = File::options().read(true).write(true).open(&path).unwrap();
     let mut from = File::open(&path).unwrap();
     let (begin, may_begin) = mpsc::sync_channel(1);

@@ -14,7 +14,7 @@ async fn standing(client: &mut RpcTestClient) -> Value {
     json!([state["model"]["id"], state["steeringMode"], state["followUpMode"], state["autoCompactionEnabled"]])
 }
 
-/// Settings and models of somebody who prefers `m1`.
+/// Settings and models of someone who prefers `m1`.
 fn two_models() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let agent = folder.path().join("agent");
@@ -64,7 +64,7 @@ async fn what_was_set_stays_and_the_model_is_chosen_again_in_another_session() {
 #[tokio::test]
 async fn settings_that_cannot_be_written_are_no_success() {
     let mut client = RpcTestClient::choosing(ModelChoice::Default, two_models(), [], SessionTarget::InMemory).await;
-    // Nobody can write a file below a file.
+    // No one can write a file below a file.
     let agent = client.folder.path().join("agent");
     std::fs::remove_dir_all(&agent).unwrap();
     std::fs::write(&agent, "").unwrap();

@@ -1,6 +1,6 @@
 //! Tools meet what is hostile, broken or far too large: each call ends, in time and with little memory, and leaves nothing running.
 //!
-//! Nothing outside of a test's own folder is written.
+//! Nothing outside of a test's own directory is written.
 #![cfg(unix)]
 
 use std::path::Path;

@@ -173,7 +173,7 @@ async fn changes_during_a_run_reach_its_next_request() {
     assert!(place("model_change") > place("user") && place("session_info") < place("toolResult"), "{kinds:?}");
 }
 
-/// Another thread watches: a run that spins lets nothing else of its own go on.
+/// Another thread watches: a run that spins lets nothing else of its own continue.
 #[test]
 fn a_session_is_shown_while_the_model_is_silent() {
     let (told, heard) = std::sync::mpsc::sync_channel(1024);

@@ -133,7 +133,7 @@ fn one_failure_stops_nothing_else() {
         ("agent/commands/c.md", "C"),
         ("agent/hooks/h", ""),
         ("w/.pi/tools/own.ts", ""),
-        // A file where a folder is needed.
+        // A file where a directory is needed.
         ("agent/sessions", ""),
         ("agent/s.jsonl", SESSION),
     ]);

@@ -1,4 +1,4 @@
-//! A folder to work in, and tools at work there.
+//! A directory to work in, and tools at work there.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
-/// A folder with files.
+/// A directory with files.
 #[cfg(feature = "search")]
 pub(crate) struct FileTree(tempfile::TempDir);
 
@@ -52,7 +52,7 @@ impl FileTree {
     }
 }
 
-/// Calls a tool that works in a folder.
+/// Calls a tool that works in a directory.
 pub(crate) async fn call(root: &Path, tool: &str, input: Value, cancel: &Cancel) -> Result<ToolOutput, ToolError> {
     let parts = ToolParts::new(
         Arc::new(LocalMachine),

@@ -205,7 +205,7 @@ async fn a_dropped_run_is_over_and_its_session_goes_on() {
     assert_eq!(messages.last().map(String::as_str), Some("assistant(stop): Here."), "{messages:?}");
 }
 
-/// A command that lives for ever, and holds a connection to `listener` for as long as it lives.
+/// A command that lives forever, and holds a connection to `listener` for as long as it lives.
 #[cfg(unix)]
 async fn endless() -> (TcpListener, Value) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -227,7 +227,7 @@ async fn is_up(listener: &TcpListener) -> TcpStream {
 #[cfg(unix)]
 async fn is_gone(mut connection: TcpStream) {
     let mut rest = Vec::new();
-    // However the connection ends: whoever held it is gone.
+    // However the connection ends: the one who held it is gone.
     let _end = within(connection.read_to_end(&mut rest)).await;
     assert_eq!(rest, b"");
 }

@@ -1,4 +1,4 @@
-//! An engine on a scripted server and a temporary folder.
+//! An engine on a scripted server and a temporary directory.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(crate) const FALLBACK: &str = "local/small";
 /// Nothing here takes this long; what hangs fails.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// A server, a folder, and an engine on both.
+/// A server, a directory, and an engine on both.
 pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) engine: Engine,
@@ -75,7 +75,7 @@ impl World {
         Self { engine: engine(world.dir.path(), &world.config), ..world }
     }
 
-    /// Another engine on the same folder, as after a restart.
+    /// Another engine on the same directory, as after a restart.
     pub(crate) fn restarted(&self) -> Engine {
         engine(self.dir.path(), &self.config)
     }
@@ -148,7 +148,7 @@ fn engine(dir: &Path, config: &Value) -> Engine {
 }
 
 fn builder(dir: &Path, config: &Value) -> EngineBuilder {
-    // No environment: a key of whoever runs the tests must not count.
+    // No environment: a key of the one who runs the tests must not count.
     let host = Host::builder().home(dir).temp(dir).build();
     let document = config.as_object().unwrap().clone();
     let (config, problems) = Config::from_document(document, &dir.join("pinch.json"));

@@ -105,7 +105,7 @@ impl FrameDecoder {
                 }
                 0x8 => return Ok(Some(close_of(&payload))),
                 0x9 => return Ok(Some(FrameMessage::Ping(payload))),
-                // Pongs: nobody asked.
+                // Unsolicited pongs.
                 _ => {}
             }
         }

@@ -28,7 +28,7 @@ pub struct PackEntry {
 /// Reads the index.
 ///
 /// # Errors
-/// When the bytes are no such file.
+/// When the bytes are not such a file.
 pub fn index(file: &[u8]) -> io::Result<Vec<PackEntry>> {
     let read = || -> Option<Vec<PackEntry>> {
         let rest = file.strip_prefix(MAGIC)?;
@@ -52,7 +52,7 @@ pub fn index(file: &[u8]) -> io::Result<Vec<PackEntry>> {
 /// Reads a member: the records of one provider.
 ///
 /// # Errors
-/// When the bytes are no member.
+/// When the bytes are not a member.
 pub fn unpack(member: &[u8]) -> io::Result<Vec<Value>> {
     let mut json = Vec::new();
     DeflateDecoder::new(member).read_to_end(&mut json)?;

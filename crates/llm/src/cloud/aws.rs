@@ -59,7 +59,7 @@ struct Fetched {
 /// How long credentials hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lasts {
-    /// They stand in a file or variable: reading them again costs nothing, and sees a change.
+    /// They are in a file or variable: reading them again costs nothing, and sees a change.
     ReadAgain,
     /// Until this time, Unix milliseconds; unknown if not reported.
     Until(Option<i64>),
@@ -116,7 +116,7 @@ impl AwsChain {
                 // What is about to expire is good enough while nothing newer is to be had.
                 let old = kept.as_ref().and_then(|known| known.found.as_ref().ok()?.as_ref());
                 if let Some(old) = old.filter(|old| matches!(old.lasts, Lasts::Until(Some(end)) if now < end)) {
-                    tracing::warn!(%error, "AWS credentials could not be refreshed; the old ones are used");
+                    tracing::warn!(%error, "cannot refresh AWS credentials; using the cached ones");
                     return Ok(Some(old.clone()));
                 }
                 now + FAILURE_MS

@@ -55,7 +55,7 @@ impl AmbientCredentials for GoogleCredentials {
         client: &'a HttpClient,
     ) -> BoxFuture<'a, Result<Option<Auth>, LlmError>> {
         Box::pin(async move {
-            // Without a place there will be no request: nobody is asked for nothing.
+            // Without a location there will be no request.
             if vertex::key(request).is_some() || vertex::place(request).is_err() {
                 return Ok(None);
             }

@@ -19,7 +19,7 @@ pub const EXCEPTION: &str = "exception:";
 /// What [`Frame::event`] begins with when the service ended the stream with an error; its code follows.
 pub const ERROR: &str = "error:";
 
-/// The bytes are no event stream. The decoder yields nothing more.
+/// The bytes are not an event stream. The decoder yields nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AwsEventError {
@@ -40,8 +40,8 @@ pub enum AwsEventError {
         /// What is wrong.
         what: &'static str,
     },
-    /// The bytes ended within a message.
-    #[error("the event stream ended within a message, after {got} bytes of it")]
+    /// The bytes ended inside a message.
+    #[error("the event stream ended inside a message, after {got} bytes")]
     Truncated {
         /// Bytes of the last message that came.
         got: usize,
@@ -151,7 +151,7 @@ impl<'a> Whole<'a> {
     }
 }
 
-/// The number that four bytes stand for; the callers give four or more.
+/// The number encoded in the first four bytes; callers pass four or more.
 fn be_u32(bytes: &[u8]) -> u32 {
     bytes.first_chunk().map_or(0, |first| u32::from_be_bytes(*first))
 }

@@ -45,7 +45,7 @@ pub struct WireFlags {
     pub usage_in_streaming: bool,
     /// The field that limits the length of the answer.
     pub max_tokens_field: MaxTokensField,
-    /// How thinking is asked for in OpenAI's format.
+    /// How thinking is requested in OpenAI's format.
     pub thinking_format: ThinkingFormat,
     /// Name of the member that holds a budget of thinking tokens.
     pub thinking_budget_field: Option<String>,
@@ -71,7 +71,7 @@ pub struct WireFlags {
     pub affinity: Affinity,
     /// Takes a temperature.
     pub temperature: bool,
-    /// How thinking is asked for in Google's format.
+    /// How thinking is requested in Google's format.
     pub google_thinking: GoogleThinking,
     /// Asks for thinking with `prompt_mode` in Mistral's format, even where levels have words.
     pub prompt_mode: bool,
@@ -258,7 +258,7 @@ impl MaxTokensField {
     }
 }
 
-/// How thinking is asked for in OpenAI's format.
+/// How thinking is requested in OpenAI's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingFormat {
@@ -307,7 +307,7 @@ impl ThinkingFormat {
     }
 }
 
-/// How thinking is asked for in Google's format, where the model's record does not spell its levels.
+/// How thinking is requested in Google's format, where the model's record does not spell its levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GoogleThinking {
@@ -328,7 +328,7 @@ pub enum GoogleThinking {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PromptCacheKey {
-    /// To OpenAI itself, and to others when long retention is asked for.
+    /// To OpenAI itself, and to others when long retention is requested.
     #[default]
     Auto,
     /// Always.

@@ -60,7 +60,7 @@ pub fn supported(model: &Model) -> Vec<ThinkingLevel> {
     ThinkingLevel::ALL.into_iter().filter(has).collect()
 }
 
-/// The level that is used when `wanted` is asked for: itself, else the next one above, else the next one below, else `off`.
+/// The level that is used when `wanted` is requested: itself, else the next one above, else the next one below, else `off`.
 pub fn clamp(model: &Model, wanted: ThinkingLevel) -> ThinkingLevel {
     let levels = supported(model);
     let above = levels.iter().find(|level| **level >= wanted);

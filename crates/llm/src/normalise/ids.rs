@@ -37,7 +37,7 @@ pub struct IdShape {
     pub marks: &'static str,
     /// How many characters there may be.
     pub max: usize,
-    /// Whether marks at the end go that stand for other characters.
+    /// Whether trailing replacement marks are removed.
     pub trimmed: bool,
 }
 

@@ -48,7 +48,7 @@ impl Paired<'_> {
     }
 }
 
-/// The result of a call, as it was found.
+/// The result of a call as found in the conversation.
 #[derive(Clone, Copy)]
 struct Found<'a> {
     message: &'a Arc<Message>,
@@ -56,7 +56,7 @@ struct Found<'a> {
     is_late: bool,
 }
 
-/// An answer on the way to its step.
+/// An answer that collects its results.
 struct OpenAnswer<'a> {
     message: &'a Arc<AssistantMessage>,
     calls: Vec<&'a ToolCall>,

@@ -79,7 +79,7 @@ pub fn collapse(system: &SystemPrompt, tools: &[ToolDecl], messages: &[Arc<Messa
     split(system, tools, messages, messages.len())
 }
 
-/// Only those system messages replayed into the head that stand before the conversation begins, or before `fold_until`.
+/// Only those system messages replayed into the head that precede the conversation, or before `fold_until`.
 pub fn split(system: &SystemPrompt, tools: &[ToolDecl], messages: &[Arc<Message>], fold_until: usize) -> Conversation {
     let mut head = given(system, tools);
     let begins = messages.iter().position(|message| !matches!(**message, Message::System(_)));
@@ -119,7 +119,7 @@ pub fn split_at_tools(request: &Request, takes_additions: bool) -> Conversation 
     split(system, tools, messages, fold_until)
 }
 
-/// The state that a given prompt and given tools stand for: a leading system message of time 0.
+/// The state of a prompt and tools: a leading system message of time 0.
 fn given(system: &SystemPrompt, tools: &[ToolDecl]) -> SystemState {
     let text = system.render();
     SystemState {

@@ -24,7 +24,7 @@ async fn find_code(visit: Visit<'_>, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Resul
     let server = Callback::listen(host, visit.port, visit.path, visit.state).await;
     ui.show(&SignInPage { url: visit.url, instructions: Some(INSTRUCTIONS.into()) });
     if server.is_none() {
-        ui.progress(&format!("Port {} is in use: the browser cannot come back by itself.", visit.port));
+        ui.progress(&format!("Port {} is in use, so the browser cannot report back.", visit.port));
     }
     let browser = async {
         match &server {

@@ -1,6 +1,6 @@
 //! Logins of Google's Cloud Code Assist, as the Gemini CLI's and Antigravity's users have them stored.
 //!
-//! Nobody signs in here: that takes the secret of an OAuth client, and this crate ships none. A stored login is used as it is; one that is over
+//! No one signs in here: that takes the secret of an OAuth client, and this crate ships none. A stored login is used as it is; one that is over
 //! is renewed when it names its client with the members `clientId` and `clientSecret`.
 
 use futures::future::BoxFuture;
@@ -60,7 +60,10 @@ impl OAuthFlow for GoogleLogin {
     }
 
     fn login<'a>(&'a self, _: &'a dyn LoginUi, _: OAuthCx<'a>) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
-        let text = format!("{} has no sign-in here: store a login of its own program in auth.json", self.name);
+        let text = format!(
+            "cannot sign in to {} here: sign in with its own program and copy the login to auth.json",
+            self.name
+        );
         Box::pin(async { Err(OAuthError::Invalid(text)) })
     }
 

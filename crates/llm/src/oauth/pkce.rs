@@ -29,7 +29,7 @@ impl Pkce {
     }
 }
 
-/// A word nobody can guess: 32 hexadecimal digits.
+/// A random word: 32 hexadecimal digits.
 pub fn state(ids: &Ids) -> String {
     random(ids)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -68,9 +68,9 @@ impl OAuthTransport for HttpTransport {
     }
 }
 
-/// A request on the way.
+/// A request being sent.
 pub(super) struct OAuthRequest<'a> {
-    /// What is asked for, and fails, in the words of the error.
+    /// What is requested, and fails, in the words of the error.
     what: &'a str,
     outgoing: Outgoing,
     /// Texts that no error may repeat.

@@ -113,7 +113,7 @@ fn run(shared: Arc<HttpShared>, mut request: Request, cancel: Cancel, timestamp:
                 let is_end = matches!(event, StreamEvent::End(_));
                 if let StreamEvent::End(finished) = &mut event {
                     finished.hide(&request, std::mem::take(&mut sent));
-                    // What failed is let go at once.
+                    // What failed is released at once.
                     if let Some(body) = body.take().filter(|_| finished.is_ok()) {
                         Box::pin(read_rest(body)).await;
                     }

@@ -136,7 +136,7 @@ impl SocketFailure {
 enum NoSocket {
     Failed(SocketFailure),
     Interrupted(Interrupted),
-    /// Nobody may try another way.
+    /// No one may try another way.
     Error(LlmError),
 }
 
@@ -159,7 +159,7 @@ struct SocketTurn {
     resent: bool,
     /// Events that the decoder has seen.
     n_events: usize,
-    /// A block was begun.
+    /// A block was started.
     has_content: bool,
     /// When the call was made, Unix milliseconds.
     timestamp: i64,

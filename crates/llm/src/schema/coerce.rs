@@ -162,7 +162,7 @@ impl Position<'_> {
         }
     }
 
-    /// Whether null may stand where these rules hold.
+    /// Whether these rules allow null.
     fn allows_null(self, rules: &Value, depth: usize) -> bool {
         let Value::Object(members) = rules else { return rules != &Value::Bool(false) };
         let place = Position { depth, ..self };

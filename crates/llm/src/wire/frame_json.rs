@@ -23,7 +23,7 @@ pub struct ReadFrame<T> {
     pub quality: TextQuality,
 }
 
-/// Whether the text of a frame was valid JSON. Strings of a repaired frame may hold marks that stand for halves of surrogate pairs;
+/// Whether the text of a frame was valid JSON. Strings of a repaired frame may hold marks for halves of surrogate pairs;
 /// [`ReplyBuilder::delta`](super::reply::ReplyBuilder::delta) joins or removes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextQuality {
@@ -65,7 +65,7 @@ pub fn error_kind(error: &serde_json::Error) -> LlmErrorKind {
     if error.is_eof() { LlmErrorKind::StreamCut } else { LlmErrorKind::Protocol }
 }
 
-/// Where marks for halves of surrogate pairs begin: private use, so that no text of a person is taken for one. Only mended frames are
+/// Where marks for halves of surrogate pairs begin: private use, so that no text of a person is taken for one. Only repaired frames are
 /// searched for them.
 const MARKS: u32 = 0xF_0000;
 
@@ -150,7 +150,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for TextMember<'a> {
     }
 }
 
-/// Reads a text; what is of another type is no text.
+/// Reads a text; a value of another type is none.
 struct TextVisitor {
     objects: Objects,
 }

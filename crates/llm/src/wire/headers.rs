@@ -175,7 +175,7 @@ fn has_image(message: &Message) -> bool {
     }
 }
 
-/// The retention that is asked for.
+/// The retention that is requested.
 pub(crate) fn retention(request: &Request) -> CacheRetention {
     request.options.cache_retention.unwrap_or_else(|| match request.host.env().get("PI_CACHE_RETENTION") {
         Some("long") => CacheRetention::Long,

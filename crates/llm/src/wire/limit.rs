@@ -4,7 +4,7 @@ use crate::message::{Block, Content, Message, ToolDecl};
 use crate::model::Model;
 use crate::request::Request;
 
-/// Characters that stand for one token. Too few rather than too many: an estimate that is too low costs a failed call.
+/// Characters counted as one token. Too few rather than too many: an estimate that is too low costs a failed call.
 const CHARACTERS_PER_TOKEN: f64 = 3.5;
 /// What an image counts as.
 const IMAGE_CHARACTERS: usize = 4_800;

@@ -48,7 +48,7 @@ pub enum StrictDialect {
     Anthropic,
 }
 
-/// The strict form of a tool's schema, when strict sampling is to be asked for.
+/// The strict form of a tool's schema, when strict sampling is to be requested.
 ///
 /// # Errors
 /// When the tool requires it and its schema cannot be expressed.

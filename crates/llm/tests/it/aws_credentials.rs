@@ -37,7 +37,7 @@ fn ask_at(home: Option<&Path>, env: &[(&str, &str)], now: i64) -> Request {
     let model = model_with("bedrock-converse-stream", "http://localhost", json!({"provider": "amazon-bedrock"}));
     let mut request = request(model);
     request.auth = Auth::default();
-    // Nobody's real machine is asked.
+    // No one's real machine is asked.
     let quiet = [("AWS_EC2_METADATA_DISABLED", "true"), ("PATH", "/usr/bin:/bin")];
     let env: pinch_llm::stdx::host::Env = quiet.iter().chain(env).copied().collect();
     let host = Host::builder().clock(now, 0).env(env);

@@ -1,4 +1,4 @@
-//! Models, requests, and streams put into words.
+//! Models, requests, and streams formatted.
 
 use std::sync::Arc;
 

@@ -86,7 +86,7 @@ async fn a_timeout_of_zero_is_none_and_the_headers_timeout_does_not_cut_a_stream
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
-/// A server that reads a request, sends `first`, and then `again` for ever. Says when it has the request.
+/// A server that reads a request, sends `first`, and then `again` forever. Says when it has the request.
 async fn stuck(
     first: &'static str,
     again: Option<(&'static str, Duration)>,

@@ -32,7 +32,7 @@ struct SearchSink<T> {
 }
 
 impl<T> SearchSink<T> {
-    /// Hands an item over, sooner or later. False when nobody wants to know any more.
+    /// Hands an item over, sooner or later. False when the receiver is gone.
     fn push(&mut self, item: SearchItem<T>) -> bool {
         self.batch.push(item);
         if self.batch.len() >= BATCH { self.flush() } else { !self.tx.is_closed() }
@@ -136,7 +136,7 @@ impl PathPattern {
         let is_lower = !pattern.chars().any(char::is_uppercase);
         let glob = GlobBuilder::new(&full).literal_separator(true).case_insensitive(is_lower).build();
         let glob = glob.map_err(|error| SearchError::pattern(&error))?;
-        // No pattern is no condition.
+        // Without a pattern everything matches.
         Ok(Self { glob: (!pattern.is_empty()).then(|| glob.compile_matcher()), of })
     }
 
@@ -219,13 +219,13 @@ fn searcher(query: &GrepQuery) -> Searcher {
 struct FileSearch {
     matcher: RegexMatcher,
     searcher: Searcher,
-    /// Whether the holes of a file are no part of it. They would end the search of a file that is not named.
+    /// Whether the holes of a file are skipped. They would end the search of a file that is not named.
     skips_holes: bool,
     query: GrepQuery,
 }
 
 impl FileSearch {
-    /// Searches one file. False when nobody wants to know any more.
+    /// Searches one file. False when the receiver is gone.
     fn file(&mut self, path: &Path, shown: String, out: &mut SearchSink<GrepLine>) -> bool {
         let file = match open_regular(path) {
             Ok(file) => file,
@@ -236,7 +236,7 @@ impl FileSearch {
         match self.searcher.search_reader(&self.matcher, reader, lines) {
             Ok(()) => out.flush(),
             Err(_) if out.tx.is_closed() => false,
-            // What is no error of the system is the searcher's own limit.
+            // An error that is not from the system is the searcher's own limit.
             Err(error) if error.raw_os_error().is_none() => {
                 let error = io::Error::other("the file has a line that is too long to be searched");
                 out.unreadable(error, "read", Some(path))
@@ -246,7 +246,7 @@ impl FileSearch {
     }
 }
 
-/// A file that ends early when nobody wants its lines any more.
+/// A file that ends early when the receiver is gone.
 struct WhileWanted {
     file: File,
     skips_holes: bool,
@@ -262,7 +262,7 @@ impl Read for WhileWanted {
             && skip_hole(&mut self.file)?
             && let Some(first) = buffer.first_mut()
         {
-            // What is before the hole and what is behind it is no one line.
+            // The texts before and after a hole are not one line.
             *first = 0;
             return Ok(1);
         }

@@ -1,4 +1,4 @@
-//! Names that are no text, found by what is shown of them.
+//! File names that are not UTF-8, found by their lossy form.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -22,7 +22,7 @@ pub(super) fn meant(path: &Path) -> Cow<'_, Path> {
     Cow::Owned(found)
 }
 
-/// Whether a name holds what is shown for bytes that are no text.
+/// Whether a name contains replacement characters.
 fn may_be_shown(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.contains(char::REPLACEMENT_CHARACTER))
 }

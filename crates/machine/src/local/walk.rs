@@ -62,7 +62,7 @@ impl Iterator for WalkEntries {
                 return Some(Err(endless_rules(folder)));
             }
             let Some(entry) = level.pending.take().or_else(|| level.walk.next()) else {
-                // What the walk came upon last of all stands here still.
+                // The last entry of the walk is still here.
                 if let Some(folder) = level.next_refused() {
                     return Some(Err(endless_rules(folder)));
                 }
@@ -99,7 +99,7 @@ impl Level {
         builder
             .hidden(false)
             .follow_links(false)
-            // The user's own settings of git are no business of a search.
+            // A search ignores the user's git settings.
             .git_global(false)
             // Inside of a repository the walk sees by itself where another one begins, but only when it looks for repositories at all.
             .require_git(in_repository)
@@ -148,7 +148,7 @@ fn is_repository(folder: &Path) -> bool {
 /// Bytes of a file with rules at most.
 const MAX_RULES: u64 = 16 * 1024 * 1024;
 
-/// Whether one of the files that a walk reads by itself in a directory is none, or far too long: it would be read for ever.
+/// Whether one of the files that a walk reads by itself in a directory is none, or far too long: it would be read forever.
 fn has_endless_rules(folder: &Path, ignore_file: &str) -> bool {
     [".gitignore", ".ignore", ignore_file, ".git", ".git/info/exclude"].iter().any(|name| {
         let meta = folder.join(name).metadata();

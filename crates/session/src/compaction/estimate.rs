@@ -1,4 +1,4 @@
-//! How many tokens a message or a context takes, without asking anybody: four UTF-16 units a token, and what providers reported.
+//! How many tokens a message or a context takes, without sending a request: four UTF-16 units a token, and what providers reported.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ pub struct ContextEstimate {
 }
 
 /// Estimates a context: the last good answer's usage and the messages after it. Without such an answer the system prompt and the tools count
-/// as they stand after all changes; behind it only what was changed.
+/// after all changes; after it only the changes.
 ///
 /// Failed answers and answers that report nothing do not count, nor do those that are older than a compaction's summary: they measured what
 /// the summary replaced.

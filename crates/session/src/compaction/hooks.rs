@@ -26,7 +26,7 @@ pub trait SummaryHooks: Send + Sync {
         let _ = done;
     }
 
-    /// A compaction that had begun came to nothing.
+    /// A compaction that had begun failed or was cancelled.
     fn compaction_failed(&self, reason: CompactionReason, error: &CompactError) {
         let _ = (reason, error);
     }
@@ -103,7 +103,7 @@ pub enum BeforeMove {
     Cancel,
 }
 
-/// Changes to a move; `None` = as it was.
+/// Changes to a move; `None` keeps a part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MoveChanges {
     /// A summary in place of the model's, and its data; used only where one is wanted.

@@ -21,7 +21,7 @@ pub fn folder_name(cwd: &str) -> String {
     if name.len() <= MAX_NAME {
         return name;
     }
-    // Sessions are found by this name for ever: neither the length nor the hash may change.
+    // Sessions are found by this name forever: neither the length nor the hash may change.
     let hash: String = Sha256::digest(cwd.as_bytes())[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("--{}-{hash}--", &inner[..inner.floor_char_boundary(KEPT)])
 }

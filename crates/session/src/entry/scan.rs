@@ -73,7 +73,7 @@ pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 pub(crate) struct LineEnd {
     /// Bytes of its object.
     pub(crate) n_bytes: usize,
-    /// Where the line end stands, or would.
+    /// The position of the line end, or where it belongs.
     pub(crate) line_end: usize,
 }
 

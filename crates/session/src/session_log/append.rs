@@ -18,7 +18,7 @@ const MAX_SPARE: usize = 64 * 1024;
 /// What one append writes.
 struct AppendBatch {
     entries: Vec<(EntryId, EntryBody)>,
-    /// Place of the entry that was asked for.
+    /// Place of the entry that was requested.
     own: usize,
     with_held: bool,
 }

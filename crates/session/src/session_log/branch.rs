@@ -10,7 +10,7 @@ use crate::entry::scan::EntryType;
 use crate::entry::{Entry, EntryId};
 use crate::store::StoreError;
 
-/// The way from a root to one entry. Entries are parsed when asked for.
+/// The way from a root to one entry. Entries are parsed on demand.
 #[derive(Debug)]
 pub struct Branch<'a> {
     index: &'a Index,

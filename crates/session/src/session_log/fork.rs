@@ -206,7 +206,7 @@ impl SessionLog {
     /// Copies the entries of a path but for labels; entries that followed one follow what is before it. Returns the last entry.
     fn copy_path(&self, path: &[usize], copy: &mut Vec<u8>) -> Result<Option<EntryId>, StoreError> {
         let slots = self.index.slots();
-        // What stands in for a label: as a parent the entry before it, as the first kept entry the one after it.
+        // Replaces a label: as a parent by the entry before it, as the first kept entry by the one after it.
         let mut next_of: HashMap<&str, &EntryId> = HashMap::new();
         let mut next: Option<&EntryId> = None;
         for at in path.iter().rev() {

@@ -27,7 +27,7 @@ pub struct Label {
     pub timestamp: String,
 }
 
-/// The text of a session, in memory or where it is stored, and a slot for each entry. Entries are parsed when asked for.
+/// The text of a session, in memory or where it is stored, and a slot for each entry. Entries are parsed on demand.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     segments: Vec<Segment>,
@@ -55,7 +55,7 @@ impl Clone for Index {
 }
 
 impl Index {
-    /// The entries of a stored text. Lines are read when they are asked for.
+    /// The entries of a stored text. Lines are read on demand.
     ///
     /// # Errors
     /// When the text cannot be read.
@@ -88,7 +88,7 @@ impl Index {
         // Of duplicate ids the last one is used.
         let unique = self.slots.are_unique();
         let mut others = others.into_iter().peekable();
-        // Only an entry that stands before its parent can close a cycle, and only with others of the same text.
+        // Only an entry before its parent can close a cycle, and only with others of the same text.
         let mut out_of_order = false;
         for at in first..self.slots.len() {
             let before = at.wrapping_sub(1);
@@ -114,7 +114,7 @@ impl Index {
         first..self.slots.len()
     }
 
-    /// Adds what was appended after the text that is known. When that ended inside of a line, it was read while somebody was writing: the
+    /// Adds what was appended after the text that is known. When that ended inside of a line, it was read while someone was writing: the
     /// line is whole now.
     pub(crate) fn push_tail(&mut self, tail: Bytes) -> Range<usize> {
         let torn = self.segments.last().map_or(&[][..], Segment::torn);

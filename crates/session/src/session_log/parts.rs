@@ -29,7 +29,7 @@ pub(super) struct TextPart {
 }
 
 impl TextPart {
-    /// Looks at lines whose first byte stands at `base`; true when one begins at `end` or later, which is another part's.
+    /// Reads lines whose first byte is at `base`; true when one begins at `end` or later, which is another part's.
     fn add_lines(&mut self, lines: &[u8], base: u64, end: u64) -> bool {
         let mut from = if base == 0 { bom_len(lines) } else { 0 };
         while from < lines.len() {
@@ -41,7 +41,7 @@ impl TextPart {
         false
     }
 
-    /// Looks at the first line of a text that stands at `base`; returns its length with its end.
+    /// Reads the first line of a text at `base`; returns its length with its end.
     fn add_line(&mut self, text: &[u8], base: u64) -> usize {
         let n_blank = text.iter().take_while(|byte| byte.is_ascii_whitespace() && **byte != b'\n').count();
         let line = &text[n_blank..];
@@ -110,7 +110,7 @@ fn in_parts(text: &dyn StoredText, n_parts: usize, buffer: usize) -> io::Result<
 
 fn of_range(text: &dyn StoredText, range: Range<u64>, mut buffer: Vec<u8>) -> io::Result<TextPart> {
     let mut part = TextPart::default();
-    // What stands before the first line end belongs to the part before, unless that ends with it.
+    // The text before the first line end belongs to the previous part, unless that ends with it.
     let mut is_others = range.start > 0;
     let mut base = range.start.saturating_sub(1);
     let mut filled = 0;

@@ -69,7 +69,7 @@ impl SessionStore for MemoryStore {
 struct MemoryJournal {
     texts: Texts,
     id: String,
-    /// The session existed when it was loaded or has been begun here.
+    /// The session existed when it was loaded or has been started here.
     exists: bool,
     fence: Option<Arc<dyn Fence>>,
 }

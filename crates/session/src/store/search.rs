@@ -1,6 +1,6 @@
 //! Finding sessions by what was said in them.
 //!
-//! A query is a list of words, each found as letters in order, and of `"phrases"`, each found as it stands; or `re:` and a regular
+//! A query is a list of words, each found as letters in order, and of `"phrases"`, each found literally; or `re:` and a regular
 //! expression. All of it must be found in a session's id, name, texts and working directory.
 
 use pinch_stdx::text::{fuzzy, utf16_len};
@@ -27,7 +27,7 @@ pub enum SearchQuery {
 pub enum SearchToken {
     /// Letters in this order, with anything between them.
     Fuzzy(String),
-    /// These words as they stand; blanks of any kind and number are the same, and so are capitals.
+    /// These words literally; blanks and case do not matter.
     Phrase(String),
 }
 

@@ -54,7 +54,7 @@ fn body(step: usize) -> EntryBody {
     }
 }
 
-/// Appends for ever; acknowledges each entry.
+/// Appends forever; acknowledges each entry.
 async fn append(file: &Path) {
     let mut log = open(file).await;
     say("open");
@@ -117,14 +117,14 @@ fn hold(file: &Path) {
     hear();
 }
 
-/// Takes the file into a folder beside it.
+/// Takes the file into a directory beside it.
 fn import(file: &Path) {
     let store = JsonlStore::flat(file.parent().unwrap().join("sessions"));
     let error = store.import(file, "/w").unwrap_err();
     say(&format!("full {error}"));
 }
 
-/// Begins a session in a folder beside the file whose first message finds no room.
+/// Begins a session in a directory beside the file whose first message finds no room.
 async fn begin(file: &Path) {
     let store = Arc::new(JsonlStore::flat(file.parent().unwrap().join("sessions")));
     let mut log = SessionLog::create(&Host::system(), store, NewSession::in_directory("/w")).await.unwrap();

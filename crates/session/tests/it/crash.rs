@@ -12,7 +12,7 @@ use pinch_testing::child::Other;
 use pinch_testing::logs::run;
 use pinch_testing::logs::{append, create, file, open, user};
 
-/// Kills when nobody says otherwise: for every change, in seconds.
+/// Default interval between kills, in seconds.
 const KILLS: u64 = 60;
 /// Kills that one session goes through before the next begins.
 const KILLS_A_SESSION: u64 = 20;
@@ -78,7 +78,7 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
                 seen.extend(acknowledged(&mut child));
                 seen
             }
-            // At a moment nobody chose.
+            // At a random moment.
             n => {
                 let mut child = if n == 1 {
                     Other::with_env("append", &path, DURABILITY, "entry")

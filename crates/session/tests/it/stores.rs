@@ -11,7 +11,7 @@ use pinch_session::store::{
 };
 use pinch_testing::suites::store::{StorePlace, StoreScenario};
 
-/// Session files in a folder of their own.
+/// Session files in a separate directory.
 struct FileStores {
     dir: tempfile::TempDir,
     store: fn(PathBuf) -> JsonlStore,
@@ -87,7 +87,7 @@ pinch_testing::store_suite! {
 /// What is wrong with a store.
 #[derive(Clone, Copy)]
 enum StoreFault {
-    /// Who writes last wins: nobody is told of foreign lines.
+    /// The last writer wins: foreign lines are not reported.
     Overwrites,
     /// Lines are parsed and written anew.
     Normalises,

@@ -171,7 +171,7 @@ async fn the_newest_session_of_the_folder_is_continued() {
     let dir = tempfile::tempdir().unwrap();
     let by_cwd: Arc<dyn SessionStore> = Arc::new(JsonlStore::by_cwd(dir.path()));
     let host = host();
-    // Both lie in the same folder.
+    // Both lie in the same directory.
     for cwd in ["/a/b", "/a-b"] {
         let mut log = SessionLog::create(&host, by_cwd.clone(), NewSession::in_directory(cwd)).await.unwrap();
         append(&mut log, [user(cwd)]).await;

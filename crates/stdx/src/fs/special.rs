@@ -1,4 +1,4 @@
-//! Files, and what only looks like one: devices, pipes, and files that the system makes up. Nothing here waits for ever.
+//! Files, and what only looks like one: devices, pipes, and files that the system makes up. Nothing here waits forever.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -83,7 +83,7 @@ pub(super) fn read_whole((file, len): (File, u64), max: u64) -> io::Result<Vec<u
 /// Writes into a device or a pipe that is there. A reader that takes nothing for as long as `patience` is not waited for.
 ///
 /// # Errors
-/// The system's error, also where nobody reads the pipe; [`io::ErrorKind::TimedOut`] when patience ends. Part of the content may be written then.
+/// The system's error, also when the pipe has no reader; [`io::ErrorKind::TimedOut`] when patience ends. Part of the content may be written then.
 pub fn write_special(path: &Path, content: &[u8], patience: Duration) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = at_once(options.write(true)).open(path)?;
@@ -229,7 +229,7 @@ mod tests {
         let patience = Duration::from_millis(50);
         let refused = write_special(&path, b"x", patience).unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::NXIO.raw_os_error()));
-        // Open for both, so that opening waits for nobody.
+        // Open for both, so that opening waits for no one.
         let mut reader = OpenOptions::new().read(true).write(true).open(&path).unwrap();
         write_special(&path, b"word", patience).unwrap();
         let mut taken = [0; 4];

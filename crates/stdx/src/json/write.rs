@@ -11,7 +11,7 @@ use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 /// Writes a value as `JSON.stringify(value)` does.
 ///
 /// # Errors
-/// When the value's `Serialize` fails, or a map has keys that are no strings.
+/// When the value's `Serialize` fails, or a map has keys that are not strings.
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     to_vec(value).and_then(into_text)
 }

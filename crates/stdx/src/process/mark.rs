@@ -24,7 +24,7 @@ mod linux {
 
     /// Ids of commands around this one that are kept: one for each program in a command of another.
     const MAX_OUTER: usize = 64;
-    /// Bytes of an environment that are looked at: the system gives arguments and environment together no more, where nobody has changed that.
+    /// Bytes of an environment that are looked at: the system gives arguments and environment together no more, unless configured otherwise.
     const MAX_ENVIRONMENT: u64 = 2 * 1024 * 1024;
 
     /// The id of one command.

@@ -185,7 +185,7 @@ async fn first_line(process: &mut ChildTree) -> String {
     String::from_utf8(line[..n_read].to_vec()).unwrap()
 }
 
-/// A daemon that empties its environment has no mark. Its parent has, whom nobody else would find.
+/// A daemon that empties its environment has no mark. Its parent has one, and nothing else would find it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn children_of_those_that_are_found_are_found_without_a_mark() {

@@ -151,7 +151,7 @@ impl Matcher<'_> {
         }
     }
 
-    /// Matches a text with placeholders; new ones are bound to what they stand for.
+    /// Matches a text with placeholders; new ones are bound to the text they match.
     fn same_text(&mut self, expected: &str, actual: &str) -> bool {
         let Ok(placeholder) = Regex::new(r"<(id\d+|uuid\d*|ts|iso|filets|timestamp|8 hex)>") else { return false };
         let mut pattern = String::from("^(?s)");

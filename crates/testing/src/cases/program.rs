@@ -202,7 +202,7 @@ async fn run_all(program: &Program, file: &Value, input: &Value) -> Result<Progr
                 tokio::time::sleep(Duration::from_millis(after["ms"].as_u64().unwrap_or(300))).await;
                 talk::send_signal(&child, signal)?;
             } else if let Some(signal) = one["signal"].as_str() {
-                // Everything that was asked for is being answered, and what the answer asks for has begun.
+                // Everything that was requested is being answered, and what the answer asks for has begun.
                 server
                     .wait_for_requests(n_asked + usize::try_from(one["atRequest"].as_u64().unwrap_or(1)).unwrap_or(1))
                     .await;

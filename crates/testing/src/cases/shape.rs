@@ -16,7 +16,7 @@ pub fn compared(expected: &Value, mut actual: Value) -> (Value, Value) {
     (expected, actual)
 }
 
-/// Takes out later members that the case lacks. Those that belong to an entry of a session stand in every version.
+/// Takes out later members that the case lacks. Those of a session entry exist in every version.
 fn drop_later(expected: &Value, actual: &mut Value) {
     match (expected, actual) {
         (Value::Object(expected), Value::Object(actual)) => {

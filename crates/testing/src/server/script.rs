@@ -64,7 +64,7 @@ impl ServerReply {
         Self { steps: vec![ReplyStep::Fault(fault)], ..Self::status(0) }
     }
 
-    /// Makes the connection a WebSocket, if that is what was asked for.
+    /// Makes the connection a WebSocket, if that is what was requested.
     #[cfg(feature = "socket")]
     pub fn socket(script: super::socket::SocketScript) -> Self {
         Self { socket: Some(script), ..Self::status(426) }

@@ -46,7 +46,7 @@ pub enum WireScenario {
     UnknownStop,
     /// Counts beyond all reason break nothing.
     HugeCounts,
-    /// Arguments that are no object are an error of the call, with the raw text.
+    /// Arguments that are not an object are an error of the call, with the raw text.
     ArgumentsNoObject,
     /// Raw control characters and broken escapes in arguments are repaired.
     ArgumentsMended,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, AnswerPart, End, TextPieces, Wire, split};
 
-/// A response put together block by block. Texts are split into pieces where that is asked for.
+/// A response put together block by block. Texts are split into pieces where that is requested.
 #[derive(Clone, Debug)]
 pub struct AnthropicResponse {
     events: Vec<Value>,

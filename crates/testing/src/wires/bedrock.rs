@@ -59,7 +59,7 @@ impl Wire for BedrockServer {
     }
 }
 
-/// A response put together block by block. Texts are split into pieces where that is asked for.
+/// A response put together block by block. Texts are split into pieces where that is requested.
 #[derive(Clone, Debug)]
 pub struct BedrockResponse {
     events: Vec<(&'static str, Value)>,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, AnswerPart, End, Tokens, Wire, split};
 
-/// A response put together item by item. Texts are split into pieces where that is asked for.
+/// A response put together item by item. Texts are split into pieces where that is requested.
 #[derive(Clone, Debug)]
 pub struct ResponsesResponse {
     id: String,

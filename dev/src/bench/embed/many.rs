@@ -103,7 +103,7 @@ fn spawn(engine: &Engine, session: &str, counting: &Arc<CountingSink>, runs: &mu
     });
 }
 
-/// An engine that knows one server and lets many runs go on side by side.
+/// An engine that knows one server and lets many runs continue side by side.
 pub(super) fn engine(dir: &Path, url: &str, n: usize) -> anyhow::Result<Engine> {
     let document = json!({
         "agents": {"defaults": {"model": "bench/m1", "maxConcurrent": n + 1, "workspace": dir.join("workspace")}},

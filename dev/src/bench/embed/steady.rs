@@ -20,7 +20,7 @@ const GROUPS: usize = 20;
 
 const PIECE: &str = "eighteen letters, ";
 
-/// Deltas after which an answer that is asked for as a short one ends.
+/// Deltas after which an answer that is requested as a short one ends.
 const SHORT: usize = 3;
 
 /// What a prompt holds that wants a short answer.

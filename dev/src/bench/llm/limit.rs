@@ -2,7 +2,7 @@
 //!
 //! "Reading JSON" can mean several things, so all are measured:
 //!
-//! - [`skip`]: `IgnoredAny`. Checks the grammar of every member and makes nothing of it: strings are not even decoded. Nobody can use what comes
+//! - [`skip`]: `IgnoredAny`. Checks the grammar of every member and makes nothing of it: strings are not even decoded. No one can use what comes
 //!   out, since nothing does.
 //! - [`read`]: every member of every object, borrowed. Each key and string is decoded and checked, each number is made, and nothing is allocated.
 //!   That is what a typed struct which borrows and wants all members would do, without being of one format. **This is the limit of the budgets**:

@@ -1,4 +1,4 @@
-//! A user who has much: skills, templates, models, and a project with instructions in every folder.
+//! A user who has much: skills, templates, models, and a project with instructions in every directory.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ const MODELS_JSON: usize = 5_000_000;
 /// Models of one provider in it.
 const MODELS_OF_PROVIDER: usize = 300;
 
-/// Fills the user's agent folder, and moves the user into the innermost folder of a project.
+/// Fills the user's agent directory, and moves the user into the innermost directory of a project.
 pub(super) fn furnish(setup: &mut TranscriptSetup) -> anyhow::Result<()> {
     let agent = setup.folder().join("agent");
     let body = "Do this, then that, and look at what came of it before you go on.\n".repeat(120);
@@ -29,7 +29,7 @@ pub(super) fn furnish(setup: &mut TranscriptSetup) -> anyhow::Result<()> {
     write_models(&agent.join("models.json"))?;
     let mut folder = setup.folder().join("project");
     for n in 0..N_CONTEXT_FILES {
-        // Short names: the name of a session's folder is made of all of them.
+        // Short names: the name of a session's directory is made of all of them.
         folder.push(format!("f{n}"));
         write(&folder.join("AGENTS.md"), &format!("# Folder {n}\n\n{}", &body[..1_000]))?;
     }

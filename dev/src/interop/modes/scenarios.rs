@@ -53,7 +53,7 @@ fn scenario(name: &'static str, args: &str, more: Value) -> ModeScenario {
     ModeScenario { name, input }
 }
 
-/// Several command lines in the same folders, one after another.
+/// Several command lines in the same directories, one after another.
 fn runs(name: &'static str, runs: &[&str], more: Value) -> ModeScenario {
     let run = |args: &&str| json!({"args": words(args)});
     let answers: Vec<Value> = (1..=runs.len()).map(|n| json!({"text": format!("answer {n}")})).collect();

@@ -65,7 +65,7 @@ fn expand(input: &Value) -> Result<Value, String> {
     Ok(json!(templates.expand(input["text"].as_str().unwrap_or_default())))
 }
 
-/// The templates of folders, as cases write them.
+/// The templates of directories, as cases write them.
 fn load(input: &Value) -> Result<Value, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     files::write(folder.path(), &input["files"])?;

@@ -69,7 +69,7 @@ async fn play(input: &Value, wanted: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Paths as they are used: with the home folder and the other folders put in.
+/// Paths as they are used: with the home directory and the other directories put in.
 fn expanded(value: &Value, folder: &tempfile::TempDir, home: &Path) -> Value {
     let place = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     match value {

@@ -110,7 +110,7 @@ fn shown(output: &ToolOutput) -> Value {
     shown.into()
 }
 
-/// Puts placeholders where a text names the folders of the case.
+/// Puts placeholders where a text names the directories of the case.
 fn with_placeholders(value: Value, cwd: &Path, temp: &Path) -> Value {
     match value {
         Value::String(text) => {

@@ -97,7 +97,7 @@ fn value(what: &str, expected: &Value, ran: &program::ProgramOutput, input: &Val
     super::output::value(what, expected, ran, input)
 }
 
-/// What is expected with the folders of the run in it.
+/// What is expected with the directories of the run in it.
 fn filled(expected: &Value, ran: &program::ProgramOutput) -> Value {
     let mut expected = expected.clone();
     ran.put_in(&mut expected);

@@ -165,7 +165,7 @@ fn sections(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value> 
         sections.keys().find(|name| what.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == **name))
     };
     match expected {
-        // Only the sections that are asked for.
+        // Only the sections that are requested.
         Value::Object(wanted) => {
             Some(wanted.keys().map(|name| (name.clone(), sections.get(name).cloned().unwrap_or_default())).collect())
         }

@@ -227,7 +227,7 @@ async fn active_runs(given: &Value, expect: &Value) -> Result<(), String> {
                     run.finish().await.map(drop).map_err(|error| error.to_string())
                 }
                 None => {
-                    // Nobody ends it: it is there until the wait is over.
+                    // No one ends it: it is there until the wait is over.
                     tokio::time::sleep(limit * 2).await;
                     drop(run);
                     Ok(())

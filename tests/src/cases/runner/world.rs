@@ -220,7 +220,7 @@ impl Playing {
     }
 }
 
-/// The control of a script, which is over before anybody could steer it.
+/// The control of a script, which is over before anyone could steer it.
 struct NoMessages;
 
 impl RunControl for NoMessages {

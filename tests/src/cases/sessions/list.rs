@@ -1,4 +1,4 @@
-//! Names of folders and lists of sessions.
+//! Names of directories and lists of sessions.
 
 use std::fs::{File, FileTimes};
 use std::path::Path;
@@ -17,7 +17,7 @@ use super::{SessionWorld, block_on};
 /// The working directory for which sessions are listed, unless a case names one.
 const CWD: &str = "/home/proj";
 
-/// The folder name of each working directory.
+/// The directory name of each working directory.
 pub(super) fn session_dir_name(world: &SessionWorld) -> Result<Value, String> {
     let cwds = world.input["cwds"].as_array().ok_or("input.cwds is no list")?;
     let named = cwds.iter().filter_map(Value::as_str).map(|cwd| (cwd.to_owned(), names::folder_name(cwd).into()));
@@ -44,7 +44,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What a list of the folder shows.
+/// What a list of the directory shows.
 pub(super) fn session_list(world: &SessionWorld) -> Result<Value, String> {
     write_files(world)?;
     let store = JsonlStore::flat(world.dir.path());
@@ -115,7 +115,7 @@ pub(super) fn session_search_filter(world: &SessionWorld) -> Result<Value, Strin
     }
 }
 
-/// A session as a list of the folder would show it.
+/// A session as a list of the directory would show it.
 fn summary(given: &Value) -> SessionSummary {
     let text = |name: &str| given[name].as_str().unwrap_or_default().to_owned();
     let time = |name: &str| given[name].as_str().and_then(ms_from_iso).or_else(|| given[name].as_i64());

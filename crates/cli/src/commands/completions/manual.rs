@@ -11,7 +11,7 @@ const USAGE: [&str; 2] = ["pinch [OPTIONS] [@FILE...] [MESSAGE...]", "pinch COMM
 const MESSAGES: &str = "Messages are sent one after another. @FILE includes the contents of a text or image file. -- ends the options. \
      Piped input is prepended to the first message.";
 
-/// The headings of a conversation's options with what stands under them.
+/// The headings of a conversation's options, with the options under each.
 fn groups(conversation: &CommandEntry) -> impl Iterator<Item = (&'static str, Vec<&OptionSurface>)> {
     FlagGroup::ALL.into_iter().map(|group| {
         let of_group = conversation.options.iter().filter(move |option| option.group == group.title());

@@ -6,7 +6,7 @@ use pinch_embed::llm::thinking::ThinkingLevel;
 
 use crate::commands::packages;
 
-/// What can stand in a place.
+/// What can be completed at a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Values {
     /// Any text.
@@ -29,7 +29,7 @@ pub(super) struct OptionSurface {
     /// The value may be missing.
     pub(super) is_optional: bool,
     pub(super) about: String,
-    /// Under which heading it stands.
+    /// The heading it is listed under.
     pub(super) group: &'static str,
 }
 
@@ -45,7 +45,7 @@ impl OptionSurface {
     }
 }
 
-/// What stands behind a command without a name of its own.
+/// The positional arguments of a command.
 #[derive(Clone, Debug)]
 pub(super) struct Argument {
     pub(super) name: String,
@@ -53,7 +53,7 @@ pub(super) struct Argument {
     pub(super) about: String,
 }
 
-/// A command; the first one is no word but a conversation.
+/// A command; the first entry is the conversation, which has no command word.
 #[derive(Clone, Debug)]
 pub(super) struct CommandEntry {
     /// What is typed: the program, the command, perhaps a command of that.

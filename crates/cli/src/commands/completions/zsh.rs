@@ -63,7 +63,7 @@ fn option(option: &OptionSurface) -> String {
         }
         None => String::new(),
     };
-    // Values stand behind a long name as a word of their own, or with a sign between.
+    // A value follows a long name as a separate word, or after an equals sign.
     let named = |name: &String| match (&option.value, name.starts_with("--")) {
         (Some(_), true) => format!("{name}="),
         _ => name.clone(),

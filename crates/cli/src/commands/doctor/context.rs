@@ -39,7 +39,7 @@ impl DoctorContext {
         let session_dir = open_log::session_folder(&CliOptions::default(), host)
             .or_else(|| open_log::folder_of_settings(&settings, host))
             .map_or_else(|| folders.agent_dir.join("sessions"), |dir| folders.cwd.join(dir));
-        // What is wrong with it is asked for later: all of it, which a start does not look for.
+        // Problems are collected later: all of them, which a start does not look for.
         let (registry, _) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
         let (storage, of_auth) = AuthStorage::load(&folders.agent_dir.join("auth.json"));
         let registry = Arc::new(registry);

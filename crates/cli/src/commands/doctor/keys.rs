@@ -21,7 +21,7 @@ pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
     for provider in &providers {
         let name = provider.as_str();
         let is_login = context.auth.is_using_oauth(provider);
-        // A login might be renewed by being asked for.
+        // A login might be renewed by being requested.
         if !is_login && let Err(error) = context.auth.key(provider, KeyLookup::Presence).await {
             section.add(FindingStatus::Warn, name, error.to_string());
             continue;

@@ -107,9 +107,9 @@ impl DoctorReport {
             n => format!("{n} warnings"),
         };
         match self.count(FindingStatus::Fail) {
-            0 => format!("Nothing is broken, {warnings}."),
-            1 => format!("1 thing is broken, {warnings}."),
-            n => format!("{n} things are broken, {warnings}."),
+            0 => format!("No errors, {warnings}."),
+            1 => format!("1 error, {warnings}."),
+            n => format!("{n} errors, {warnings}."),
         }
     }
 
@@ -150,7 +150,7 @@ mod tests {
         let report = DoctorReport { sections: vec![section] };
         let text = report.text();
         assert!(text.contains("and 5 more\n") && text.contains("broken red\n"), "{text}");
-        assert!(text.ends_with("\n1 thing is broken, no warnings.\n"), "{text}");
+        assert!(text.ends_with("\n1 error, no warnings.\n"), "{text}");
         assert_eq!(report.to_value()["status"], "fail");
     }
 }

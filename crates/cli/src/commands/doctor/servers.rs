@@ -85,7 +85,7 @@ fn places(context: &DoctorContext, reach: Reach) -> (BTreeMap<String, ServerAddr
     let mut places = BTreeMap::<String, ServerAddress>::new();
     let mut far = std::collections::BTreeSet::new();
     for provider in context.registry.providers() {
-        // Whoever has no key asks nobody there, and the catalog knows very many.
+        // Servers without a configured key are skipped: the catalog has very many.
         if !context.auth.is_configured(&provider) {
             continue;
         }

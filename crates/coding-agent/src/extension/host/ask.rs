@@ -341,7 +341,7 @@ fn short_name(name: &str) -> &str {
     file.strip_suffix(".ts").or_else(|| file.strip_suffix(".js")).unwrap_or(file)
 }
 
-/// Whether a message can stand in the place of another one: it has the same role, and a result answers the same call.
+/// Whether a message can replace another one: it has the same role, and a result answers the same call.
 fn may_replace(message: &Message, other: &Message) -> bool {
     match (message, other) {
         (Message::ToolResult(old), Message::ToolResult(new)) => old.tool_call_id == new.tool_call_id,
@@ -355,7 +355,7 @@ pub(crate) fn header_texts(headers: &HeaderMap) -> Vec<(String, String)> {
     headers.iter().filter_map(text).collect()
 }
 
-/// Sets a header, or takes it away; false when name or value cannot stand in a request.
+/// Sets or removes a header; false when its name or value is not valid in a request.
 fn change_header(headers: &mut HeaderMap, name: &str, value: Option<&str>) -> bool {
     let Ok(name) = name.parse::<HeaderName>() else { return false };
     match value.map(str::parse::<HeaderValue>) {

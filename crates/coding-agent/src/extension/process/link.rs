@@ -37,7 +37,7 @@ const MAX_STDERR: usize = 4096;
 /// How long it may run after its stdin was closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The code of an error: what was asked for was not done.
+/// The code of an error: what was requested was not done.
 const FAILED: i32 = -32000;
 /// The code of an error: the session is another one by now.
 const STALE: i32 = -32001;
@@ -148,7 +148,7 @@ impl Link {
             .await
     }
 
-    /// Asks the process; the clock stands still while it has a dialog open.
+    /// Sends a request to the process; the clock is paused while it has a dialog open.
     pub(super) async fn request_with(
         &self,
         clock: Option<Arc<Stopwatch>>,
@@ -210,7 +210,7 @@ impl Link {
         let id = message.remove("id");
         let Some(Value::String(method)) = message.remove("method") else {
             let Some(reply) = id.and_then(|id| id.as_u64()).and_then(|id| locked(&self.waiting).remove(&id)) else {
-                // An answer that nobody waits for any more is no mistake.
+                // An answer that is no longer awaited is not an error.
                 return !message.contains_key("result") && !message.contains_key("error");
             };
             let answer = match message.remove("error") {
@@ -229,12 +229,12 @@ impl Link {
         if requests.len() >= MAX_REQUESTS {
             let refused = Err(ExtensionError::refused("Too many requests at once"));
             if let Some(id) = id {
-                // Where there is no room the process is not listening anyway.
+                // A full queue means that the process does not read.
                 drop(self.out.try_send(line(&response(&id, refused))));
             }
             return false;
         }
-        // What can be done at once is done in the order in which it was asked for.
+        // What can be done at once is done in the order in which it was requested.
         let mut served = serve(Arc::clone(self), method, params);
         let at_once = (&mut served).now_or_never();
         let link = Arc::clone(self);
@@ -264,7 +264,7 @@ impl Drop for OutstandingRequest<'_> {
         locked(&self.link.clocks).remove(&self.id);
         let was_waiting = locked(&self.link.waiting).remove(&self.id).is_some();
         if was_waiting && self.is_sent {
-            // Where there is no room the process is not listening anyway.
+            // A full queue means that the process does not read.
             let cancel = json!({"jsonrpc": "2.0", "method": "$/cancel", "params": {"id": self.id}});
             drop(self.link.out.try_send(line(&cancel)));
         }
@@ -315,7 +315,7 @@ async fn watch(link: Arc<Link>, mut process: ChildTree, pipes: Pipes, lines: mps
                 () = link.closing.notified() => {
                     closed = true;
                     last_line.notify_one();
-                    // What it was told is still on its way, and what it says to that comes back before its output ends.
+                    // Messages sent to it may still be in transit; its answers arrive before its output ends.
                     let is_at_end = tokio::select! {
                         rest = last_words(&mut reading, &mut noting, is_noted) => rest.is_some(),
                         _ = &mut writing => false,

@@ -75,7 +75,7 @@ pub(super) fn subscriptions(manifest: &Value) -> Result<(Points, Vec<String>), E
 pub(super) fn tool_of(link: &Arc<Link>, said: &Value) -> Result<Arc<dyn Tool>, ExtensionError> {
     let parameters = said.get("parameters").cloned().unwrap_or_else(|| json!({"type": "object"}));
     if !parameters.is_object() {
-        return Err(ExtensionError::new("\"parameters\" of a tool is no object"));
+        return Err(ExtensionError::new("\"parameters\" of a tool is not an object"));
     }
     let description: String = member(said, "description")?.unwrap_or_default();
     let mut spec = ToolSpec::new(needed::<String>(said, "name")?, description, Schema::new(parameters));

@@ -209,7 +209,7 @@ pub(super) fn tree_answer(answer: &Value) -> HandlerResult<BeforeMove> {
     }))
 }
 
-/// What comes back unchanged stays the very message it was, so that what stands beside it keeps its place.
+/// A message that comes back unchanged stays the same value, so that data attached to it stays attached.
 pub(super) fn context_answer(answer: &Value, before: &[Arc<Message>]) -> HandlerResult<ContextAction> {
     let Some(messages) = member::<Vec<Message>>(answer, "messages")? else { return Ok(ContextAction::Keep) };
     let known = |(at, message): (usize, Message)| match before.get(at) {

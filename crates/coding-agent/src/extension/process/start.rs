@@ -50,7 +50,7 @@ pub(in crate::extension) async fn start(
     (started, problems)
 }
 
-/// The commands that an entry stands for.
+/// The commands of an entry.
 fn commands(entry: &ExtensionEntry, agent_dir: &Path, host: &Host) -> Result<Vec<Vec<String>>, String> {
     if entry.path.is_dir() {
         return of_manifest(entry);

@@ -58,7 +58,7 @@ pub(super) struct BusyServer<'a> {
     retry_aborts: Vec<Answerer>,
     waits_for_retry: bool,
     is_compacting: bool,
-    /// The client was told that the run is over: what it writes next comes after it.
+    /// The client has been sent the end of the run: its next commands come after it.
     has_ended: bool,
     /// Nothing follows any more.
     is_settled: bool,

@@ -122,11 +122,11 @@ impl ClientUi {
     }
 }
 
-/// A request for approval that is not waited for any more; a client that has not answered is told so.
+/// A request for approval that is no longer awaited; a client that has not answered is notified.
 struct Over<'a> {
     ui: &'a ClientUi,
     id: &'a str,
-    /// Why nobody waits any more; `None`: it was answered.
+    /// Why it is no longer awaited; `None`: it was answered.
     why: Option<&'static str>,
 }
 

@@ -200,7 +200,7 @@ impl Io {
                 tokio::select! {
                     biased;
                     room = &mut room => {
-                        // Where nobody reads any more there is none.
+                        // There is none once the client is gone.
                         if let Ok(room) = room {
                             room.send(line);
                         }

@@ -168,7 +168,7 @@ impl Outbox {
         }
     }
 
-    /// Runs work that adds lines, and pauses it while there is no room for them. Work that is cancelled comes to its end at once.
+    /// Runs work that adds lines, and pauses it while the outbox is full. Cancelled work ends at once.
     pub(super) async fn paced<T>(&self, work: impl Future<Output = T>, cancel: &Cancel) -> T {
         let mut work = std::pin::pin!(work);
         loop {

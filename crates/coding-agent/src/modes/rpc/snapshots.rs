@@ -38,7 +38,7 @@ pub(super) fn entries(view: &SessionView<'_>, since: Option<&EntryId>) -> Option
         if at > from {
             out.push(b',');
         }
-        // By place: an id may stand twice in a damaged file.
+        // By position: an id may occur twice in a damaged file.
         append_line(&mut out, view.log.line_at(at));
     }
     out.extend_from_slice(b"],");

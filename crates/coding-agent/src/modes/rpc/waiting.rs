@@ -16,7 +16,7 @@ pub(super) struct Backlog {
 }
 
 /// Runs something that needs the session for itself, and lets the client answer dialogs meanwhile: an extension may ask the user before it lets
-/// the work go on. `abort` dismisses the dialog that is open; it is answered later, like every other command.
+/// the work continue. `abort` dismisses the dialog that is open; it is answered later, like every other command.
 pub(super) async fn serve_during<T>(
     io: &mut Io,
     ui: &ClientUi,

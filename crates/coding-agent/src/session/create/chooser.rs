@@ -29,7 +29,7 @@ pub(crate) struct Chooser {
 /// A model, and what it was chosen with.
 pub(super) struct ChosenModel<M = Arc<Model>> {
     pub(super) model: M,
-    /// The level that was asked for with it.
+    /// The level that was requested with it.
     thinking: Option<ThinkingLevel>,
     pub(super) scope: Vec<ScopedModel>,
     /// The model of the conversation, where it cannot be used any more.
@@ -61,7 +61,7 @@ impl Chooser {
         Some((choice.model, level))
     }
 
-    /// The model for a session; model servers of this machine are looked for where `options` want that and there is no other.
+    /// The model for a session; looks for model servers on this machine when `options` say so and there is no other model.
     pub(super) async fn choose_found(
         &self,
         services: &Services,
@@ -117,7 +117,7 @@ impl Chooser {
             }
             ModelChoice::Default => {}
         }
-        // A conversation that nobody has said anything in has no past that its model would matter to.
+        // The model does not matter to an empty conversation.
         let is_continued = !context.messages.is_empty();
         let saved = context.model.as_ref().filter(|_| is_continued);
         if let Some(saved) = saved

@@ -1,4 +1,4 @@
-//! The extensions of a session: started, asked about the project, and loaded.
+//! The extensions of a session: started, asked for trust in the project, and loaded.
 
 use std::sync::Arc;
 

@@ -45,7 +45,7 @@ impl PromptRun<'_> {
                     self.omit_failed_answer().await?;
                 }
                 let compacted = self.compact(CompactionReason::Overflow, true).await?;
-                // An answer that came although the window was full is not asked for again.
+                // An answer that arrived although the window was full is not retried.
                 Ok(if compacted && is_failure { Next::Again } else { Next::Settled })
             }
             Recovery::CompactForOutput => {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// How often a text stands in another one.
+/// How often a text occurs in another one.
 #[derive(Clone, Copy)]
 pub(super) enum Occurrences {
     Never,
@@ -122,7 +122,7 @@ impl Mapped {
         }
     }
 
-    /// Takes the blanks at the end of a line away; what stands before them takes their place in the original over.
+    /// Removes trailing blanks of a line; the preceding text takes over their range in the original.
     fn trim_line(&mut self, line_start: usize, line_end: usize) {
         let kept = line_start + self.text[line_start..].trim_end().len();
         if kept == self.text.len() {
@@ -137,7 +137,7 @@ impl Mapped {
         }
     }
 
-    /// Where a text stands. Occurrences do not overlap.
+    /// The occurrences of a text, without overlaps.
     pub(super) fn occurrences(&self, needle: &str) -> Occurrences {
         if needle.is_empty() {
             return Occurrences::Never;

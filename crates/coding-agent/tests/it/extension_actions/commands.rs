@@ -202,7 +202,7 @@ async fn a_command_may_run_beside_a_run() {
     let (found, args) = control.find_command("/steer now").unwrap();
     let session = async {
         let mut events = pull(scene.session.prompt(Prompt::text("hi"))).await;
-        // What the command asks for after the run waits for somebody who looks after it.
+        // What the command asks for after the run waits for someone who looks after it.
         control.has_requests().await;
         events.extend(pull(scene.session.run_requests(&Cancel::new())).await);
         events

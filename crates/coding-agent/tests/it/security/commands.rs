@@ -124,7 +124,7 @@ async fn a_fork_bomb_of_daemons_dies_when_its_time_is_up() {
     explode(&format!(r#"export B="trap \"\" TERM; {twice}"; bash -c "$B" 2>/dev/null &"#)).await;
 }
 
-/// Runs a bomb until its time is up. Its user may have a hundred processes, and is nobody else.
+/// Runs a bomb until its time is up. Its user may have a hundred processes, and is no one else.
 #[cfg(target_os = "linux")]
 async fn explode(bomb: &str) {
     // Another one for each test that runs at the same time.
@@ -138,7 +138,7 @@ async fn explode(bomb: &str) {
         return;
     }
     let tree = FileTree::new(&[]);
-    // The first shell only waits: it must not end by itself. The others try for ever.
+    // The first shell only waits: it must not end by itself. The others try forever.
     let command = format!("mkfifo p; exec 3<>p; cd /; exec prlimit {} -c '{bomb}\nread x <&3'", as_bomber.join(" "));
     let input = json!({"command": command, "timeout": 2});
     let counting = async {

@@ -1,4 +1,4 @@
-//! Things that are no files: devices without an end, pipes without anybody at the other one, files that the system makes up.
+//! Things that are no files: devices without an end, pipes without anyone at the other one, files that the system makes up.
 
 use std::os::unix::fs::symlink;
 use std::time::Duration;
@@ -97,7 +97,7 @@ async fn a_pipe_is_written_into_and_a_reader_that_sleeps_is_not_waited_for() {
     assert_eq!(told, "Successfully wrote to pipe");
     assert_eq!(reader.join().unwrap(), content.len());
 
-    // Open for both, so that opening waits for nobody.
+    // Open for both, so that opening waits for no one.
     let _sleeper = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let told = tree.soon("write", json!({"path": "pipe", "content": content})).await;
     assert!(told.starts_with("error: ETIMEDOUT: "), "{told}");

@@ -1,4 +1,4 @@
-//! Paths that lead elsewhere, in circles, or too deep; names that are no text; folders with very many names.
+//! Paths that lead elsewhere, in circles, or too deep; names that are no text; directories with very many names.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -89,7 +89,7 @@ async fn a_name_that_is_no_text_is_found_by_what_is_shown_of_it() {
     assert_eq!(std::fs::read(folder.join(OsStr::from_bytes(b"caf\xe9.txt"))).unwrap(), b"new\n");
     tree.soon("write", json!({"path": "d\u{fffd}f/more.txt", "content": "x"})).await;
     assert!(folder.join("more.txt").is_file());
-    // Two that look alike are told apart by nobody: neither is taken for the other.
+    // Two that look alike cannot be told apart: neither is used.
     std::fs::write(folder.join(OsStr::from_bytes(b"caf\xe8.txt")), "other\n").unwrap();
     let read = tree.soon("read", json!({"path": shown})).await;
     assert!(read.starts_with("error: ENOENT: no such file or directory"), "{read}");
@@ -104,7 +104,7 @@ async fn folders_deeper_than_any_path() {
         &format!("for i in $(seq 120); do mkdir {name} && cd -P {name} || exit 1; done; echo hit > f.txt"),
         &tree.root(),
     );
-    let unreadable = "\n\n[1 file or folder could not be read]";
+    let unreadable = "\n\n[1 file or directory could not be read]";
     let found = tree.soon("find", json!({"pattern": "*.txt"})).await;
     assert_eq!(found, format!("top.txt{unreadable}"));
     assert_eq!(tree.soon("grep", json!({"pattern": "hit"})).await, format!("top.txt:1: hit{unreadable}"));
@@ -134,7 +134,7 @@ async fn a_hundred_thousand_files_in_one_folder() {
     assert!(read.contains("\nDid you mean: file-with-a-usual-name-"), "{read}");
 }
 
-/// What a search reads by itself in the folders it comes to.
+/// What a search reads by itself in the directories it comes to.
 #[tokio::test]
 async fn rules_for_a_search_that_have_no_end() {
     let rules = [".gitignore", ".ignore", ".rgignore", ".fdignore", ".git/info/exclude"];
@@ -145,7 +145,7 @@ async fn rules_for_a_search_that_have_no_end() {
         shell(&making.replace("{}", rule), &tree.root().join("d"));
         let (found, _) = tree.measured("find", &json!({"pattern": "*.txt"}));
         let (hits, peak) = tree.measured("grep", &json!({"pattern": "hit", "glob": "*.txt"}));
-        let left_out = "\n\n[1 file or folder could not be read]";
+        let left_out = "\n\n[1 file or directory could not be read]";
         let is_read_by = |tool: &str| !matches!((tool, *rule), ("find", ".rgignore") | ("grep", ".fdignore"));
         match is_read_by("find") {
             true => assert_eq!(found, format!("a.txt\nz.txt{left_out}"), "{rule} {making}"),
@@ -156,7 +156,7 @@ async fn rules_for_a_search_that_have_no_end() {
             false => assert_eq!(hits, "a.txt:1: hit\nd/b.txt:1: hit\nz.txt:1: hit", "{rule} {making}"),
         }
         assert!(peak < 120, "{rule} {making}: {peak} MB");
-        // The folder that is searched, and one above it.
+        // The directory that is searched, and one above it.
         for path in ["d", "d/.git"] {
             let found = tree.soon("find", json!({"pattern": "*.txt", "path": path})).await;
             if is_read_by("find") {

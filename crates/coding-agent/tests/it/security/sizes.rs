@@ -63,7 +63,7 @@ fn one_line_of_two_hundred_megabytes() {
             SMALL,
             "error: Could not edit file: line. Error code: EFBIG.",
         ),
-        ("grep", json!({"pattern": "xyz"}), 2 * SMALL, "No matches found\n\n[1 file or folder could not be read]"),
+        ("grep", json!({"pattern": "xyz"}), 2 * SMALL, "No matches found\n\n[1 file or directory could not be read]"),
         (
             "grep",
             json!({"pattern": "xyz", "path": "line"}),

@@ -104,7 +104,7 @@ pub(super) async fn read_file(path: &Path) -> Result<String, String> {
     }
 }
 
-/// The sections of a file. Indented lines belong to the value above them, which nobody here asks for.
+/// The sections of a file. Indented lines belong to the value above them, which no one here asks for.
 fn sections(text: &str) -> Vec<(String, ProfileSection)> {
     let mut sections: Vec<(String, ProfileSection)> = Vec::new();
     for line in text.trim_start_matches('\u{FEFF}').lines() {

@@ -12,7 +12,7 @@ use super::files::{expand, read_file};
 use super::{AwsKeys, Cx, Fetched, Lasts, env_keys, failed, remote};
 use crate::error::LlmError;
 
-/// Profiles that may stand behind one another.
+/// The longest chain of profiles.
 const MAX_DEPTH: usize = 8;
 /// How long a command may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ const NO_LOGIN_SESSIONS: &str = "logins of `aws login` are not supported. Make a
 const NO_DEVICE_CODES: &str = "roles that want a code of a device (mfa_serial) are not supported. Get credentials with \
     `aws sts assume-role`, and set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.";
 const NO_OUTPUT: &str =
-    "credential_process printed no credentials: JSON with AccessKeyId and SecretAccessKey is wanted.";
+    "credential_process printed no credentials: expected JSON with AccessKeyId and SecretAccessKey.";
 
 /// The credentials of the named profile, or of the default one; `None` when it holds none.
 ///

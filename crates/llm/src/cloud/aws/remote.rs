@@ -19,7 +19,7 @@ use crate::wire::{Signing, address};
 
 /// How long a server on the network may take.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long the machine's own service may take: where there is none, nobody answers.
+/// How long the machine's own service may take: where there is none, no one answers.
 const NEAR_LIMIT: Duration = Duration::from_secs(1);
 /// Bytes of an answer that are read.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -196,7 +196,7 @@ pub(super) async fn machine(cx: Cx<'_>) -> Result<Option<Fetched>, LlmError> {
     let headers = HeaderMap::from_iter([(HeaderName::from_static("x-aws-ec2-metadata-token-ttl-seconds"), seconds)]);
     let url = format!("{base}/latest/api/token");
     let outgoing = Outgoing { method: Method::PUT, url, headers, body: Bytes::new() };
-    // Nobody there, or something else that does not know the question.
+    // No one there, or something else that does not know the question.
     let Ok((StatusCode::OK, token)) = ask(cx, outgoing, &near, NEAR_LIMIT).await else { return Ok(None) };
     let token = Secret::new(String::from_utf8_lossy(&token).trim());
     let (status, roles) = metadata(cx, base, &token, "").await?;

@@ -79,7 +79,7 @@ async fn those_who_come_together_refresh_once() {
 async fn service_accounts_sign_for_themselves() {
     let (server, dir) = (Server::start().await.unwrap(), tempfile::tempdir().unwrap());
     server.reply(token("one", 3_600));
-    // Made for this test: nobody trusts it.
+    // Made for this test: no one trusts it.
     let pem = include_str!("test_key.pem");
     let lines: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
     let key = RsaKeyPair::from_pkcs8(&STANDARD.decode(lines).unwrap()).unwrap();

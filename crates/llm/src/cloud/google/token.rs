@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 64 * 1024;
 const LIMIT: Duration = Duration::from_secs(30);
 /// Characters of an answer that an error text shows.
 const MAX_SHOWN: usize = 500;
-/// Seconds that a token is good for when the answer does not say: an hour is usual, but nobody promised it.
+/// Seconds that a token is good for when the answer does not say: an hour is usual, but not guaranteed.
 const UNKNOWN_LIFE: i64 = 300;
 
 /// An access token.
@@ -119,7 +119,7 @@ fn unreachable_error(source: &TokenSource, request: &Request, error: &HttpError)
     LlmError::new(request.model.provider.clone(), LlmErrorKind::Connect, text)
 }
 
-/// What a refusal means. Refusals of what the file says are for its owner to mend; others may pass.
+/// What a refusal means. The owner must fix a refusal of the file's contents; others may pass.
 fn refused(source: &TokenSource, request: &Request, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
     let said = match serde_json::from_slice::<Refusal>(body) {
         Ok(Refusal { error: Some(error), error_description: Some(words) }) => format!("{error}: {words}"),

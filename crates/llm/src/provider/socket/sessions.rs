@@ -198,7 +198,7 @@ impl Sessions {
         self.spawn(wait_idle(socket, commanded, give));
     }
 
-    /// Closes a socket that nobody will use.
+    /// Closes a socket that no one will use.
     pub(super) fn close_later(&self, socket: WebSocket) {
         self.spawn(socket.close(NORMAL, "done"));
     }

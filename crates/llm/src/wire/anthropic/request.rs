@@ -182,7 +182,7 @@ fn put_thinking(body: &mut Map<String, Value>, thinking: &ThinkingParam, mid_con
     }
 }
 
-/// The effort that this answer is asked for, when efforts stand in the messages.
+/// The effort that this answer is requested, when efforts are part of the messages.
 pub(super) fn marked_effort<'a>(request: &Request, thinking: &'a ThinkingParam) -> Option<&'a str> {
     match thinking {
         ThinkingParam::Adaptive { effort, .. } if request.model.dialect.wire.mid_convo_effort => effort.as_deref(),

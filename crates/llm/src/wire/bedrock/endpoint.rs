@@ -35,7 +35,7 @@ pub(crate) fn option<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     request.options.native.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty())
 }
 
-/// The profile of the user's AWS files that is asked for.
+/// The profile of the user's AWS files that is requested.
 pub(crate) fn profile(request: &Request) -> Option<&str> {
     option(request, "profile").or_else(|| request.host.env().non_empty("AWS_PROFILE"))
 }

@@ -320,7 +320,7 @@ fn tool_choice(request: &Request, is_thinking: bool) -> ConverseToolChoice {
 
 // Headers.
 
-/// Headers that belong to the signature or the connection: nobody else sets them.
+/// Headers that belong to the signature or the connection: no one else sets them.
 const RESERVED: [&str; 4] = ["authorization", "host", "content-type", "content-length"];
 
 fn all_headers(request: &Request) -> Result<http::HeaderMap, LlmError> {

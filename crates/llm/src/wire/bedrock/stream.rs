@@ -287,7 +287,7 @@ impl BedrockDecoder {
             }
             None => {
                 self.reply.close_all(emit);
-                self.reply.fail_with(LlmErrorKind::StreamCut, "Bedrock stream ended early: no messageStop came", emit);
+                self.reply.fail_with(LlmErrorKind::StreamCut, "Bedrock stream ended before messageStop", emit);
             }
         }
     }

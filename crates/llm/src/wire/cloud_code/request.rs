@@ -114,7 +114,7 @@ fn base<'a>(call: &WireCall<'a>) -> &'a str {
     }
 }
 
-/// What the sandbox refuses is asked for at the service itself; the rest is as with Google's own format.
+/// What the sandbox refuses is requested at the service itself; the rest is as with Google's own format.
 pub(super) fn reencode(call: &WireCall<'_>, error: &LlmError) -> Option<Encoding> {
     let is_elsewhere = matches!(error.status, Some(StatusCode::FORBIDDEN | StatusCode::NOT_FOUND));
     if call.encoding == Encoding::Usual && is_elsewhere && base(call).trim_end_matches('/') == SANDBOX {

@@ -65,7 +65,7 @@ fn limit_text(reported: &ReportedError<'_>, now: i64) -> String {
     format!("You have hit your ChatGPT usage limit{plan}.{}", wait.unwrap_or_default())
 }
 
-/// Makes an error one of a limit. That the plan is used up is nothing that another try soon mends.
+/// Turns an error into a rate limit. Retrying soon does not help when the plan is used up.
 fn limit(mut error: LlmError, reported: &ReportedError<'_>, now: i64) -> LlmError {
     error.kind = LlmErrorKind::RateLimit;
     error.retry_after = wait(reported, now).or(error.retry_after);
@@ -85,7 +85,7 @@ fn wait(reported: &ReportedError<'_>, now: i64) -> Option<Duration> {
 /// The manner of subscriptions.
 #[derive(Debug)]
 pub(super) struct CodexErrors {
-    /// The tier of service that was asked for.
+    /// The tier of service that was requested.
     pub(super) tier: Option<String>,
     /// When the call was made, Unix milliseconds.
     pub(super) now: i64,

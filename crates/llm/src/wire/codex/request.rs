@@ -122,7 +122,7 @@ pub(crate) fn body(call: &WireCall<'_>) -> Result<Value, LlmError> {
     Ok(Value::Object(body))
 }
 
-/// What asks for thinking; nothing when no effort was asked for.
+/// What asks for thinking; nothing when no effort was requested.
 fn reasoning(request: &Request, effort: &ReasoningEffort) -> Option<Value> {
     let model = &request.model;
     let word = effort.word.as_deref()?;

@@ -28,7 +28,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     Ok(HttpRequest { url, headers, body: body(call) })
 }
 
-/// The model's id, fit to stand in a path.
+/// The model's id, escaped for a path.
 pub(in crate::wire) fn model_id(request: &Request) -> Result<&str, LlmError> {
     let id = request.model.id.as_str();
     let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_./@:".contains(c);

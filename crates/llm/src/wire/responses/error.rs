@@ -123,7 +123,7 @@ pub(in crate::wire) trait Manner: Send + std::fmt::Debug {
 /// OpenAI's manner.
 #[derive(Debug)]
 pub(super) struct OpenAi {
-    /// The tier of service that was asked for.
+    /// The tier of service that was requested.
     pub(super) tier: Option<String>,
 }
 

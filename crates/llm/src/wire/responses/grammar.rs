@@ -8,7 +8,7 @@ use crate::message::{Message, ToolDecl};
 use crate::normalise::system;
 use crate::request::Request;
 
-/// What the argument is called when nobody says.
+/// The default name of the argument.
 const DEFAULT_ARGUMENT: &str = "input";
 
 /// Tools that are written as custom ones, and the names of their arguments.

@@ -29,7 +29,7 @@ pub(in crate::wire) struct ReasoningEffort {
 }
 
 impl ReasoningEffort {
-    /// Name of the level for settings by level; off when none was asked for.
+    /// Name of the level for settings by level; off when none was requested.
     pub(in crate::wire) fn level_name(&self) -> Option<&'static str> {
         match (&self.word, self.level) {
             (None, _) => Some("off"),

@@ -53,7 +53,7 @@ enum OutputKind {
     Call,
     /// A call whose argument is a text that is not JSON.
     CustomCall {
-        /// Whether the JSON around the text was begun.
+        /// Whether the JSON around the text was started.
         begun: bool,
     },
 }

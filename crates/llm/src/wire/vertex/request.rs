@@ -60,7 +60,7 @@ pub(crate) fn key(request: &Request) -> Option<Secret> {
 /// Project and location of a request.
 ///
 /// # Errors
-/// When one is not known, or cannot stand in an address.
+/// When one is not known, or is not valid in an address.
 pub(crate) fn place(request: &Request) -> Result<VertexLocation, LlmError> {
     let env = request.host.env();
     let failed = |kind, text: String| Err(LlmError::new(request.model.provider.clone(), kind, text));

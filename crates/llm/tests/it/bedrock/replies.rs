@@ -81,7 +81,7 @@ fn ends_of_all_kinds() {
     let user = end(vec![message("messageStart", &json!({"role": "user"}))]);
     assert!(user.ends_with("Unexpected assistant message start but got user message start instead"), "{user}");
     let open = [message("messageStart", &json!({"role": "assistant"})), b"\0\0\0".to_vec()];
-    assert!(end(open.to_vec()).contains("ended within a message"));
+    assert!(end(open.to_vec()).contains("ended inside a message"));
 }
 
 #[tokio::test]

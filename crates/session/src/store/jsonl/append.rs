@@ -113,7 +113,7 @@ impl JsonlJournal {
             false => self.write(file.0, lines).await,
         };
         if let Err(error) = wrote {
-            // All or nothing: what is there of the lines must not turn up later as somebody else's.
+            // All or nothing: what is there of the lines must not turn up later as someone else's.
             if (self.disk.cut)(file.0, end).is_err() {
                 self.left_over = file.0.metadata().ok().map(|meta| meta.len());
             } else if end == 0 && self.is_name_new && fs::remove_file(&self.path).is_ok() {
@@ -223,7 +223,7 @@ fn ends_with_newline(mut file: &File, end: u64) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// A file whose lock we hold; dropping it lets go.
+/// A locked file; unlocked on drop.
 struct LockedFile<'a>(&'a Arc<File>);
 
 impl<'a> LockedFile<'a> {

@@ -36,7 +36,7 @@ impl JsonlStore {
                 Ok(mut file) => {
                     let written = file.write_all(&text).and_then(|()| file.sync_all());
                     if let Err(error) = written {
-                        // Half a copy is of no use to anybody.
+                        // Half a copy is of no use to anyone.
                         drop(fs::remove_file(&copy));
                         return Err(StoreError::io("write", &copy)(error));
                     }

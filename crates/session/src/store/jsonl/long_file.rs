@@ -1,4 +1,4 @@
-//! Long session files stay on the disk and are read where it is asked for.
+//! Long session files stay on the disk and are read where it is requested.
 
 use std::fs::{self, File};
 use std::io;

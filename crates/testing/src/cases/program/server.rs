@@ -23,7 +23,7 @@ pub async fn start(script: &Value, calls: Calls) -> Result<Server, String> {
     let server = Server::start().await.map_err(|why| why.to_string())?;
     let script = script.as_array().cloned().unwrap_or_default();
     let n_asked = std::sync::atomic::AtomicUsize::new(0);
-    // A case without a script is asked for nothing in particular.
+    // A case without a script has no fixed answers.
     let script = if script.is_empty() { vec![json!({"text": "default"})] } else { script };
     server.answer_with(move |request| {
         let n = n_asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

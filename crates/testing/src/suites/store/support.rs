@@ -91,7 +91,7 @@ pub(super) async fn begun(place: &dyn StorePlace, id: &str) -> Result<(Box<dyn J
     Ok((journal, end))
 }
 
-/// Appends where nobody else writes; returns the new end.
+/// Appends where no one else writes; returns the new end.
 pub(super) async fn add(journal: &mut dyn Journal, lines: &str, end: u64) -> Result<u64, String> {
     match journal.append(Bytes::copy_from_slice(lines.as_bytes()), end).await.map_err(text)? {
         Appended::At(end) => Ok(end),

@@ -1,4 +1,4 @@
-//! What tools are asked for, and what they say.
+//! What tools are requested, and what they say.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Files of other hands, which both programs go on with.
+//! Files of other hands, which both programs continue with.
 
 use serde_json::json;
 

@@ -57,7 +57,7 @@ fn what_could_not_be_cut_off_goes_with_the_next_append() {
     journal.disk = Disk { force: broken, cut: |_, _| Err(io::Error::other("nor can it be cut")) };
     add(&mut journal, "ghost\n", END).unwrap_err();
     assert_eq!(text(&path), "ghost\n");
-    // As long as it cannot be cut nothing is written, and it is nobody's.
+    // As long as it cannot be cut nothing is written, and it is no one's.
     let error = add(&mut journal, "next\n", END).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot cut {}", path.display()));
     journal.disk = Disk::default();
