@@ -87,7 +87,7 @@ impl Engine {
 
     /// Sends a message to a session that may be busy, and waits until it is clear what becomes of it: it gets a run of its own, which the
     /// caller has to start, or a run that is under way reads it. `messages.queue` of the configuration decides, unless the message does;
-    /// see [`QueueMode`](crate::config::messages::QueueMode).
+    /// see [`InboxMode`](crate::config::messages::InboxMode).
     ///
     /// A message that arrives while its session compacts or waits for a provider is read after that run. If this is dropped, the message is
     /// withdrawn unless a run has read it.

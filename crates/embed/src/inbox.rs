@@ -12,11 +12,11 @@ use pinch_ports::Caller;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::config::messages::{DropPolicy, QueueConfig, QueueMode};
+use crate::config::messages::{DropPolicy, InboxMode, QueueConfig};
 
 mod seen;
 
-pub(crate) use seen::{Admission, Seen};
+pub(crate) use seen::{MessageAdmission, Seen};
 
 /// The longest line about a dropped message, in characters.
 const MAX_SUMMARY_LINE: usize = 160;
@@ -38,7 +38,7 @@ pub struct InboundMessage {
     /// Where answers go within the channel.
     pub to: Option<String>,
     /// What happens if a run of the session is active; `None`: what `messages.queue` says.
-    pub mode: Option<QueueMode>,
+    pub mode: Option<InboxMode>,
     /// Identifies the message, so that a host can send it again after a failure of its own: it gets one run at most.
     pub idempotency_key: Option<String>,
 }
@@ -72,7 +72,7 @@ impl InboundMessage {
 
     /// Sets what happens if a run of the session is active.
     #[must_use]
-    pub fn mode(mut self, mode: QueueMode) -> Self {
+    pub fn mode(mut self, mode: InboxMode) -> Self {
         self.mode = Some(mode);
         self
     }
@@ -96,10 +96,10 @@ impl InboundMessage {
 
 /// The sessions that have a turn under way.
 #[derive(Clone, Default)]
-pub(crate) struct Inbox(Arc<Mutex<HashMap<String, Session>>>);
+pub(crate) struct Inbox(Arc<Mutex<HashMap<String, InboxSession>>>);
 
 #[derive(Default)]
-struct Session {
+struct InboxSession {
     waiting: VecDeque<Waiting>,
     /// First lines of messages that were dropped, and how many there were.
     dropped: Vec<String>,
@@ -149,7 +149,7 @@ pub(crate) struct TurnGuard {
 }
 
 impl Inbox {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Session>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, InboxSession>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -162,7 +162,7 @@ impl Inbox {
     pub(crate) fn arrive(&self, key: &str, message: &InboundMessage, joins: bool, rules: &QueueConfig) -> Arrival {
         let mut sessions = self.lock();
         let Some(session) = sessions.get_mut(key) else {
-            sessions.insert(key.to_owned(), Session::default());
+            sessions.insert(key.to_owned(), InboxSession::default());
             return Arrival::Leads(TurnGuard { inbox: self.clone(), key: key.to_owned() });
         };
         session.waiting.retain(|waiting| !waiting.outcome.is_closed());
@@ -217,7 +217,7 @@ impl Inbox {
     }
 }
 
-impl Session {
+impl InboxSession {
     fn drop_oldest(&mut self, summarize: bool) {
         let Some(oldest) = self.waiting.pop_front() else { return };
         if summarize {

@@ -26,7 +26,7 @@ pub use self::health::Health;
 pub use crate::key::ProfileId;
 
 use self::choice::ProfileChoice;
-use self::marks::Marks;
+use self::marks::HealthMarks;
 use self::order::{NotConfigured, Selection};
 use self::resolve::ProfileAuth;
 use crate::config::{AuthConfig, normalise_provider};
@@ -42,7 +42,7 @@ struct ProfilesInner {
     config: AuthConfig,
     path: Option<PathBuf>,
     file: Mutex<LoadedFile>,
-    marks: Marks,
+    marks: HealthMarks,
     without_profile: Option<Arc<dyn RequestAuth>>,
 }
 
@@ -69,7 +69,7 @@ impl Profiles {
             Some(path) => Arc::new(FileHealth::new(path.clone(), host.clone())),
             None => Arc::new(MemoryHealth::default()),
         });
-        let marks = Marks::new(store, FileHealth::records(content.document()));
+        let marks = HealthMarks::new(store, FileHealth::records(content.document()));
         let file = Mutex::new(LoadedFile { stamp, content: Arc::new(content) });
         (Self(Arc::new(ProfilesInner { host, config, path, file, marks, without_profile })), problems)
     }

@@ -247,9 +247,9 @@ fn check_agent(name: &str, session_key: Option<&str>, config: &Config) -> Result
         return Err(CommandFailure::user(format!("Unknown agent id \"{name}\". Available agents: {names}")));
     }
     match session_key.and_then(key::parse).map(|key| AgentId::normalise(key.agent_id)) {
-        Some(of_key) if of_key != id => {
-            Err(CommandFailure::user(format!("Agent id \"{name}\" does not match the agent \"{of_key}\" of the session key")))
-        }
+        Some(of_key) if of_key != id => Err(CommandFailure::user(format!(
+            "Agent id \"{name}\" does not match the agent \"{of_key}\" of the session key"
+        ))),
         _ => Ok(()),
     }
 }

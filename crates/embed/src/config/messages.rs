@@ -9,8 +9,8 @@ use super::node::Node;
 
 /// What happens to a message that arrives while a run of its session is active.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum QueueMode {
-    /// The run reads it in its next turn. If it cannot, as with [`QueueMode::Collect`].
+pub enum InboxMode {
+    /// The run reads it in its next turn. If it cannot, as with [`InboxMode::Collect`].
     #[default]
     Steer,
     /// It gets a run of its own afterwards.
@@ -21,7 +21,7 @@ pub enum QueueMode {
     Interrupt,
 }
 
-impl QueueMode {
+impl InboxMode {
     /// Parses the word used in configurations. `queue` and `steer-backlog` are earlier names of `steer`.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
@@ -61,9 +61,9 @@ impl DropPolicy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
     /// What happens to messages of channels that are not in `by_channel`.
-    pub mode: QueueMode,
+    pub mode: InboxMode,
     /// The same for single channels, by name in lower case.
-    pub by_channel: BTreeMap<String, QueueMode>,
+    pub by_channel: BTreeMap<String, InboxMode>,
     /// How long a session must be quiet before messages that wait get their run.
     pub debounce: Duration,
     /// How many messages of one session wait at most.
@@ -75,7 +75,7 @@ pub struct QueueConfig {
 impl Default for QueueConfig {
     fn default() -> Self {
         Self {
-            mode: QueueMode::default(),
+            mode: InboxMode::default(),
             by_channel: BTreeMap::new(),
             debounce: Duration::from_millis(500),
             cap: 20,
@@ -88,7 +88,7 @@ const MODES: [&str; 6] = ["steer", "followup", "collect", "interrupt", "queue", 
 
 impl QueueConfig {
     /// What happens to messages of a channel.
-    pub fn mode_of(&self, channel: Option<&str>) -> QueueMode {
+    pub fn mode_of(&self, channel: Option<&str>) -> InboxMode {
         channel.and_then(|channel| self.by_channel.get(&channel.to_lowercase())).copied().unwrap_or(self.mode)
     }
 
@@ -98,11 +98,11 @@ impl QueueConfig {
         let default = Self::default();
         let channels = queue.get("byChannel").members(problems).into_iter();
         let by_channel = channels
-            .filter_map(|(name, mode)| Some((name.to_lowercase(), mode.word(problems, &MODES, QueueMode::parse)?)))
+            .filter_map(|(name, mode)| Some((name.to_lowercase(), mode.word(problems, &MODES, InboxMode::parse)?)))
             .collect();
         let cap = queue.get("cap").count(problems).and_then(|cap| usize::try_from(cap).ok());
         Self {
-            mode: queue.get("mode").word(problems, &MODES, QueueMode::parse).unwrap_or_default(),
+            mode: queue.get("mode").word(problems, &MODES, InboxMode::parse).unwrap_or_default(),
             by_channel,
             debounce: queue.get("debounceMs").count(problems).map_or(default.debounce, Duration::from_millis),
             cap: cap.map_or(default.cap, |cap| cap.max(1)),

@@ -7,8 +7,8 @@ use pinch_llm::message::Image;
 use pinch_stdx::cancel::CancelReason;
 
 use super::inbound;
-use crate::config::messages::QueueMode;
-use crate::inbox::{Admission, Arrival, InboundMessage, Outcome, TurnGuard, Waiting};
+use crate::config::messages::InboxMode;
+use crate::inbox::{Arrival, InboundMessage, MessageAdmission, Outcome, TurnGuard, Waiting};
 use crate::parts::Parts;
 use crate::parts::active::RunTarget;
 use crate::run::{RunError, RunRequest};
@@ -40,9 +40,9 @@ pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<
     }
     let key = inbound::canonical(parts, &message.key)?;
     let pending = match parts.seen.admit(&key, &message) {
-        Admission::New(pending) => pending,
-        Admission::Known { run_id } => return Ok(Turn::Duplicate { run_id }),
-        Admission::Conflict => {
+        MessageAdmission::New(pending) => pending,
+        MessageAdmission::Known { run_id } => return Ok(Turn::Duplicate { run_id }),
+        MessageAdmission::Conflict => {
             return Err(RunError::Config("another message of this session had the same idempotency key".to_owned()));
         }
     };
@@ -50,20 +50,20 @@ pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<
     let mode = message.mode.unwrap_or_else(|| rules.mode_of(message.caller.channel.as_deref()));
     if parts.inbox.is_busy(&key) {
         match mode {
-            QueueMode::Steer => {
+            InboxMode::Steer => {
                 if let Some(run_id) = steer(parts, &key, &message).await {
                     pending.confirm(&run_id);
                     return Ok(Turn::Joined { run_id });
                 }
             }
-            QueueMode::Interrupt => {
+            InboxMode::Interrupt => {
                 parts.inbox.clear(&key);
                 parts.active.abort(RunTarget::Session(&key), CancelReason::Superseded);
             }
-            QueueMode::FollowUp | QueueMode::Collect => {}
+            InboxMode::FollowUp | InboxMode::Collect => {}
         }
     }
-    let joins = matches!(mode, QueueMode::Steer | QueueMode::Collect);
+    let joins = matches!(mode, InboxMode::Steer | InboxMode::Collect);
     loop {
         let (guard, has_waited) = match parts.inbox.arrive(&key, &message, joins, rules) {
             Arrival::Dropped => return Ok(Turn::Dropped),

@@ -29,7 +29,7 @@ struct Accepted {
 
 /// What a message's idempotency key says about it.
 #[derive(Debug)]
-pub(crate) enum Admission {
+pub(crate) enum MessageAdmission {
     /// It is new. Unless it is confirmed, it is forgotten when this is dropped.
     New(Pending),
     /// It was accepted before, by this run, if one has read it already.
@@ -51,17 +51,17 @@ impl Seen {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn admit(&self, session: &str, message: &InboundMessage) -> Admission {
+    pub(crate) fn admit(&self, session: &str, message: &InboundMessage) -> MessageAdmission {
         let Some(key) = &message.idempotency_key else {
-            return Admission::New(Pending { seen: self.clone(), key: None });
+            return MessageAdmission::New(Pending { seen: self.clone(), key: None });
         };
         let key = format!("{session}\n{key}");
         let content = content_hash(message);
         let mut known = self.lock();
         if let Some(accepted) = known.messages.get(&key) {
             return match accepted.content == content {
-                true => Admission::Known { run_id: accepted.run_id.clone() },
-                false => Admission::Conflict,
+                true => MessageAdmission::Known { run_id: accepted.run_id.clone() },
+                false => MessageAdmission::Conflict,
             };
         }
         known.messages.insert(key.clone(), Accepted { content, run_id: None });
@@ -71,7 +71,7 @@ impl Seen {
         {
             known.messages.remove(&oldest);
         }
-        Admission::New(Pending { seen: self.clone(), key: Some(key) })
+        MessageAdmission::New(Pending { seen: self.clone(), key: Some(key) })
     }
 }
 

@@ -23,13 +23,13 @@ impl Default for RunGate {
 
 /// A run that was let in, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Admitted(RunGate);
+pub(crate) struct AdmittedRun(RunGate);
 
 impl RunGate {
     /// Lets a run in.
-    pub(crate) fn admit(&self) -> Result<Admitted, RunError> {
+    pub(crate) fn admit(&self) -> Result<AdmittedRun, RunError> {
         self.n_runs.send_modify(|n| *n += 1);
-        let admitted = Admitted(self.clone());
+        let admitted = AdmittedRun(self.clone());
         // Counted first: a gate that closes now either sees the run or turns it away.
         if self.is_closed() { Err(RunError::Draining) } else { Ok(admitted) }
     }
@@ -56,7 +56,7 @@ impl RunGate {
     }
 }
 
-impl Drop for Admitted {
+impl Drop for AdmittedRun {
     fn drop(&mut self) {
         self.0.n_runs.send_modify(|n| *n = n.saturating_sub(1));
     }

@@ -11,7 +11,7 @@ use super::Health;
 use crate::key::ProfileId;
 
 /// The health of all profiles as this process knows it. Changes that arrive while others are written are written together.
-pub(super) struct Marks {
+pub(super) struct HealthMarks {
     shared: Arc<Shared>,
     /// The task that writes; there is at most one.
     writer: Mutex<JoinSet<()>>,
@@ -33,7 +33,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Marks {
+impl HealthMarks {
     pub(super) fn new(store: Arc<dyn HealthStore>, records: HealthRecords) -> Self {
         let state = Mutex::new(MarkState { records, pending: Vec::new() });
         let shared = Shared { store, state, is_writing: watch::Sender::new(false) };
@@ -135,7 +135,7 @@ impl Drop for Writing {
     }
 }
 
-impl fmt::Debug for Marks {
+impl fmt::Debug for HealthMarks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Marks").field("store", &self.shared.store).finish_non_exhaustive()
     }

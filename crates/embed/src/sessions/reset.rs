@@ -6,7 +6,7 @@ use crate::config::sessions::{ResetRules, SessionConfig};
 
 /// What a message asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Parsed<'a> {
+pub(crate) struct ParsedReset<'a> {
     /// It starts a new session.
     pub(crate) resets: bool,
     /// The rest of it, for the model.
@@ -14,7 +14,7 @@ pub(crate) struct Parsed<'a> {
 }
 
 /// Splits a command that starts a new session off a message.
-pub(crate) fn parse<'a>(config: &SessionConfig, message: &'a str) -> Parsed<'a> {
+pub(crate) fn parse<'a>(config: &SessionConfig, message: &'a str) -> ParsedReset<'a> {
     let text = message.trim();
     let rest =
         config.reset_triggers.iter().map(|trigger| trigger.trim()).filter(|trigger| !trigger.is_empty()).find_map(
@@ -26,8 +26,8 @@ pub(crate) fn parse<'a>(config: &SessionConfig, message: &'a str) -> Parsed<'a> 
             },
         );
     match rest {
-        Some(text) => Parsed { resets: true, text },
-        None => Parsed { resets: false, text: message },
+        Some(text) => ParsedReset { resets: true, text },
+        None => ParsedReset { resets: false, text: message },
     }
 }
 
@@ -52,10 +52,10 @@ mod tests {
     fn commands_are_split_off() {
         let config = SessionConfig::default();
         let parsed = |text| parse(&config, text);
-        assert_eq!(parsed(" /new "), Parsed { resets: true, text: "" });
-        assert_eq!(parsed("/Reset  and go on"), Parsed { resets: true, text: "and go on" });
+        assert_eq!(parsed(" /new "), ParsedReset { resets: true, text: "" });
+        assert_eq!(parsed("/Reset  and go on"), ParsedReset { resets: true, text: "and go on" });
         for text in ["/newer", "say /new", "é", "", "/ne"] {
-            assert_eq!(parsed(text), Parsed { resets: false, text });
+            assert_eq!(parsed(text), ParsedReset { resets: false, text });
         }
     }
 

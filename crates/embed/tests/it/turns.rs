@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use pinch_embed::config::messages::QueueMode;
+use pinch_embed::config::messages::InboxMode;
 use pinch_embed::ports::Caller;
 use pinch_embed::run::{RunError, RunRequest};
 use pinch_embed::{InboundMessage, Turn};
@@ -123,7 +123,7 @@ async fn an_interruption_stops_the_run_and_drops_what_waits() {
     gate.open_times(4);
     pull_to_text(&mut running).await;
     let waiting = world.engine.send(message("two"));
-    let urgent = world.engine.send(message("stop, three!").mode(QueueMode::Interrupt));
+    let urgent = world.engine.send(message("stop, three!").mode(InboxMode::Interrupt));
     let (stopped, waiting, urgent) = within(async {
         tokio::join!(running.finish(), waiting, async {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -207,7 +207,7 @@ async fn a_message_that_is_sent_again_gets_no_second_run() {
 /// Messages in every mode that arrive in every phase of a run: each is read exactly once, or its caller knows better.
 #[tokio::test]
 async fn whenever_a_message_arrives_it_is_read_once() {
-    for mode in [QueueMode::Steer, QueueMode::FollowUp, QueueMode::Collect] {
+    for mode in [InboxMode::Steer, InboxMode::FollowUp, InboxMode::Collect] {
         for n_open in 0..7 {
             let world = Arc::new(world(json!({"debounceMs": 1})).await);
             let gate = Gate::new();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use sha1::{Digest, Sha1};
 
 use super::calls;
-use super::edit::{self, Edit};
+use super::edit::{self, BlockEdit};
 use crate::ids::ToolCallId;
 use crate::message::{Block, Message, RawBlock, ToolCall, ToolResult};
 use crate::model::transcript::CallIdRule;
@@ -32,10 +32,10 @@ pub fn sanitise(id: &str, rule: CallIdRule) -> String {
 
 /// The conversation with ids that the rule accepts. Calls that had the same id still have the same one, and others never do.
 pub fn rewrite(messages: &[Arc<Message>], rule: CallIdRule) -> Vec<Arc<Message>> {
-    let mut ids = Ids { rule, new: HashMap::new(), used: HashSet::new() };
+    let mut ids = CallIdMap { rule, new: HashMap::new(), used: HashSet::new() };
     let each = |message: &Arc<Message>| match &**message {
         Message::Assistant(answer) => {
-            let edited = edit::answer(answer, |block| ids.block(block).map_or(Edit::Keep, Edit::Put));
+            let edited = edit::answer(answer, |block| ids.block(block).map_or(BlockEdit::Keep, BlockEdit::Put));
             edited.map_or_else(|| Arc::clone(message), |answer| Arc::new(Message::Assistant(answer)))
         }
         Message::ToolResult(result) => match ids.renamed(result.tool_call_id.as_str()) {
@@ -47,14 +47,14 @@ pub fn rewrite(messages: &[Arc<Message>], rule: CallIdRule) -> Vec<Arc<Message>>
     messages.iter().map(each).collect()
 }
 
-struct Ids {
+struct CallIdMap {
     rule: CallIdRule,
     /// New ids by the original ones.
     new: HashMap<String, String>,
     used: HashSet<String>,
 }
 
-impl Ids {
+impl CallIdMap {
     fn block(&mut self, block: &Block) -> Option<Block> {
         match block {
             Block::ToolCall(call) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::edit::{self, Edit};
+use super::edit::{self, BlockEdit};
 use crate::message::{Block, Message, RawBlock, ToolCall};
 
 /// The types that tool calls have in the sessions of other programs.
@@ -24,25 +24,25 @@ pub fn without_malformed(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
 /// Calls as other programs write them become calls of ours: no wire format sends a block that it does not know.
 pub(super) fn adopted(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let adopt = |block: &Block| {
-        let Block::Other(RawBlock { raw }) = block else { return Edit::Keep };
+        let Block::Other(RawBlock { raw }) = block else { return BlockEdit::Keep };
         let input = ["input", "arguments"].iter().find_map(|name| raw[*name].as_object());
         match (raw["id"].as_str(), raw["name"].as_str(), input) {
             (Some(id), Some(name), Some(input)) if is_call(raw) => {
-                Edit::Put(Block::ToolCall(ToolCall::new(id, name, input.clone())))
+                BlockEdit::Put(Block::ToolCall(ToolCall::new(id, name, input.clone())))
             }
-            _ => Edit::Keep,
+            _ => BlockEdit::Keep,
         }
     };
     edit::answers(messages, |answer| edit::answer(answer, adopt))
 }
 
-fn checked(block: &Block) -> Edit {
+fn checked(block: &Block) -> BlockEdit {
     match block {
         Block::ToolCall(call) => match valid_name(&call.name) {
-            _ if call.id.as_str().trim().is_empty() => Edit::Drop,
-            None => Edit::Drop,
-            Some(name) if name == call.name => Edit::Keep,
-            Some(name) => Edit::Put(Block::ToolCall(ToolCall { name: name.to_owned(), ..call.clone() })),
+            _ if call.id.as_str().trim().is_empty() => BlockEdit::Drop,
+            None => BlockEdit::Drop,
+            Some(name) if name == call.name => BlockEdit::Keep,
+            Some(name) => BlockEdit::Put(Block::ToolCall(ToolCall { name: name.to_owned(), ..call.clone() })),
         },
         Block::Other(RawBlock { raw }) if is_call(raw) => {
             let has_input =
@@ -50,16 +50,16 @@ fn checked(block: &Block) -> Edit {
             let has_id = raw["id"].as_str().is_some_and(|id| !id.trim().is_empty());
             let name = raw["name"].as_str().unwrap_or_default();
             match valid_name(name) {
-                Some(valid) if has_input && has_id && valid == name => Edit::Keep,
+                Some(valid) if has_input && has_id && valid == name => BlockEdit::Keep,
                 Some(valid) if has_input && has_id => {
                     let mut raw = raw.clone();
                     raw["name"] = valid.into();
-                    Edit::Put(Block::Other(RawBlock { raw }))
+                    BlockEdit::Put(Block::Other(RawBlock { raw }))
                 }
-                _ => Edit::Drop,
+                _ => BlockEdit::Drop,
             }
         }
-        _ => Edit::Keep,
+        _ => BlockEdit::Keep,
     }
 }
 

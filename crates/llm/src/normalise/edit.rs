@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::message::{AssistantMessage, Block, Content, Message, ToolResult, UserMessage};
 
 /// What becomes of a block.
-pub(super) enum Edit {
+pub(super) enum BlockEdit {
     /// It stays.
     Keep,
     /// It goes.
@@ -17,19 +17,19 @@ pub(super) enum Edit {
 /// The answer with its blocks edited; `None` when all of them stay.
 pub(super) fn answer(
     message: &AssistantMessage,
-    mut edit: impl FnMut(&Block) -> Edit,
+    mut edit: impl FnMut(&Block) -> BlockEdit,
 ) -> Option<Arc<AssistantMessage>> {
     let mut changed: Option<Vec<Arc<Block>>> = None;
     for (at, block) in message.content.iter().enumerate() {
         let edited = edit(block);
-        if !matches!(edited, Edit::Keep) {
+        if !matches!(edited, BlockEdit::Keep) {
             changed.get_or_insert_with(|| message.content[..at].to_vec());
         }
         let Some(blocks) = &mut changed else { continue };
         match edited {
-            Edit::Keep => blocks.push(Arc::clone(block)),
-            Edit::Drop => {}
-            Edit::Put(block) => blocks.push(Arc::new(block)),
+            BlockEdit::Keep => blocks.push(Arc::clone(block)),
+            BlockEdit::Drop => {}
+            BlockEdit::Put(block) => blocks.push(Arc::new(block)),
         }
     }
     changed.map(|content| with_content(message, content))
@@ -41,7 +41,7 @@ pub(super) fn with_content(message: &AssistantMessage, content: Vec<Arc<Block>>)
 }
 
 /// A user message or a tool result with its blocks edited; `None` when all of them stay.
-pub(super) fn given(message: &Message, mut edit: impl FnMut(&Block) -> Edit) -> Option<Arc<Message>> {
+pub(super) fn given(message: &Message, mut edit: impl FnMut(&Block) -> BlockEdit) -> Option<Arc<Message>> {
     match message {
         Message::User(UserMessage { content: Content::Blocks(blocks), .. }) => {
             let content = Content::Blocks(edited(blocks, &mut edit)?);
@@ -63,15 +63,15 @@ pub(super) fn user_with(message: &Message, content: Content) -> Arc<Message> {
     })
 }
 
-fn edited(blocks: &[Block], edit: &mut impl FnMut(&Block) -> Edit) -> Option<Vec<Block>> {
-    let edits: Vec<Edit> = blocks.iter().map(edit).collect();
-    if edits.iter().all(|edit| matches!(edit, Edit::Keep)) {
+fn edited(blocks: &[Block], edit: &mut impl FnMut(&Block) -> BlockEdit) -> Option<Vec<Block>> {
+    let edits: Vec<BlockEdit> = blocks.iter().map(edit).collect();
+    if edits.iter().all(|edit| matches!(edit, BlockEdit::Keep)) {
         return None;
     }
-    let put = |(block, edit): (&Block, Edit)| match edit {
-        Edit::Keep => Some(block.clone()),
-        Edit::Drop => None,
-        Edit::Put(block) => Some(block),
+    let put = |(block, edit): (&Block, BlockEdit)| match edit {
+        BlockEdit::Keep => Some(block.clone()),
+        BlockEdit::Drop => None,
+        BlockEdit::Put(block) => Some(block),
     };
     Some(blocks.iter().zip(edits).filter_map(put).collect())
 }

@@ -35,7 +35,7 @@ struct OpenCall<'a> {
 
 /// An answer, and what follows it up to the next one.
 #[derive(Default)]
-struct Span<'a> {
+struct RepairSpan<'a> {
     answer: Option<&'a Arc<Message>>,
     calls: Vec<OpenCall<'a>>,
     /// What is not a result.
@@ -48,13 +48,13 @@ struct Span<'a> {
 /// Ids may occur again: results belong to the call of the answer before them. One that is displaced moves only if a single call misses it.
 pub fn repair(messages: &[Arc<Message>], synthetic: bool) -> RepairedHistory {
     let mut report = RepairedHistory::default();
-    let mut turns = vec![Span::default()];
+    let mut turns = vec![RepairSpan::default()];
     let mut displaced = Vec::new();
     for message in messages {
         match &**message {
             Message::Assistant(answer) => {
                 let calls = if answer.stop_reason.is_failure() { Vec::new() } else { calls_of(&answer.content) };
-                turns.push(Span { answer: Some(message), calls, rest: Vec::new() });
+                turns.push(RepairSpan { answer: Some(message), calls, rest: Vec::new() });
             }
             Message::ToolResult(result) => {
                 let id = result.tool_call_id.as_str().trim();

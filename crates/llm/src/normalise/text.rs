@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::edit::{self, Edit};
+use super::edit::{self, BlockEdit};
 use crate::message::{AssistantMessage, Block, Content, Image, Message, StopReason, UserMessage};
 use crate::model::transcript::TranscriptRules;
 
@@ -37,8 +37,10 @@ fn clean_answer(message: &Arc<Message>, answer: &AssistantMessage, rules: &Trans
         return Some(Arc::clone(message));
     }
     let edited = edit::answer(answer, |block| match block {
-        Block::Text(text) if text.text.trim().is_empty() => Edit::Drop,
-        block => thinking::without_foreign_signature(block, rules.base64_signatures).map_or(Edit::Keep, Edit::Put),
+        Block::Text(text) if text.text.trim().is_empty() => BlockEdit::Drop,
+        block => {
+            thinking::without_foreign_signature(block, rules.base64_signatures).map_or(BlockEdit::Keep, BlockEdit::Put)
+        }
     });
     match edited {
         None if answer.content.is_empty() => None,
@@ -49,17 +51,17 @@ fn clean_answer(message: &Arc<Message>, answer: &AssistantMessage, rules: &Trans
 }
 
 /// An image without data becomes a note, one with a wrong type gets the type that its data has.
-fn checked_image(block: &Block) -> Edit {
-    let Block::Image(image) = block else { return Edit::Keep };
+fn checked_image(block: &Block) -> BlockEdit {
+    let Block::Image(image) = block else { return BlockEdit::Keep };
     if image.data.trim().is_empty() {
-        return Edit::Put(Block::text(format!("[{LABEL}] omitted empty image payload")));
+        return BlockEdit::Put(Block::text(format!("[{LABEL}] omitted empty image payload")));
     }
     let known = [("/9j/", "image/jpeg"), ("iVBOR", "image/png"), ("R0lGOD", "image/gif")];
     match known.iter().find(|(head, _)| image.data.starts_with(head)) {
         Some((_, mime_type)) if image.mime_type != *mime_type => {
-            Edit::Put(Block::Image(Image { mime_type: (*mime_type).to_owned(), ..image.clone() }))
+            BlockEdit::Put(Block::Image(Image { mime_type: (*mime_type).to_owned(), ..image.clone() }))
         }
-        _ => Edit::Keep,
+        _ => BlockEdit::Keep,
     }
 }
 

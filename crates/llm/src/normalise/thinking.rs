@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-use super::edit::{self, Edit};
+use super::edit::{self, BlockEdit};
 use crate::ids::ToolCallId;
 use crate::message::{AssistantMessage, Block, Message, StopReason, Text, Thinking, ToolCall, ToolResult};
 
@@ -57,8 +57,8 @@ pub fn signed_only(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
             && digits.bytes().all(is_digit)
     };
     let check = |block: &Block| match block {
-        Block::Thinking(thinking) if !is_signed(thinking) => Edit::Drop,
-        _ => Edit::Keep,
+        Block::Thinking(thinking) if !is_signed(thinking) => BlockEdit::Drop,
+        _ => BlockEdit::Keep,
     };
     edit::answers(messages, |answer| edit::answer(answer, check))
 }
@@ -69,7 +69,7 @@ pub fn drop_all(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
 }
 
 fn without(answer: &AssistantMessage, goes: impl Fn(&Block) -> bool) -> Option<Arc<AssistantMessage>> {
-    edit::answer(answer, |block| if goes(block) { Edit::Drop } else { Edit::Keep })
+    edit::answer(answer, |block| if goes(block) { BlockEdit::Drop } else { BlockEdit::Keep })
 }
 
 /// An edited answer, with a text in it when nothing was left.
@@ -105,8 +105,8 @@ pub fn without_orphan_items(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         edit::answer(answer, |block| {
             at += 1;
             match block {
-                Block::Thinking(thinking) if last.is_none_or(|last| last < at) && is_item(thinking) => Edit::Drop,
-                _ => Edit::Keep,
+                Block::Thinking(thinking) if last.is_none_or(|last| last < at) && is_item(thinking) => BlockEdit::Drop,
+                _ => BlockEdit::Keep,
             }
         })
     })
@@ -131,11 +131,11 @@ pub fn without_item_ids(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
                     Some((head, item)) if !head.is_empty() && item.starts_with("fc_") && is_sole(head) => {
                         let id = ToolCallId::new(head);
                         cut.insert(call.id.clone(), id.clone());
-                        Edit::Put(Block::ToolCall(ToolCall { id, ..call.clone() }))
+                        BlockEdit::Put(Block::ToolCall(ToolCall { id, ..call.clone() }))
                     }
-                    _ => Edit::Keep,
+                    _ => BlockEdit::Keep,
                 },
-                _ => Edit::Keep,
+                _ => BlockEdit::Keep,
             });
             edited.map_or_else(|| Arc::clone(message), |answer| Arc::new(Message::Assistant(answer)))
         }

@@ -134,7 +134,7 @@ pub fn without_dangling(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
                 Block::Other(raw) if calls::is_call(&raw.raw) => Some(raw.raw["id"].as_str().unwrap_or_default()),
                 _ => None,
             };
-            if id.is_some_and(|id| !answered.contains(id)) { edit::Edit::Drop } else { edit::Edit::Keep }
+            if id.is_some_and(|id| !answered.contains(id)) { edit::BlockEdit::Drop } else { edit::BlockEdit::Keep }
         });
         match edited {
             None => Arc::clone(message),

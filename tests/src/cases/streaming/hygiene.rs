@@ -19,7 +19,7 @@ use super::text as word;
 mod messages;
 mod sessions;
 
-use messages::Messages;
+use messages::CaseMessages;
 
 /// The result of an operation; `None` when it is none of these.
 pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
@@ -42,20 +42,20 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
             turns::merge(messages, turns::Merged { answers: true, users: true, developers: true })
         }),
         "google_turn_ordering" => each(input, turns::user_first),
-        "antigravity_thinking" => Messages::read(&input["messages"]).map(|mut read| {
+        "antigravity_thinking" => CaseMessages::read(&input["messages"]).map(|mut read| {
             read.copies_signatures = true;
             read.write(&thinking::signed_only(&read.messages))
         }),
         "downgrade_openai_reasoning" => each(input, thinking::without_orphan_items),
         "downgrade_openai_call_ids" => each(input, thinking::without_item_ids),
         "sanitize_tool_call_inputs" => each(input, calls::without_malformed),
-        "inter_session_marker" => Messages::read(&json!([input["message"]]))
+        "inter_session_marker" => CaseMessages::read(&json!([input["message"]]))
             .map(|read| read.write(&text::mark_inter_session(&read.messages))[0].take()),
         "sanitize_session_messages" => {
             each(input, |messages| sanitised(messages, &content_rules(&input["options"]), RequestFacts::default()))
         }
         "strip_thought_signatures" => without_signatures(input),
-        "repair_tool_pairing" => Messages::read(&input["messages"]).map(|read| {
+        "repair_tool_pairing" => CaseMessages::read(&input["messages"]).map(|read| {
             let repaired = repair::repair(&read.messages, true);
             json!({"messages": read.write(&repaired.messages), "added": repaired.n_added,
                 "droppedDuplicates": repaired.n_duplicates, "droppedOrphans": repaired.n_orphans})
@@ -75,7 +75,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
 }
 
 fn each(input: &Value, change: impl FnOnce(&[Arc<Message>]) -> Vec<Arc<Message>>) -> Result<Value, String> {
-    let read = Messages::read(&input["messages"])?;
+    let read = CaseMessages::read(&input["messages"])?;
     Ok(read.write(&change(&read.messages)))
 }
 
@@ -143,7 +143,7 @@ fn without_signatures(input: &Value) -> Result<Value, String> {
         if !raw.is_object() || (raw.get("thought_signature").is_none() && !camel_case) {
             return Ok(raw.clone());
         }
-        let read = Messages::read(&json!([{"role": "assistant", "content": [raw]}]))?;
+        let read = CaseMessages::read(&json!([{"role": "assistant", "content": [raw]}]))?;
         let answer = read.messages[0].as_assistant().ok_or("no answer")?;
         let block: &Block = &answer.content[0];
         let changed = thinking::without_foreign_signature(block, base64_only);

@@ -66,13 +66,13 @@ pub struct SocketStats {
 
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    by_key: Mutex<HashMap<SessionKey, Session>>,
+    by_key: Mutex<HashMap<SessionKey, SocketSession>>,
     /// What keeps idle sockets alive and closes others; aborted with this value.
     tasks: Mutex<JoinSet<()>>,
 }
 
 #[derive(Debug)]
-struct Session {
+struct SocketSession {
     seat: Seat,
     continuation: Option<Continuation>,
     fallback_until: Option<Instant>,
@@ -123,7 +123,7 @@ impl Waking {
     }
 }
 
-impl Session {
+impl SocketSession {
     fn new() -> Self {
         let stats = SocketStats::default();
         Self { seat: Seat::Empty, continuation: None, fallback_until: None, stats, used: Instant::now() }
@@ -135,23 +135,23 @@ impl Session {
 }
 
 impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Session>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, SocketSession>> {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, key: &SessionKey, work: impl FnOnce(&mut Session) -> T) -> T {
+    fn with<T>(&self, key: &SessionKey, work: impl FnOnce(&mut SocketSession) -> T) -> T {
         let mut sessions = self.lock();
         if !sessions.contains_key(key) {
             make_room(&mut sessions);
         }
-        let session = sessions.entry(key.clone()).or_insert_with(Session::new);
+        let session = sessions.entry(key.clone()).or_insert_with(SocketSession::new);
         session.used = Instant::now();
         work(session)
     }
 
     /// Whether a conversation does without sockets for now.
     pub(super) fn falls_back(&self, key: &SessionKey) -> bool {
-        self.lock().get(key).is_some_and(Session::falls_back)
+        self.lock().get(key).is_some_and(SocketSession::falls_back)
     }
 
     /// Takes the conversation's seat, where it is free.
@@ -269,7 +269,7 @@ impl Sessions {
 }
 
 /// Forgets the conversation that was used least recently.
-fn make_room(sessions: &mut HashMap<SessionKey, Session>) {
+fn make_room(sessions: &mut HashMap<SessionKey, SocketSession>) {
     if sessions.len() < MAX_SESSIONS {
         return;
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Scenario, ensure, equal, run, text};
 
 /// A way to open one store, once for each process that uses it.
-type Open<'a> = &'a (dyn Fn() -> Arc<dyn HealthStore> + Sync);
+type OpenHealthStore<'a> = &'a (dyn Fn() -> Arc<dyn HealthStore> + Sync);
 
 /// Runs all scenarios. `begin` makes an empty store and returns how it is opened.
 ///
@@ -35,11 +35,11 @@ fn increment(records: &mut HealthRecords, id: &str) {
     records.profiles.entry(id.to_owned()).or_default().insert("errorCount".to_owned(), next.into());
 }
 
-async fn is_empty(open: Open<'_>) -> Result<(), String> {
+async fn is_empty(open: OpenHealthStore<'_>) -> Result<(), String> {
     equal("the records", open().load().await.map_err(text)?, HealthRecords::default())
 }
 
-async fn is_shared(open: Open<'_>) -> Result<(), String> {
+async fn is_shared(open: OpenHealthStore<'_>) -> Result<(), String> {
     let (one, two) = (open(), open());
     let written = one.update(Arc::new(|records| increment(records, "a"))).await.map_err(text)?;
     equal("what the update returns", count(&written, "a"), 1)?;
@@ -49,7 +49,7 @@ async fn is_shared(open: Open<'_>) -> Result<(), String> {
     equal("what the first reads then", count(&one.load().await.map_err(text)?, "a"), 2)
 }
 
-async fn keeps_members(open: Open<'_>) -> Result<(), String> {
+async fn keeps_members(open: OpenHealthStore<'_>) -> Result<(), String> {
     let store = open();
     let entry: Map<String, Value> =
         json!({"errorCount": 1, "future": {"deep": [1, 2.5, null]}}).as_object().cloned().unwrap_or_default();
@@ -68,7 +68,7 @@ async fn keeps_members(open: Open<'_>) -> Result<(), String> {
     equal("the last good profile", records.last_good.get("openai").map(String::as_str), Some("a"))
 }
 
-async fn loses_nothing(open: Open<'_>) -> Result<(), String> {
+async fn loses_nothing(open: OpenHealthStore<'_>) -> Result<(), String> {
     let writers = (0..8).map(|n| {
         let store = open();
         async move {

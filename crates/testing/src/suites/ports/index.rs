@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Scenario, ensure, equal, run, text};
 
 /// A way to open one index, once for each process that uses it.
-type Open<'a> = &'a (dyn Fn() -> Arc<dyn SessionIndex> + Sync);
+type OpenIndexStore<'a> = &'a (dyn Fn() -> Arc<dyn SessionIndex> + Sync);
 
 const KEY: &str = "agent:main:telegram:direct:42";
 
@@ -35,7 +35,7 @@ fn put(entry: SessionEntry) -> EntryChange {
     Arc::new(move |_| Some(entry.clone()))
 }
 
-async fn is_shared(open: Open<'_>) -> Result<(), String> {
+async fn is_shared(open: OpenIndexStore<'_>) -> Result<(), String> {
     let (one, two) = (open(), open());
     equal("an unknown key", one.get(KEY).await.map_err(text)?, None)?;
     let entry = SessionEntry::new("s1", 1_000);
@@ -47,7 +47,7 @@ async fn is_shared(open: Open<'_>) -> Result<(), String> {
     equal("what the first reads then", seen.map(|entry| entry.session_id), Some("s2".to_owned()))
 }
 
-async fn keeps_members(open: Open<'_>) -> Result<(), String> {
+async fn keeps_members(open: OpenIndexStore<'_>) -> Result<(), String> {
     let entry: SessionEntry = serde_json::from_value(json!({
         "sessionId": "s1", "updatedAt": 5, "modelOverride": "m", "authProfileOverrideSource": "user",
         "deliveryContext": {"channel": "telegram", "to": "42", "threadId": 7, "new": true},
@@ -58,14 +58,14 @@ async fn keeps_members(open: Open<'_>) -> Result<(), String> {
     equal("the entry", open().get(KEY).await.map_err(text)?, Some(entry))
 }
 
-async fn removes(open: Open<'_>) -> Result<(), String> {
+async fn removes(open: OpenIndexStore<'_>) -> Result<(), String> {
     let index = open();
     index.update(KEY, None, put(SessionEntry::new("s1", 1))).await.map_err(text)?;
     equal("what the update returns", index.update(KEY, None, Arc::new(|_| None)).await.map_err(text)?, None)?;
     equal("the entry", open().get(KEY).await.map_err(text)?, None)
 }
 
-async fn lists(open: Open<'_>) -> Result<(), String> {
+async fn lists(open: OpenIndexStore<'_>) -> Result<(), String> {
     let index = open();
     for key in ["agent:main:main", KEY, "agent:ops:main"] {
         index.update(key, None, put(SessionEntry::new(key, 1))).await.map_err(text)?;
@@ -93,7 +93,7 @@ impl Fence for TestFence {
     }
 }
 
-async fn is_fenced(open: Open<'_>) -> Result<(), String> {
+async fn is_fenced(open: OpenIndexStore<'_>) -> Result<(), String> {
     let index = open();
     let fence = Arc::new(TestFence(AtomicBool::new(true)));
     let before = SessionEntry::new("s1", 1);
@@ -104,7 +104,7 @@ async fn is_fenced(open: Open<'_>) -> Result<(), String> {
     equal("the entry", open().get(KEY).await.map_err(text)?, Some(before))
 }
 
-async fn loses_nothing(open: Open<'_>) -> Result<(), String> {
+async fn loses_nothing(open: OpenIndexStore<'_>) -> Result<(), String> {
     let increment: EntryChange = Arc::new(|entry| {
         let mut entry = entry.unwrap_or_else(|| SessionEntry::new("s1", 1));
         entry.input_tokens = Some(entry.input_tokens.unwrap_or(0) + 1);

@@ -11,7 +11,7 @@ const SIGNATURES: [(&str, &str); 3] =
 
 /// Messages of a case, and how it spells them.
 #[derive(Default)]
-pub(super) struct Messages {
+pub(super) struct CaseMessages {
     pub(super) messages: Vec<Arc<Message>>,
     /// Signatures under another name: type of the block, name, text.
     spelled: Vec<(String, String, String)>,
@@ -27,7 +27,7 @@ pub(super) struct Messages {
     pub(super) hides_details: bool,
 }
 
-impl Messages {
+impl CaseMessages {
     pub(super) fn read(raw: &Value) -> Result<Self, String> {
         let mut read = Self::default();
         for message in raw.as_array().into_iter().flatten() {

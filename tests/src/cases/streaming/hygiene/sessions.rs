@@ -16,7 +16,7 @@ use pinch_llm::wire::WireCall;
 use pinch_stdx::host::Host;
 use serde_json::{Value, json};
 
-use super::{Messages, model_of, word};
+use super::{CaseMessages, model_of, word};
 
 const NOW: i64 = 1_767_225_600_000;
 
@@ -53,7 +53,7 @@ fn customs(log: &SessionLog) -> Vec<String> {
 /// What a model is given of a history, and what the session then says about it.
 pub(super) fn history(input: &Value) -> Result<Value, String> {
     let model = model_of(input)?;
-    let mut read = Messages::read(&input["messages"])?;
+    let mut read = CaseMessages::read(&input["messages"])?;
     (read.copies_signatures, read.hides_details) = (model.dialect.history.transcript.signed_thinking, true);
     let (model_changed, added) = block_on(async {
         // Only a beginning is recorded; the messages themselves need not be valid for a log.
@@ -76,7 +76,7 @@ pub(super) fn history(input: &Value) -> Result<Value, String> {
 pub(super) fn google_twice(input: &Value) -> Result<Value, String> {
     let model = model_of(input)?;
     let rules = &model.dialect.history.transcript;
-    let read = Messages::read(&input["messages"])?;
+    let read = CaseMessages::read(&input["messages"])?;
     block_on(async {
         let mut log = session(&read.messages).await?;
         let mut prepended = Vec::new();
@@ -99,7 +99,7 @@ pub(super) fn google_twice(input: &Value) -> Result<Value, String> {
 pub(super) fn guard(input: &Value) -> Result<Value, String> {
     let appends = input["appends"].as_array().ok_or("no appends")?;
     let all: Vec<Value> = appends.iter().filter(|append| append.is_object()).cloned().collect();
-    let read = Messages::read(&all.into())?;
+    let read = CaseMessages::read(&all.into())?;
     block_on(async {
         let mut log = session(&[]).await?;
         let mut messages = read.messages.iter();
