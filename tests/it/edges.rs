@@ -34,7 +34,7 @@ const MAY_USE: [(&str, &[&str]); 13] = [
         ],
     ),
     // Its suites see a layer only through the feature of that name.
-    ("pinch-testing", &["pinch-llm", "pinch-session", "pinch-ports"]),
+    ("pinch-testing", &["pinch-stdx", "pinch-llm", "pinch-session", "pinch-ports"]),
 ];
 const FREE: [&str; 2] = ["pinch-dev", "pinch-tests"];
 

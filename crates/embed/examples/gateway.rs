@@ -11,12 +11,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use pinch_agent_core::queue::QueueKind;
 use pinch_agent_core::{Tool, tool_fn};
 use pinch_embed::delivery::{EngineEvent, EngineEvents};
 use pinch_embed::key::Peer;
+use pinch_embed::ports::SessionEntry;
 use pinch_embed::{
-    BlockReplies, Caller, Config, Engine, InboundMessage, OutgoingBlock, Receipt, ReplySink, SendFailure, Sender,
-    SinkLimits, Turn,
+    BlockReplies, Caller, Config, Engine, InboundMessage, OutgoingBlock, Receipt, ReplySink, RunTarget, SendFailure,
+    Sender, SinkLimits, Turn,
 };
 use pinch_testing::server::{Recorded, Server, ServerReply};
 use pinch_testing::wires::anthropic::AnthropicResponse;
@@ -131,13 +133,29 @@ async fn talk(engine: &Engine, user: &'static str, is_owner: bool) -> Result<(),
     let key = engine.session_key(None, &Peer { channel: "demo-chat", account_id: None, kind: "direct", id: user });
     let message = |text: &str| InboundMessage::new(&key, text).caller(caller.clone()).to(format!("@{user}"));
 
+    // What a command such as /think low would do.
+    let set = |entry: Option<SessionEntry>| {
+        entry.map(|mut entry| {
+            entry.thinking_level = Some("low".to_owned());
+            entry
+        })
+    };
+    engine.update_session(&key, set).await?;
+
     let first = receive(engine, message("How is the weather in Rome?"), &chat);
     // A second message while the first is being answered.
     let second = async {
         while !engine.active().iter().any(|run| run.session_key.as_deref() == Some(&key) && run.is_streaming) {
             tokio::task::yield_now().await;
         }
-        receive(engine, message("In Celsius, please."), &chat).await
+        // What the gateway itself has to say goes into the run as well; if it comes too late, it is of no use.
+        let note = "(The user's clock shows 9 in the morning.)";
+        let noted = engine.queue_message(RunTarget::Session(&key), note, Vec::new(), QueueKind::Steering);
+        let (second, noted) = tokio::join!(receive(engine, message("In Celsius, please."), &chat), noted);
+        if let Err(reason) = noted {
+            println!("the note for {user} was not read: {reason}");
+        }
+        second
     };
     let (first, second) = tokio::join!(first, second);
     first.and(second)?;

@@ -26,7 +26,7 @@ pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
 use sessions::SessionConfig;
 pub use tools::ToolsConfig;
 
-use self::node::Node;
+use self::node::{Node, UsedKeys};
 
 /// Largest configuration file, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -50,6 +50,8 @@ pub struct Config {
     pub messages: QueueConfig,
     /// How many runs of cron jobs go on at once (`cron.maxConcurrentRuns`).
     pub max_concurrent_cron_runs: Option<usize>,
+    /// Paths of members that have no effect in this version; they are kept in [`Config::document`].
+    pub ignored: Vec<String>,
     /// The file it was read from, if any.
     pub file: Option<PathBuf>,
     /// The whole document, for sections that are read elsewhere.
@@ -73,6 +75,7 @@ impl Config {
         let (mut config, more) = Self::from_document(document, path);
         problems.extend(more);
         config.file = Some(path.to_owned());
+        problems.extend(config.without_effect(path));
         if config.auth.has_secrets() && is_open_to_others(path) {
             problems.push(
                 Problem::new(path, "holds credentials and can be read by other users of this machine")
@@ -83,11 +86,25 @@ impl Config {
         (config, problems)
     }
 
+    /// Names some of the members without effect.
+    fn without_effect(&self, file: &Path) -> Option<Problem> {
+        /// How many are named.
+        const MAX_NAMED: usize = 8;
+        let named = self.ignored.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = self.ignored.len().saturating_sub(MAX_NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let remedy = "They are kept; run pinch doctor for the whole list";
+        (!named.is_empty()).then(|| {
+            Problem::new(file, format!("has keys without effect in this version: {named}{more}")).remedy(remedy)
+        })
+    }
+
     /// Reads a parsed document; `file` is named in problems.
     pub fn from_document(document: Map<String, Value>, file: &Path) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
         let root = Value::Object(document);
-        let node = Node::root(&root, file);
+        let used = UsedKeys::default();
+        let node = Node::root(&root, file, &used);
         let agents = Agents::read(&node.get("agents"), &mut problems);
         let auth = AuthConfig::read(&node.get("auth"), &mut problems);
         let models = ModelsConfig::read(&node.get("models"), &mut problems);
@@ -101,8 +118,10 @@ impl Config {
             Value::Object(document) => document,
             _ => Map::new(),
         };
+        let ignored = used.ignored(&document);
         (
             Self {
+                ignored,
                 agents,
                 auth,
                 models,

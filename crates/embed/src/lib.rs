@@ -22,11 +22,11 @@ pub mod history;
 
 pub mod delivery;
 
+pub mod inbox;
+
 pub mod run;
 
 pub mod runtime;
-
-pub mod inbox;
 
 pub(crate) mod sessions;
 

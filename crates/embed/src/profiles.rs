@@ -198,7 +198,7 @@ impl Profiles {
         self.0.marks.change(move |records| {
             let (model, provider) = (model.as_deref(), &profile.provider);
             let failure = health::ProfileFailure { reason, retry_after, model, provider, now };
-            marks::change_health(records, &id, |health| health.after_failure(&failure, &cooldowns));
+            health::change_health(records, &id, |health| health.after_failure(&failure, &cooldowns));
         });
     }
 
@@ -213,7 +213,7 @@ impl Profiles {
         let Some(profile) = self.get(id).filter(is_of) else { return };
         let (id, now) = (id.clone(), self.0.host.now_ms());
         self.0.marks.change(move |records| {
-            marks::change_health(records, &id, |health| health.after_success(now));
+            health::change_health(records, &id, |health| health.after_success(now));
             records.last_good.insert(profile.provider.to_string(), id.to_string());
         });
     }

@@ -331,7 +331,9 @@ impl Runner<'_> {
                 biased;
                 event = events.next() => event,
                 reason = &mut hard_end => {
-                    tracing::warn!(run = self.scope.request.run_id, "an attempt did not end after the run was stopped");
+                    if !self.scope.request.is_probe() {
+                        tracing::warn!(run = self.scope.request.run_id, "an attempt did not end after the run was stopped");
+                    }
                     return Ok(AttemptOutcome::new(AttemptEnd::stopped(reason, false)));
                 }
                 () = sleep_until(wake_at) => {

@@ -5,6 +5,7 @@
 pub mod extension;
 pub mod format;
 pub mod machine;
+pub mod ports;
 pub mod replies;
 pub mod runtime;
 pub mod store;

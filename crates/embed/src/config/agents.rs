@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use pinch_coding_agent::document::Problem;
 use pinch_llm::thinking::ThinkingLevel;
-use serde_json::Value;
 
 use super::node::Node;
 use super::params::StreamParams;
@@ -12,6 +11,7 @@ use super::tools::ToolsConfig;
 use crate::key::AgentId;
 use crate::replies::blocks::BlockBreak;
 use crate::replies::chunk::{BreakPreference, Chunking};
+use crate::replies::coalesce::Coalescing;
 
 /// The agents of a configuration.
 #[derive(Clone, Debug, Default)]
@@ -72,14 +72,12 @@ pub struct ModelEntry {
 /// Compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactionConfig {
-    /// `default` or `safeguard`.
-    pub mode: Option<String>,
     /// Tokens that are always kept free.
     pub reserve_tokens_floor: Option<u64>,
 }
 
 /// Delivering replies in blocks while the run continues.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockStreaming {
     /// Whether replies are delivered in blocks.
     pub on: Option<bool>,
@@ -87,6 +85,8 @@ pub struct BlockStreaming {
     pub break_at: Option<BlockBreak>,
     /// Sizes of the blocks.
     pub chunk: Option<Chunking>,
+    /// How small blocks are joined.
+    pub coalesce: Option<Coalescing>,
 }
 
 /// How many attempts a run may make: `base + per_profile · profiles`, between `min` and `max`.
@@ -127,8 +127,6 @@ pub struct AgentConfig {
     pub is_default: bool,
     /// The directory that its tools work in.
     pub workspace: Option<String>,
-    /// The directory of its files.
-    pub agent_dir: Option<String>,
     /// Its primary model.
     pub primary: Option<String>,
     /// Its fallbacks. If set, even to an empty list, they replace those of the defaults.
@@ -238,10 +236,7 @@ impl AgentDefaults {
             max_concurrent: node.get("maxConcurrent").count(problems).and_then(|n| usize::try_from(n).ok()),
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             context_tokens: node.get("contextTokens").count(problems),
-            compaction: CompactionConfig {
-                mode: compaction.get("mode").text(problems),
-                reserve_tokens_floor: compaction.get("reserveTokensFloor").count(problems),
-            },
+            compaction: CompactionConfig { reserve_tokens_floor: compaction.get("reserveTokensFloor").count(problems) },
             block_streaming: BlockStreaming::read(node, problems),
             run_retries: read_retries(&node.get("runRetries"), problems).unwrap_or_default(),
         }
@@ -278,7 +273,23 @@ impl BlockStreaming {
             let preference = chunk.get("breakPreference").word(problems, &words, prefer).unwrap_or_default();
             Chunking { min_chars, max_chars, preference, ..Chunking::default() }
         });
+        let coalesce = node.get("blockStreamingCoalesce");
+        let mut coalesce_size = |name: &str, default: usize| {
+            let size = coalesce.get(name).count(problems).and_then(|n| usize::try_from(n).ok());
+            size.map_or(default, |n| n.max(1))
+        };
+        let usual = Coalescing::default();
+        let (min_chars, max_chars) =
+            (coalesce_size("minChars", usual.min_chars), coalesce_size("maxChars", usual.max_chars));
+        let idle = coalesce.get("idleMs").count(problems).map_or(usual.idle, Duration::from_millis);
+        let coalescing = coalesce.object(problems).map(|_| Coalescing {
+            min_chars,
+            max_chars: max_chars.max(min_chars),
+            idle,
+            ..usual
+        });
         Self {
+            coalesce: coalescing,
             on: node.get("blockStreamingDefault").word(problems, &["on", "off"], switch),
             break_at: node.get("blockStreamingBreak").word(
                 problems,
@@ -297,7 +308,6 @@ impl AgentConfig {
             id,
             is_default: node.get("default").flag(problems).unwrap_or(false),
             workspace: node.get("workspace").text(problems),
-            agent_dir: node.get("agentDir").text(problems),
             primary,
             fallbacks,
             runtime: node.get("runtime").text(problems),
@@ -310,9 +320,9 @@ impl AgentConfig {
 
 /// Reads a model: a reference, or an object with a primary model and its fallbacks.
 fn read_model(node: &Node<'_>, problems: &mut Vec<Problem>) -> (Option<String>, Option<Vec<String>>) {
-    match node.value() {
-        Some(Value::Object(_)) => (node.get("primary").text(problems), node.get("fallbacks").texts(problems)),
-        _ => (node.text(problems), None),
+    match node.is_object() {
+        true => (node.get("primary").text(problems), node.get("fallbacks").texts(problems)),
+        false => (node.text(problems), None),
     }
 }
 

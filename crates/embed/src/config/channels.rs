@@ -31,7 +31,7 @@ impl ChannelsConfig {
         let mut channels = BTreeMap::new();
         for (name, channel) in node.members(problems) {
             // Other members of a channel belong to the programs that connect it.
-            if channel.value().is_none_or(|value| !value.is_object()) {
+            if !channel.is_object() {
                 continue;
             }
             let dms = channel.get("dms");

@@ -38,7 +38,11 @@ impl ModelsConfig {
         node.object(problems);
         let mut providers = Vec::new();
         for (name, entry) in node.get("providers").members(problems) {
-            let Some(object) = entry.object(problems) else { continue };
+            // The registry of models reads the rest of the entry.
+            let Some(Value::Object(object)) = entry.value() else {
+                entry.object(problems);
+                continue;
+            };
             let models = (entry.get("models").items(problems).iter())
                 .filter_map(|model| {
                     model.object(problems)?;

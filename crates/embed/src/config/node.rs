@@ -1,5 +1,7 @@
 //! A member of a document with its path: reads values and reports those of the wrong type.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use pinch_coding_agent::document::Problem;
@@ -11,17 +13,59 @@ pub(super) struct Node<'a> {
     value: Option<&'a Value>,
     path: String,
     file: &'a Path,
+    used: &'a UsedKeys,
+}
+
+/// The members of a document that something has read.
+#[derive(Debug, Default)]
+pub(super) struct UsedKeys(RefCell<BTreeSet<String>>);
+
+impl UsedKeys {
+    fn add(&self, path: &str) {
+        self.0.borrow_mut().insert(path.to_owned());
+    }
+
+    /// The members of a document that nothing has read, each named as a whole: `gateway`, not `gateway.port`.
+    pub(super) fn ignored(&self, document: &Map<String, Value>) -> Vec<String> {
+        let used = self.0.borrow();
+        let mut ignored = Vec::new();
+        for (name, value) in document {
+            unused_below(name, value, &used, &mut ignored);
+        }
+        ignored
+    }
+}
+
+fn unused_below(path: &str, value: &Value, used: &BTreeSet<String>, ignored: &mut Vec<String>) {
+    if used.contains(path) {
+        return;
+    }
+    let is_within = |start: String| used.range(start.clone()..).next().is_some_and(|next| next.starts_with(&start));
+    if !is_within(format!("{path}.")) && !is_within(format!("{path}[")) {
+        ignored.push(path.to_owned());
+        return;
+    }
+    match value {
+        Value::Object(members) => {
+            members.iter().for_each(|(name, value)| unused_below(&format!("{path}.{name}"), value, used, ignored));
+        }
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items.for_each(|(at, value)| unused_below(&format!("{path}[{at}]"), value, used, ignored));
+        }
+        _ => {}
+    }
 }
 
 impl<'a> Node<'a> {
-    pub(super) fn root(value: &'a Value, file: &'a Path) -> Self {
-        Self { value: Some(value), path: String::new(), file }
+    pub(super) fn root(value: &'a Value, file: &'a Path, used: &'a UsedKeys) -> Self {
+        Self { value: Some(value), path: String::new(), file, used }
     }
 
     /// The member with this name.
     pub(super) fn get(&self, name: &str) -> Self {
         let value = self.value.and_then(|value| value.get(name)).filter(|value| !value.is_null());
-        Self { value, path: self.join(name), file: self.file }
+        Self { value, path: self.join(name), file: self.file, used: self.used }
     }
 
     fn join(&self, name: &str) -> String {
@@ -37,26 +81,32 @@ impl<'a> Node<'a> {
         self.value.is_some()
     }
 
+    /// Its value, for those that read all of it.
     pub(super) fn value(&self) -> Option<&'a Value> {
+        self.used.add(&self.path);
         self.value
     }
 
+    pub(super) fn is_object(&self) -> bool {
+        self.value.is_some_and(Value::is_object)
+    }
+
     pub(super) fn text(&self, problems: &mut Vec<Problem>) -> Option<String> {
-        self.read(problems, "a text", |value| value.as_str().map(str::to_owned))
+        self.read_whole(problems, "a text", |value| value.as_str().map(str::to_owned))
     }
 
     pub(super) fn flag(&self, problems: &mut Vec<Problem>) -> Option<bool> {
-        self.read(problems, "true or false", Value::as_bool)
+        self.read_whole(problems, "true or false", Value::as_bool)
     }
 
     pub(super) fn number(&self, problems: &mut Vec<Problem>) -> Option<f64> {
-        self.read(problems, "a number", Value::as_f64)
+        self.read_whole(problems, "a number", Value::as_f64)
     }
 
     /// A non-negative integer.
     pub(super) fn count(&self, problems: &mut Vec<Problem>) -> Option<u64> {
         let whole = |value: &Value| value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64));
-        self.read(problems, "a number, not a negative one", whole)
+        self.read_whole(problems, "a number, not a negative one", whole)
     }
 
     pub(super) fn object(&self, problems: &mut Vec<Problem>) -> Option<&'a Map<String, Value>> {
@@ -66,8 +116,11 @@ impl<'a> Node<'a> {
     /// The members of an object.
     pub(super) fn members(&self, problems: &mut Vec<Problem>) -> Vec<(&'a str, Self)> {
         let Some(object) = self.object(problems) else { return Vec::new() };
+        if object.is_empty() {
+            self.used.add(&self.path);
+        }
         let member = |(name, value): (&'a String, &'a Value)| {
-            (name.as_str(), Self { value: Some(value), path: self.join(name), file: self.file })
+            (name.as_str(), Self { value: Some(value), path: self.join(name), file: self.file, used: self.used })
         };
         object.iter().map(member).collect()
     }
@@ -75,7 +128,15 @@ impl<'a> Node<'a> {
     /// The items of an array.
     pub(super) fn items(&self, problems: &mut Vec<Problem>) -> Vec<Self> {
         let Some(list) = self.read(problems, "a list", Value::as_array) else { return Vec::new() };
-        let item = |(at, value)| Self { value: Some(value), path: format!("{}[{at}]", self.path), file: self.file };
+        if list.is_empty() {
+            self.used.add(&self.path);
+        }
+        let item = |(at, value)| Self {
+            value: Some(value),
+            path: format!("{}[{at}]", self.path),
+            file: self.file,
+            used: self.used,
+        };
         list.iter().enumerate().map(item).collect()
     }
 
@@ -105,6 +166,16 @@ impl<'a> Node<'a> {
     /// A problem with this member.
     pub(super) fn problem(&self, what: impl Into<String>) -> Problem {
         Problem::new(self.file, what).at(self.path.clone())
+    }
+
+    fn read_whole<T>(
+        &self,
+        problems: &mut Vec<Problem>,
+        kind: &str,
+        read: impl Fn(&'a Value) -> Option<T>,
+    ) -> Option<T> {
+        self.used.add(&self.path);
+        self.read(problems, kind, read)
     }
 
     fn read<T>(&self, problems: &mut Vec<Problem>, kind: &str, read: impl Fn(&'a Value) -> Option<T>) -> Option<T> {

@@ -126,10 +126,12 @@ mod tests {
 
     use serde_json::json;
 
+    use super::super::node::UsedKeys;
     use super::*;
 
     fn read(document: &Value) -> ToolsConfig {
-        let root = Node::root(document, Path::new("pinch.json"));
+        let used = UsedKeys::default();
+        let root = Node::root(document, Path::new("pinch.json"), &used);
         ToolsConfig::read(&root.get("tools"), &root.get("sandbox"))
     }
 

@@ -14,9 +14,6 @@ use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner};
 use crate::runtime::AttemptRuntime;
 
-#[cfg(test)]
-mod tests;
-
 /// How many notices about waiting may be under way to the listener; more are dropped.
 const MAX_NOTICES: usize = 16;
 
@@ -98,3 +95,6 @@ pub(super) async fn run(
     drop(running.await);
     Err(RunError::Busy("another process took over the session".to_owned()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,11 +27,12 @@ use crate::config::{Config, ToolsConfig};
 use crate::history::{self, HistoryLimit};
 use crate::key::AgentId;
 use crate::models::candidates::{self, CandidateRequest};
-use crate::models::select::{Aliases, ModelRef};
+use crate::models::select::{self, Aliases, Allowed, ModelRef};
 use crate::models::window::Window;
 use crate::parts::Parts;
 use crate::replies::tool_notes::ToolFormat;
 use crate::replies::{Replies, ReplyOptions, default_stages};
+use crate::run::request::BlockReplies;
 use crate::run::scope::{PromptInputs, RunScope, ToolPolicy};
 use crate::run::{RunError, RunRequest};
 use crate::runtime::{AttemptRuntime, NATIVE};
@@ -63,6 +64,7 @@ fn reply_options(parts: &Parts, request: &RunRequest) -> ReplyOptions {
         block_streaming: blocks.is_some(),
         block_reply_break: blocks.map(|blocks| blocks.break_at).unwrap_or_default(),
         chunking: blocks.and_then(|blocks| blocks.chunking),
+        coalescing: parts.config.agents.defaults.block_streaming.coalesce.clone().filter(|_| blocks.is_some()),
         reasoning: request.reasoning_level,
         verbose: request.verbose_level,
         home: parts.host.home().map(|home| home.to_string_lossy().into_owned()),
@@ -140,8 +142,14 @@ pub(super) fn request(
     request.run_id = parts.host.ids().uuid_v4();
     request.session_key = session_key.map(str::to_owned);
     let defaults = &parts.config.agents.defaults;
-    request.think_level = defaults.thinking;
+    let own = parts.config.agents.get(&agent);
+    request.think_level = own.and_then(|agent| agent.thinking).or(defaults.thinking);
     request.timeout = defaults.timeout(None);
+    let blocks = &defaults.block_streaming;
+    if blocks.on == Some(true) {
+        let break_at = blocks.break_at.unwrap_or_default();
+        request.block_replies = Some(BlockReplies { break_at, chunking: Some(blocks.chunk.unwrap_or_default()) });
+    }
     request
 }
 
@@ -341,6 +349,7 @@ pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<
         requested: Some(&wanted),
         fallbacks_override: request.fallbacks.as_deref(),
     };
+    check_allowed(parts, &wanted, &asked)?;
     let mut models = vec![first];
     for other in candidates::candidates(&asked).into_iter().skip(1) {
         match find(Some(other.provider.as_str()), other.model.as_str()) {
@@ -349,6 +358,20 @@ pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<
         }
     }
     Ok(models)
+}
+
+/// Refuses a requested model that is not on the list of the configuration, if there is one. Fallbacks that are named explicitly are allowed.
+fn check_allowed(parts: &Parts, wanted: &ModelRef, asked: &CandidateRequest<'_>) -> Result<(), RunError> {
+    let listed = parts.config.agents.defaults.models.iter();
+    let listed: Vec<ModelRef> = listed.filter_map(|(name, _)| asked.aliases.resolve(name)).collect();
+    let default = select::primary(asked.setting.primary.as_deref(), asked.aliases);
+    let is_fallback = asked.setting.fallbacks.iter().any(|name| asked.aliases.resolve(name).as_ref() == Some(wanted));
+    match (Allowed { models: &listed, default: &default }).check(wanted) {
+        Err(refused) if !is_fallback => Err(RunError::Config(format!(
+            "{refused}. Add it to agents.defaults.models, or remove that list to allow every model"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The model with its window limited to what the configuration allows.
@@ -401,7 +424,7 @@ mod tests {
     #[test]
     fn session_names_become_safe_file_names() {
         assert_eq!(file_name("user-1"), "user-1.jsonl");
-        assert_eq!(file_name("user-1/../x y"), "user-1_.._x_y-a2b5ad0b.jsonl");
+        assert_eq!(file_name("user-1/../x y"), "user-1_.._x_y-2a4aa4ce.jsonl");
         assert!(file_name("..").starts_with("session-"));
         assert_ne!(file_name("Анна"), file_name("Иван"));
         assert_ne!(file_name(&"x".repeat(500)), file_name(&"x".repeat(501)));

@@ -7,9 +7,11 @@
 use std::time::Duration;
 
 use pinch_llm::ids::ProviderId;
+use pinch_ports::HealthRecords;
 use serde_json::{Map, Value, json};
 
 use crate::config::{Cooldowns, normalise_provider};
+use crate::key::ProfileId;
 use crate::reason::FailoverReason;
 
 /// The longest cooldown that a provider may ask for.
@@ -259,6 +261,17 @@ impl Health {
             self.disabled_until = Some(failure.now + window);
         }
     }
+}
+
+/// The health of a profile in these records.
+pub(super) fn health_of(records: &HealthRecords, id: &ProfileId) -> Health {
+    Health::read(records.profiles.get(id.as_str()))
+}
+
+/// Changes the health of a profile in these records.
+pub(super) fn change_health(records: &mut HealthRecords, id: &ProfileId, change: impl FnOnce(&Health) -> Health) {
+    let health = change(&health_of(records, id));
+    records.profiles.insert(id.to_string(), health.to_entry());
 }
 
 /// The cooldown after a number of failures, in milliseconds.

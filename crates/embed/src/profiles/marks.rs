@@ -7,7 +7,7 @@ use pinch_ports::{HealthChange, HealthRecords, HealthStore};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::Health;
+use super::health::{Health, health_of};
 use crate::key::ProfileId;
 
 /// The health of all profiles as this process knows it. Changes that arrive while others are written are written together.
@@ -137,17 +137,6 @@ impl Drop for Writing {
 
 impl fmt::Debug for HealthMarks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Marks").field("store", &self.shared.store).finish_non_exhaustive()
+        f.debug_struct("HealthMarks").field("store", &self.shared.store).finish_non_exhaustive()
     }
-}
-
-/// The health of a profile in these records.
-pub(super) fn health_of(records: &HealthRecords, id: &ProfileId) -> Health {
-    Health::read(records.profiles.get(id.as_str()))
-}
-
-/// Changes the health of a profile in these records.
-pub(super) fn change_health(records: &mut HealthRecords, id: &ProfileId, change: impl FnOnce(&Health) -> Health) {
-    let health = change(&health_of(records, id));
-    records.profiles.insert(id.to_string(), health.to_entry());
 }

@@ -6,7 +6,7 @@ use pinch_stdx::host::Env;
 
 use super::choice::{ProfileChoice, ProfileSource};
 use super::file::{Profile, ProfileFile};
-use super::marks::health_of;
+use super::health::health_of;
 use super::{never_cools, resolve};
 use crate::config::auth::ProfileMode;
 use crate::config::{AuthConfig, normalise_provider};

@@ -42,7 +42,9 @@ pub(super) fn of(
     terms.allow_cooldown_probe = request.allow_cooldown_probe || candidate.allow_cooldown_probe;
     terms.cooldown_reason = parts.profiles.cooldown_reason(&model.provider);
     terms.thinking = thinking::clamp(model, request.think_level.unwrap_or_default());
-    terms.retries = parts.config.agents.defaults.run_retries;
+    let agents = &parts.config.agents;
+    let own = agents.get(&scope.agent_id).and_then(|agent| agent.run_retries);
+    terms.retries = own.unwrap_or(agents.defaults.run_retries);
     terms.transient_retries = parts.settings.recovery.turn.max_retries;
     terms.budget = request.budget;
     terms.can_compact = runtime.compaction;

@@ -3,4 +3,5 @@
 mod embed;
 mod format;
 mod layers;
+mod ports;
 mod store;

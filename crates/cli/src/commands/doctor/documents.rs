@@ -93,6 +93,9 @@ fn embedded(section: &mut DoctorSection, context: &DoctorContext) {
             let is_broken = config.document.is_empty() && !problems.is_empty();
             let broken = is_broken.then(|| problems.swap_remove(0));
             told(section, &name, file, broken, problems);
+            for key in &config.ignored {
+                section.add(FindingStatus::Note, &name, format!("{key} has no effect in this version"));
+            }
         }
     }
 }
