@@ -74,7 +74,10 @@ fn ends_of_all_kinds() {
     ] {
         assert!(stop(word).contains(expect), "{}", stop(word));
     }
-    assert!(end(BedrockResponse::new().text("a").frames()).contains("StreamCut Content Bedrock stream ended early"));
+    assert!(
+        end(BedrockResponse::new().text("a").frames())
+            .contains("StreamCut Content Bedrock stream ended before messageStop")
+    );
     // The usage may be missing.
     let unpriced = BedrockResponse::new().text("a").event("messageStop", json!({"stopReason": "end_turn"})).frames();
     assert!(end(unpriced).starts_with("end stop ["));
