@@ -32,11 +32,16 @@ use crate::run::scope::RunScope;
 use crate::run::{AttemptPlan, RunError, RunRequest};
 
 pub mod history;
+pub mod images;
 mod repair;
 mod outcome;
 
 use history::PreparedHistory;
+use images::PromptFiles;
 use outcome::Watcher;
+
+/// The tool that reads files.
+const READ: &str = "read";
 
 /// Runs attempts in this process.
 pub struct NativeRuntime {
@@ -83,7 +88,9 @@ impl NativeRuntime {
         parts.options = options;
         let session = AgentSession::start(parts).await.map_err(session_error)?;
         let is_compacting = Arc::new(AtomicBool::new(false));
-        Ok(NativeAttempts { session, provider, request: request.clone(), is_compacting })
+        // A run without the tool that reads files has no business with files.
+        let reads = scope.tools.get(READ).is_some().then(|| PromptFiles::of(scope));
+        Ok(NativeAttempts { session, provider, request: request.clone(), reads, is_compacting })
     }
 }
 
@@ -113,14 +120,20 @@ struct NativeAttempts {
     session: AgentSession,
     provider: Arc<dyn Provider>,
     request: RunRequest,
+    /// Where the files lie that a prompt names; `None`: they are not read.
+    reads: Option<PromptFiles>,
     is_compacting: Arc<AtomicBool>,
 }
 
 impl NativeAttempts {
-    /// The prompt, with what the user said before and nobody answered.
-    fn take_prompt(&mut self) -> Result<(String, Vec<Image>), StoreError> {
+    /// The prompt, with what the user said before and nobody answered, and with the images that it names.
+    async fn take_prompt(&mut self) -> Result<(String, Vec<Image>), StoreError> {
+        let mut images = self.request.images.clone();
+        if let Some(files) = self.reads.as_ref().filter(|_| self.session.model().images) {
+            images.extend(files.images(&self.request.prompt).await);
+        }
         let before = self.session.log().leaf_id().cloned();
-        let prompt = history::take_prompt(self.session.log_mut(), &self.request.prompt, &self.request.images)?;
+        let prompt = history::take_prompt(self.session.log_mut(), &self.request.prompt, &images)?;
         if self.session.log().leaf_id() != before.as_ref() {
             self.session.reload();
         }
@@ -147,7 +160,7 @@ impl Attempts for NativeAttempts {
             let is_compacting = Arc::clone(&self.is_compacting);
             is_compacting.store(false, Ordering::Relaxed);
             let (text, images) = match plan.start {
-                AttemptStart::Prompt => match self.take_prompt() {
+                AttemptStart::Prompt => match self.take_prompt().await {
                     Ok(prompt) => prompt,
                     Err(error) => {
                         emitter.emit(AttemptEvent::Broken(store_error(error))).await;

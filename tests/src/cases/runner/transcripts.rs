@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_coding_agent::store::{JsonlStore, SessionRef};
 use pinch_embed::runtime::native::history::take_prompt;
+use pinch_embed::runtime::native::images::references;
 use pinch_llm::ids::ApiId;
 use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolResult};
 use pinch_llm::model::Model;
@@ -21,6 +22,7 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<CaseOutco
     Some(CaseOutcome::from(match area {
         "transcript-pairing" => pairing(given).and_then(|made| check(expect, &made)),
         "write-guard" => block_on(appended(given)).and_then(|made| check(expect, &json!({"persisted": made}))),
+        "image-refs" => check(expect, &references(given["prompt"].as_str().unwrap_or("")).into()),
         "turn-merging" => merged(given).and_then(|turns| check(expect, &turns)),
         "orphan-user" => block_on(prompted(given)).and_then(|branch| check(expect, &branch)),
         "tool-call-input" => block_on(loaded(given)).and_then(|content| check(expect, &content)),
