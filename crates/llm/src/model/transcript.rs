@@ -95,7 +95,8 @@ impl TranscriptRules {
         let antigravity = (provider == "google-antigravity" || api == "google-antigravity") && has(&["claude"]);
         let completions = api == ApiId::OPENAI_COMPLETIONS;
         // Servers that speak OpenAI's format and are stricter about turns than OpenAI.
-        let strict_turns = completions && !openai && !routed;
+        let strict_turns =
+            completions && !openai && !matches!(provider.as_str(), "openrouter" | "opencode" | "opencode-zen");
         let responses = matches!(api, ApiId::OPENAI_RESPONSES | ApiId::AZURE_RESPONSES | ApiId::CODEX_RESPONSES);
         Self {
             clean_content: !openai && (google || anthropic || mistral || routed_gemini),

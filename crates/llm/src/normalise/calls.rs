@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::edit::{self, BlockEdit};
 use crate::message::{Block, Message, RawBlock, ToolCall};
@@ -10,6 +10,12 @@ use crate::message::{Block, Message, RawBlock, ToolCall};
 /// The types that tool calls have in the sessions of other programs.
 const TYPES: &[&str] = &["toolCall", "toolUse", "functionCall", "tool_use", "tool_call", "function_call"];
 const MAX_NAME: usize = 64;
+
+/// The tool that starts a sub-agent.
+const SPAWN: &str = "sessions_spawn";
+
+/// Stands for the content of an attachment: the model wrote it once, and nobody needs to pay for it again.
+const REDACTED: &str = "__OPENCLAW_REDACTED__";
 
 /// Whether a block of an unknown type is a tool call of another program, or one that was not complete.
 pub(super) fn is_call(raw: &Value) -> bool {
@@ -41,8 +47,14 @@ fn checked(block: &Block) -> BlockEdit {
         Block::ToolCall(call) => match valid_name(&call.name) {
             _ if call.id.as_str().trim().is_empty() => BlockEdit::Drop,
             None => BlockEdit::Drop,
-            Some(name) if name == call.name => BlockEdit::Keep,
-            Some(name) => BlockEdit::Put(Block::ToolCall(ToolCall { name: name.to_owned(), ..call.clone() })),
+            Some(name) => match (without_attachments(name, &call.arguments), name == call.name) {
+                (None, true) => BlockEdit::Keep,
+                (arguments, _) => BlockEdit::Put(Block::ToolCall(ToolCall {
+                    name: name.to_owned(),
+                    arguments: arguments.unwrap_or_else(|| call.arguments.clone()),
+                    ..call.clone()
+                })),
+            },
         },
         Block::Other(RawBlock { raw }) if is_call(raw) => {
             let has_input =
@@ -63,9 +75,46 @@ fn checked(block: &Block) -> BlockEdit {
     }
 }
 
+/// The arguments of a call that starts a sub-agent, without the contents of the files that it hands over; `None` when there are none.
+fn without_attachments(name: &str, arguments: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let has_content = |file: &Value| file["content"].as_str().is_some_and(|content| content != REDACTED);
+    let files = arguments.get("attachments").filter(|_| name == SPAWN)?.as_array()?;
+    if !files.iter().any(has_content) {
+        return None;
+    }
+    let mut arguments = arguments.clone();
+    let files = arguments.get_mut("attachments").and_then(Value::as_array_mut);
+    files.into_iter().flatten().filter(|file| has_content(file)).for_each(|file| file["content"] = REDACTED.into());
+    Some(arguments)
+}
+
 /// The name without white space around it, if it can be the name of a tool.
 fn valid_name(name: &str) -> Option<&str> {
     let name = name.trim();
     let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     (!name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_valid)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn attachments_of_a_spawn_are_sent_once() {
+        let answer = json!({"role": "assistant", "stopReason": "toolUse", "content": [
+            {"type": "toolCall", "id": "a", "name": "sessions_spawn", "arguments": {"task": "t", "attachments": [{"name": "n", "content": "long"}]}},
+            {"type": "toolCall", "id": "b", "name": "write", "arguments": {"attachments": [{"content": "long"}]}}]});
+        let messages = [Arc::new(Message::from_value(&answer).unwrap())];
+        let once = without_malformed(&messages);
+        let contents: Vec<&Value> = once[0]
+            .as_assistant()
+            .unwrap()
+            .tool_calls()
+            .map(|call| &call.arguments["attachments"][0]["content"])
+            .collect();
+        assert_eq!(contents, [&json!(REDACTED), &json!("long")]);
+        assert!(Arc::ptr_eq(&without_malformed(&once)[0], &once[0]));
+    }
 }
