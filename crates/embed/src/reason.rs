@@ -1,20 +1,10 @@
 //! Why an attempt failed, as far as it matters for the next attempt.
 //!
-//! A typed error is mapped by its kind, without parsing its text again. Texts without an error, from old transcripts and foreign runtimes,
-//! are classified by [`text`].
+//! What a failure is has been decided in `pinch_llm::error`, where the status and the provider's own words still exist. Here each kind gets its
+//! reason, and nothing is read twice.
 
+use pinch_llm::error::text::kind_of_text;
 use pinch_llm::error::{LlmError, LlmErrorKind};
-
-mod find;
-pub mod image;
-pub mod rate;
-pub mod payment;
-pub mod overflow;
-pub mod text;
-pub mod signal;
-
-pub use signal::{Classified, Signal, reason_of_code, reason_of_signal, reason_of_status};
-pub use text::{is_session_expired, reason_of_text};
 
 /// Why an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,28 +106,20 @@ impl std::fmt::Display for FailoverReason {
     }
 }
 
-/// Classifies a failed call by the provider's status, code and message, and by the kind of the error if they are inconclusive.
+/// The classification of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Classified {
+    /// A failure that another profile or model may avoid.
+    Reason(FailoverReason),
+    /// The conversation is too long.
+    ContextOverflow,
+    /// Neither.
+    None,
+}
+
+/// Classifies a failed call.
 pub fn classify(error: &LlmError) -> Classified {
-    match error.kind {
-        LlmErrorKind::Aborted | LlmErrorKind::ContentFiltered => return Classified::None,
-        // Failures of the connection: their text is our own.
-        LlmErrorKind::Connect | LlmErrorKind::Timeout | LlmErrorKind::StreamCut => {
-            return Classified::Reason(FailoverReason::Timeout);
-        }
-        _ => {}
-    }
-    let status = error.status.map(|status| status.as_u16());
-    let by_signal = reason_of_signal(Signal { status, code: error.code.as_deref(), message: Some(&error.text) });
-    match by_signal {
-        Classified::None => of_kind(error.kind),
-        // Overflow is also detected by the size of an answer or by texts of a single wire format.
-        Classified::Reason(FailoverReason::Format | FailoverReason::Timeout | FailoverReason::ServerError)
-            if error.kind == LlmErrorKind::ContextOverflow =>
-        {
-            Classified::ContextOverflow
-        }
-        decided => decided,
-    }
+    of_kind(error.kind)
 }
 
 /// Why a call failed; `None` if another model or profile would not help: it was cancelled, too long, or refused for its content.
@@ -148,21 +130,32 @@ pub fn reason_of(error: &LlmError) -> Option<FailoverReason> {
     }
 }
 
-/// Classifies a failure by its kind alone.
+/// The reason of a failure that only a text is left of; `None` if another profile or model would not help.
+pub fn reason_of_text(text: &str) -> Option<FailoverReason> {
+    match kind_of_text(text).map(of_kind) {
+        Some(Classified::Reason(reason)) => Some(reason),
+        Some(Classified::ContextOverflow | Classified::None) | None => None,
+    }
+}
+
 fn of_kind(kind: LlmErrorKind) -> Classified {
     Classified::Reason(match kind {
         LlmErrorKind::Aborted | LlmErrorKind::ContentFiltered => return Classified::None,
         LlmErrorKind::ContextOverflow => return Classified::ContextOverflow,
-        LlmErrorKind::Connect | LlmErrorKind::Timeout | LlmErrorKind::StreamCut => FailoverReason::Timeout,
-        LlmErrorKind::RateLimit => FailoverReason::RateLimit,
+        LlmErrorKind::Connect | LlmErrorKind::Timeout | LlmErrorKind::StreamCut | LlmErrorKind::Server => {
+            FailoverReason::Timeout
+        }
+        LlmErrorKind::ServerFault => FailoverReason::ServerError,
+        LlmErrorKind::RateLimit | LlmErrorKind::Quota => FailoverReason::RateLimit,
         LlmErrorKind::Overloaded => FailoverReason::Overloaded,
-        LlmErrorKind::Server => FailoverReason::ServerError,
         LlmErrorKind::Billing => FailoverReason::Billing,
         LlmErrorKind::Auth => FailoverReason::Auth,
+        LlmErrorKind::AuthPermanent => FailoverReason::AuthPermanent,
         LlmErrorKind::ModelNotFound => FailoverReason::ModelNotFound,
+        LlmErrorKind::SessionExpired => FailoverReason::SessionExpired,
         LlmErrorKind::InvalidRequest => FailoverReason::Format,
-        // `Protocol`, and what later versions add.
-        _ => FailoverReason::Unknown,
+        LlmErrorKind::NoDetails => FailoverReason::NoErrorDetails,
+        LlmErrorKind::Protocol => FailoverReason::Unknown,
     })
 }
 
@@ -211,10 +204,11 @@ mod tests {
     }
 
     #[test]
-    fn errors_without_a_status_are_classified_by_kind() {
+    fn a_kind_decides_the_reason_whatever_the_text() {
         let reason = |kind, text: &str| reason_of(&LlmError::new("p".into(), kind, text));
         assert_eq!(reason(LlmErrorKind::Auth, "401 no"), Some(FailoverReason::Auth));
-        assert_eq!(reason(LlmErrorKind::Auth, "key has been revoked"), Some(FailoverReason::AuthPermanent));
+        assert_eq!(reason(LlmErrorKind::AuthPermanent, "no"), Some(FailoverReason::AuthPermanent));
+        assert_eq!(reason(LlmErrorKind::Quota, "no"), Some(FailoverReason::RateLimit));
         assert_eq!(reason(LlmErrorKind::ContextOverflow, "long"), None);
         assert_eq!(reason(LlmErrorKind::Protocol, "gibberish"), Some(FailoverReason::Unknown));
         assert_eq!(FailoverReason::parse("quota"), Some(FailoverReason::RateLimit));

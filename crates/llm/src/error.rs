@@ -7,12 +7,19 @@ use std::time::Duration;
 use http::StatusCode;
 
 mod patterns;
+mod words;
+pub mod rate;
+pub mod payment;
 pub mod overflow;
+pub mod rejection;
+pub mod text;
+mod signal;
 pub mod classify;
 pub mod retry;
 
 pub use classify::classify;
 pub use overflow::is_context_overflow;
+pub use words::leading_status;
 
 use crate::ids::ProviderId;
 
@@ -95,8 +102,9 @@ impl Error for LlmError {
 }
 
 /// The kind of a failure.
+///
+/// It is exhaustive: who maps kinds to decisions has to decide about each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum LlmErrorKind {
     /// The caller cancelled.
     Aborted,
@@ -108,14 +116,22 @@ pub enum LlmErrorKind {
     StreamCut,
     /// Too many requests.
     RateLimit,
+    /// A quota is used up that comes back in hours or days.
+    Quota,
     /// The provider has no capacity.
     Overloaded,
     /// The provider failed.
     Server,
-    /// No credit or quota left.
+    /// The provider failed, and says so with a code of its own.
+    ServerFault,
+    /// No credit left.
     Billing,
     /// Missing or invalid credentials.
     Auth,
+    /// Credentials that were revoked, disabled, or never valid.
+    AuthPermanent,
+    /// The provider no longer has the conversation.
+    SessionExpired,
     /// The model does not exist for this account.
     ModelNotFound,
     /// The conversation is too long for the model.
@@ -124,6 +140,8 @@ pub enum LlmErrorKind {
     InvalidRequest,
     /// The provider refused because of the content.
     ContentFiltered,
+    /// The provider reported a failure and nothing about it.
+    NoDetails,
     /// The response is invalid.
     Protocol,
 }

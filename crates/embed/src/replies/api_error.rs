@@ -1,5 +1,6 @@
 //! Errors of providers as they stand in texts: JSON payloads with words around them, and how they are shown.
 
+pub use pinch_llm::error::leading_status;
 use serde_json::Value;
 
 /// What an error text says.
@@ -13,22 +14,11 @@ pub struct ApiErrorInfo {
     pub message: Option<String>,
 }
 
+/// Shown for an error without a message.
+pub const UNKNOWN: &str = "LLM request failed with an unknown error.";
+
 /// The longest text that is shown whole.
 const MAX_SHOWN: usize = 600;
-
-/// A status at the start of a text, `HTTP` in front or not, and what follows it.
-pub fn leading_status(text: &str) -> Option<(u16, &str)> {
-    let text = text.trim_start();
-    let text = match text.get(..5) {
-        Some(head) if head.eq_ignore_ascii_case("http ") => text[5..].trim_start(),
-        _ => text,
-    };
-    let digits = text.get(..3).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))?;
-    let rest = &text[3..];
-    let is_alone = rest.is_empty() || rest.starts_with(|c: char| c == ':' || c.is_whitespace());
-    let status = digits.parse().ok().filter(|status| (100..600).contains(status) && is_alone)?;
-    Some((status, rest.trim_start_matches(|c: char| c == ':' || c.is_whitespace())))
-}
 
 /// The payload of an error text: the text itself, or what follows an error prefix or a status.
 pub fn raw_payload(text: &str) -> Option<Value> {
@@ -110,7 +100,7 @@ pub fn info(text: &str) -> Option<ApiErrorInfo> {
 pub fn shown(text: &str) -> String {
     let text = text.trim();
     if text.is_empty() {
-        return "LLM request failed with an unknown error.".to_owned();
+        return UNKNOWN.to_owned();
     }
     let status = leading_status(text);
     if let Some((status, rest)) = status.filter(|(_, rest)| !rest.starts_with('{') && !rest.is_empty()) {

@@ -1,13 +1,13 @@
 //! Messages for people when a run fails.
 
+use pinch_llm::error::overflow::{is_likely_overflow_text, is_overflow_text, is_reasoning_required};
+use pinch_llm::error::payment::is_billing;
+use pinch_llm::error::rate::is_rate_limit_text;
+use pinch_llm::error::rejection::is_role_ordering;
+use pinch_llm::error::text::{is_format, is_overloaded_text, is_timeout_text};
 use pinch_llm::message::{AssistantMessage, StopReason};
 
-use crate::reason::image::is_role_ordering;
-use crate::reason::overflow::{is_context_overflow, is_likely_context_overflow, is_reasoning_required};
-use crate::reason::payment::is_billing;
-use crate::reason::rate::is_rate_limit_text;
-use crate::reason::text::{is_format, is_overloaded_text, is_timeout_text};
-use crate::replies::api_error::{self, leading_status, without_error_prefix};
+use crate::replies::api_error::{self, UNKNOWN, leading_status, without_error_prefix};
 use crate::replies::user_text::{tidy, without_scaffolding};
 
 /// The conversation is too long and could not be shortened.
@@ -22,8 +22,6 @@ pub const OVERLOADED: &str = "The AI service is temporarily overloaded. Please t
 pub const RATE_LIMIT: &str = "⚠️ API rate limit reached. Please try again later.";
 /// The request timed out.
 pub const TIMEOUT: &str = "LLM request timed out.";
-/// An error without a message.
-pub const UNKNOWN: &str = "LLM request failed with an unknown error.";
 /// Shown in place of an answer in which the model repeats an error.
 pub const RETURNED_ERROR: &str = "The AI service returned an error. Please try again.";
 
@@ -78,7 +76,7 @@ pub(super) fn known_text(raw: &str, subject: ErrorSubject<'_>) -> Option<String>
     if let Some(fixed) = local_text(&lower) {
         return Some(fixed.to_owned());
     }
-    if is_context_overflow(raw) {
+    if is_overflow_text(raw) {
         return Some(CONTEXT_OVERFLOW.to_owned());
     }
     if is_reasoning_required(raw) {
@@ -249,7 +247,7 @@ pub fn sanitise_error(text: &str) -> String {
         || prefix
         || lower.starts_with("context overflow:")
         || lower.starts_with("prompt is too long");
-    if is_marked && (is_context_overflow(raw) || is_likely_context_overflow(raw)) {
+    if is_marked && (is_overflow_text(raw) || is_likely_overflow_text(raw)) {
         return CONTEXT_OVERFLOW.to_owned();
     }
     if is_billing(raw) {

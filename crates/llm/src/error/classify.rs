@@ -3,40 +3,46 @@
 use http::StatusCode;
 
 use super::LlmErrorKind;
-use super::overflow::text_is_overflow;
-use super::patterns::{
-    AUTH, BILLING, CONNECT, MODEL_NOT_FOUND, NOT_RETRYABLE, OVERLOADED, PASSING_LIMIT, PatternTable, RATE_LIMIT,
-    SERVER, STREAM_CUT, TIMEOUT, TOKEN_RATE, beginning,
-};
+use super::patterns::{NOT_RETRYABLE, STREAM_CUT, TOKEN_RATE, beginning};
+use super::signal::{Signal, kind_of_signal};
+use super::text::is_auth_permanent;
 
-/// What kind of failure a response or an error event of a stream is. The first that says something wins: a code that names one thing, words
-/// about money or length, the status, a vague code, other words. Nothing of it: [`LlmErrorKind::Protocol`]. Only the first 8 KiB of the text
-/// are looked at; give the provider's own words and nothing it may repeat of the request.
+/// What kind of failure a response or an error event of a stream is. The first that says something wins: a code that names one thing, the
+/// status together with the words, a vague code. Nothing of it: [`LlmErrorKind::Protocol`]. Only the first 8 KiB of the text are looked at;
+/// give the provider's own words and nothing it may repeat of the request.
 pub fn classify(status: Option<StatusCode>, code: Option<&str>, text: &str) -> LlmErrorKind {
-    let code = code.unwrap_or("").to_lowercase();
-    let lower = beginning(text);
+    let lower_code = code.unwrap_or("").to_lowercase();
     let status = status.map(|status| status.as_u16());
-    by_exact_code(&code)
-        .or_else(|| NOT_RETRYABLE.finds_any(&lower).then_some(LlmErrorKind::Billing))
-        .or_else(|| BILLING.finds_any(&lower).then_some(LlmErrorKind::Billing))
-        .or_else(|| {
-            let may_be_length = status != Some(429) && !TOKEN_RATE.finds_any(&lower);
-            (may_be_length && text_is_overflow("", text)).then_some(LlmErrorKind::ContextOverflow)
-        })
-        .or_else(|| by_status(status.or_else(|| leading_status(text)), &lower))
-        .or_else(|| by_vague_code(&code))
-        .or_else(|| by_text(&lower))
-        .unwrap_or(LlmErrorKind::Protocol)
+    if let Some(kind) = by_exact_code(&lower_code, status, text) {
+        return kind;
+    }
+    let kind = kind_of_signal(Signal { status, code, message: Some(text) })
+        .or_else(|| by_status(status?))
+        .or_else(|| by_vague_code(&lower_code));
+    let lower = beginning(text);
+    match kind {
+        // Another try soon would fail as well.
+        Some(LlmErrorKind::RateLimit) if NOT_RETRYABLE.finds_any(&lower) => LlmErrorKind::Quota,
+        Some(kind) => kind,
+        None if NOT_RETRYABLE.finds_any(&lower) => LlmErrorKind::Billing,
+        None if STREAM_CUT.finds_any(&lower) => LlmErrorKind::StreamCut,
+        None => LlmErrorKind::Protocol,
+    }
 }
 
-/// Codes that mean one thing, whatever the status.
-fn by_exact_code(code: &str) -> Option<LlmErrorKind> {
+/// Codes that mean one thing, whatever the status; but what a 402 is, and whether a limit is one of tokens in a time, only the words say.
+fn by_exact_code(code: &str, status: Option<u16>, text: &str) -> Option<LlmErrorKind> {
     let has = |words: &[&str]| words.iter().any(|word| code.contains(word));
     Some(if code.is_empty() {
         return None;
-    } else if has(&["insufficient_quota", "billing", "payment_required", "insufficient_credits", "usage_limit"]) {
-        LlmErrorKind::Billing
-    } else if has(&["context_length_exceeded", "context_window_exceeded", "request_too_large"]) {
+    } else if status != Some(402) && has(&["insufficient_quota", "billing", "payment_required", "insufficient_credits"])
+    {
+        if status == Some(429) { LlmErrorKind::Quota } else { LlmErrorKind::Billing }
+    } else if status != Some(402) && has(&["usage_limit"]) {
+        LlmErrorKind::Quota
+    } else if has(&["context_length_exceeded", "context_window_exceeded", "request_too_large"])
+        && !TOKEN_RATE.finds_any(&beginning(text))
+    {
         LlmErrorKind::ContextOverflow
     } else if has(&["overloaded", "server_busy", "unavailable", "over_capacity"]) {
         LlmErrorKind::Overloaded
@@ -53,13 +59,25 @@ fn by_exact_code(code: &str) -> Option<LlmErrorKind> {
         "unauthenticated",
         "accessdenied",
     ]) {
-        LlmErrorKind::Auth
+        let is_final = is_auth_permanent(text) || is_auth_permanent(code);
+        if is_final { LlmErrorKind::AuthPermanent } else { LlmErrorKind::Auth }
     } else if has(&["content_filter", "content_policy", "responsibleai", "moderation", "safety"]) {
         LlmErrorKind::ContentFiltered
     } else if has(&["timeout", "deadline_exceeded"]) {
         LlmErrorKind::Timeout
     } else {
         return None;
+    })
+}
+
+/// What a status means that needs no words.
+fn by_status(status: u16) -> Option<LlmErrorKind> {
+    Some(match status {
+        409 => LlmErrorKind::Server,
+        413 => LlmErrorKind::ContextOverflow,
+        400..500 => LlmErrorKind::InvalidRequest,
+        500..600 => LlmErrorKind::Server,
+        _ => return None,
     })
 }
 
@@ -78,57 +96,12 @@ fn by_vague_code(code: &str) -> Option<LlmErrorKind> {
     }
 }
 
-fn by_status(status: Option<u16>, lower: &str) -> Option<LlmErrorKind> {
-    Some(match status? {
-        401 => LlmErrorKind::Auth,
-        // Some gateways refuse content and count requests with 403.
-        403 if RATE_LIMIT.finds_any(lower) => LlmErrorKind::RateLimit,
-        403 => LlmErrorKind::Auth,
-        // Some providers send 402 and 413 for limits that pass.
-        402 if RATE_LIMIT.finds_any(lower) || PASSING_LIMIT.finds_any(lower) => LlmErrorKind::RateLimit,
-        402 => LlmErrorKind::Billing,
-        404 => LlmErrorKind::ModelNotFound,
-        408 => LlmErrorKind::Timeout,
-        409 => LlmErrorKind::Server,
-        413 if TOKEN_RATE.finds_any(lower) => LlmErrorKind::RateLimit,
-        413 => LlmErrorKind::ContextOverflow,
-        429 => LlmErrorKind::RateLimit,
-        503 | 529 => LlmErrorKind::Overloaded,
-        400 if MODEL_NOT_FOUND.finds_any(lower) => LlmErrorKind::ModelNotFound,
-        400..500 => LlmErrorKind::InvalidRequest,
-        500..600 => LlmErrorKind::Server,
-        _ => return None,
-    })
-}
-
-fn by_text(lower: &str) -> Option<LlmErrorKind> {
-    // Specific words before vague ones: a busy server may say that a connection timed out, too.
-    let table: [(&PatternTable, LlmErrorKind); 8] = [
-        (&OVERLOADED, LlmErrorKind::Overloaded),
-        (&RATE_LIMIT, LlmErrorKind::RateLimit),
-        (&TIMEOUT, LlmErrorKind::Timeout),
-        (&CONNECT, LlmErrorKind::Connect),
-        (&STREAM_CUT, LlmErrorKind::StreamCut),
-        (&SERVER, LlmErrorKind::Server),
-        (&MODEL_NOT_FOUND, LlmErrorKind::ModelNotFound),
-        (&AUTH, LlmErrorKind::Auth),
-    ];
-    table.into_iter().find(|(words, _)| words.finds_any(lower)).map(|(_, kind)| kind)
-}
-
-/// The status at the start of an error text such as `529 {"type":"error"}` or `500: …`.
-fn leading_status(text: &str) -> Option<u16> {
-    let digits = text.get(..3).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))?;
-    let is_alone = !text[3..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.');
-    digits.parse().ok().filter(|_| is_alone)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use LlmErrorKind::{
-        Auth, Billing, Connect, ContentFiltered, ContextOverflow, InvalidRequest, ModelNotFound, Overloaded, Protocol,
-        RateLimit, Server, StreamCut, Timeout,
+        Auth, AuthPermanent, Billing, Connect, ContentFiltered, ContextOverflow, InvalidRequest, ModelNotFound,
+        Overloaded, Protocol, Quota, RateLimit, Server, ServerFault, SessionExpired, StreamCut, Timeout,
     };
 
     #[test]
@@ -145,12 +118,16 @@ mod tests {
     fn status_code_and_text_decide_the_kind() {
         let rows: &[(u16, &str, &str, LlmErrorKind)] = &[
             (401, "", "401 invalid x-api-key", Auth),
-            (403, "permission_error", "no", Auth),
+            (403, "permission_error", "no", AuthPermanent),
             (402, "", "Payment Required", Billing),
             (402, "", "402 Your daily usage limit is reached, try again later", RateLimit),
+            (402, "payment_required", "Your usage limit is reached, try again at 10:00", RateLimit),
+            (402, "insufficient_quota", "", Billing),
+            (413, "request_too_large", "Request too large: tokens per minute (TPM) 30000", RateLimit),
+            (400, "", "", Protocol),
             (413, "", "413 Request too large for the limit of tokens per minute (TPM): 30000", RateLimit),
-            (429, "insufficient_quota", "You exceeded your current quota", Billing),
-            (429, "", "429 please check your plan and billing details", Billing),
+            (429, "insufficient_quota", "You exceeded your current quota", Quota),
+            (429, "", "429 you exceeded your quota: see plans & billing", Quota),
             (400, "invalid_request_error", "Your credit balance is too low to access the API", Billing),
             (404, "", "404 The model `x` does not exist", ModelNotFound),
             (400, "", "400 model x not found", ModelNotFound),
@@ -163,7 +140,11 @@ mod tests {
             (400, "", "400 bad", InvalidRequest),
             (422, "", "no", InvalidRequest),
             (500, "api_error", "no", Server),
-            (503, "", "no", Overloaded),
+            (503, "", "no", Server),
+            (503, "", "overloaded", Overloaded),
+            (500, "", r#"{"type":"server_error"}"#, ServerFault),
+            (410, "", "session expired", SessionExpired),
+            (401, "", "your api key has been revoked", AuthPermanent),
             (529, "overloaded_error", "Overloaded", Overloaded),
             (400, "content_filter", "filtered", ContentFiltered),
             (0, "overloaded_error", "", Overloaded),

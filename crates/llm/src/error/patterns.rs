@@ -54,17 +54,29 @@ pub(super) static NOT_RETRYABLE: PatternTable = PatternTable::new(&[
     r#""code": "1308""#,
 ]);
 
-/// No money or no quota: [`NOT_RETRYABLE`] and words that come with a status of their own.
+/// No money: words that say nothing else.
 pub(super) static BILLING: PatternTable =
     PatternTable::new(&["credit balance", "insufficient balance", "insufficient credits", "payment required"]);
+
+/// No money, in the words of single providers.
+pub(super) static NO_MONEY: PatternTable = PatternTable::new(&[
+    "insufficient[_ ]quota",
+    "plans & billing",
+    "insufficient usd or diem balance",
+    r"requires?\s+more\s+credits",
+]);
 
 /// The provider has no capacity.
 pub(super) static OVERLOADED: PatternTable = PatternTable::new(&[
     "overloaded",
     "server_busy",
     "servers are currently busy",
-    "currently experiencing high demand",
+    "high demand",
     "model is at capacity",
+]);
+
+/// The provider does not answer, for whatever reason.
+pub(super) static UNAVAILABLE: PatternTable = PatternTable::new(&[
     "service.?unavailable",
     "service is unavailable",
     "service temporarily unavailable",
@@ -73,13 +85,8 @@ pub(super) static OVERLOADED: PatternTable = PatternTable::new(&[
     "subscription_sharing_user_unavailable",
 ]);
 
-/// A limit that passes, said with a status that is not about rates.
-pub(super) static PASSING_LIMIT: PatternTable = PatternTable::new(&[
-    "(try again|retry|temporary|cooldown).*(usage limit|rate limit)",
-    "(usage limit|rate limit).*(try again|retry|temporary|cooldown)",
-    "(daily|weekly|monthly).*(usage limit|spend limit|spending limit)",
-    "(daily|weekly|monthly).*limit.*reset",
-]);
+/// Beside [`UNAVAILABLE`]: it is capacity that lacks.
+pub(super) static CAPACITY: PatternTable = PatternTable::new(&["overload", "capacity", "high demand"]);
 
 /// A limit of tokens in a time, which some providers send with the status of an overflow.
 pub(super) static TOKEN_RATE: PatternTable = PatternTable::new(&[r"\btpm\b", "tokens per minute"]);
@@ -93,6 +100,21 @@ pub(super) static RATE_LIMIT: PatternTable = PatternTable::new(&[
     "resource_exhausted",
     "tokens per minute",
 ]);
+
+/// Too many requests or tokens, in words that are not about rates alone.
+pub(super) static LIMIT: PatternTable = PatternTable::new(&[
+    "429",
+    "model_cooldown",
+    "exceeded your current quota",
+    "resource has been exhausted",
+    "quota exceeded",
+    "usage limit",
+    "tokens per day",
+]);
+
+/// A limit that begins anew with each day, week or month.
+pub(super) static PERIODIC_LIMIT: PatternTable =
+    PatternTable::new(&[r"\b(daily|weekly|monthly)(/(daily|weekly|monthly))* (usage )?limits?\b"]);
 
 /// The connection failed before the answer began.
 pub(super) static CONNECT: PatternTable = PatternTable::new(&[
@@ -135,6 +157,15 @@ pub(super) static STREAM_CUT: PatternTable = PatternTable::new(&[
 /// A deadline passed.
 pub(super) static TIMEOUT: PatternTable = PatternTable::new(&["timed out", "time out", "timeout"]);
 
+/// No answer came, in other words than those of [`TIMEOUT`] and [`CONNECT`].
+pub(super) static NO_ANSWER: PatternTable = PatternTable::new(&[
+    "deadline exceeded",
+    "network request failed",
+    r"\b(econnaborted|enetunreach|ehostunreach|ehostdown|enetreset|etimedout|esockettimedout|epipe)\b",
+    "without sending (any )?chunks?",
+    r"\breason:\s*(abort|error|malformed_response|network_error)\b",
+]);
+
 /// The provider failed.
 pub(super) static SERVER: PatternTable = PatternTable::new(&[
     "server.?error",
@@ -142,6 +173,40 @@ pub(super) static SERVER: PatternTable = PatternTable::new(&[
     "provider.?returned.?error",
     "provider returned an error",
     "upstream request failed",
+]);
+
+/// The provider failed, in the words of gateways.
+pub(super) static GATEWAY: PatternTable = PatternTable::new(&[
+    "an error occurred while processing",
+    "service temporarily unavailable",
+    "service_unavailable",
+    "bad[_ ]gateway",
+    "gateway[_ ]timeout",
+    "upstream error",
+    "upstream connect error",
+    "connection reset",
+]);
+
+/// The provider's own code for a failure inside of it.
+pub(super) static SERVER_FAULT: PatternTable = PatternTable::new(&[r#""(type|code)"\s*:\s*"server_error""#]);
+
+/// A vague code of a failure, which may pass with the words of [`PASSING`].
+pub(super) static API_ERROR: PatternTable = PatternTable::new(&[r#""type"\s*:\s*"api_error""#]);
+
+/// Beside [`API_ERROR`]: it passes.
+pub(super) static PASSING: PatternTable = PatternTable::new(&[
+    "internal server error",
+    "overload",
+    "temporarily unavailable",
+    "service unavailable",
+    "unknown error",
+    "server error",
+    "bad gateway",
+    "gateway timeout",
+    "upstream error",
+    "backend error",
+    "try again later",
+    "unexpected error",
 ]);
 
 /// Words that only say that another try may help.
@@ -159,8 +224,8 @@ pub(super) static RETRYABLE_STATUS: PatternTable =
     PatternTable::new(&["(?:^|[^0-9a-z_.,])(?:429|500|502|503|504|520|524)(?:[.,](?:[^0-9]|$)|[^0-9a-z_.,]|$)"]);
 
 /// All texts after which another try may help.
-pub(super) static RETRYABLE: [&PatternTable; 8] =
-    [&OVERLOADED, &RATE_LIMIT, &CONNECT, &STREAM_CUT, &TIMEOUT, &SERVER, &TRY_AGAIN, &RETRYABLE_STATUS];
+pub(super) static RETRYABLE: [&PatternTable; 9] =
+    [&OVERLOADED, &UNAVAILABLE, &RATE_LIMIT, &CONNECT, &STREAM_CUT, &TIMEOUT, &SERVER, &TRY_AGAIN, &RETRYABLE_STATUS];
 
 /// Wrong or missing credentials.
 pub(super) static AUTH: PatternTable = PatternTable::new(&[
@@ -177,22 +242,104 @@ pub(super) static AUTH: PatternTable = PatternTable::new(&[
     "forbidden",
 ]);
 
+/// The credentials were refused, in words that are not about credentials alone.
+pub(super) static REFUSED: PatternTable = PatternTable::new(&[
+    "invalid token",
+    "re-authenticate",
+    "oauth token refresh failed",
+    "insufficient permission",
+    "missing scopes?:",
+    "expired",
+    r"\b401\b",
+    r"\b403\b",
+    "no credentials found",
+]);
+
+/// The credentials will never be good again.
+pub(super) static AUTH_PERMANENT: PatternTable = PatternTable::new(&[
+    "api[_ ]?key[_ ]?(revoked|invalid|deactivated|deleted)",
+    "invalid_api_key",
+    "key has been disabled",
+    "key has been revoked",
+    "account has been deactivated",
+    "could not (authenticate|validate).*(api[_ ]?key|credentials)",
+    "permission_error",
+    "not allowed for this organization",
+    "oauth token refresh failed",
+]);
+
+/// The provider no longer has the conversation.
+pub(super) static SESSION_EXPIRED: PatternTable = PatternTable::new(&[
+    "(session|conversation) (not found|does not exist|expired|invalid)",
+    "no conversation found",
+    "no such session",
+    "invalid session",
+    "(session|conversation) id not found",
+]);
+
+/// The form of the request was rejected.
+pub(super) static FORMAT: PatternTable = PatternTable::new(&[
+    "string should match pattern",
+    r"tool_use[._]id",
+    "invalid request format",
+    "tool call id was.*must be",
+]);
+
 /// The model is not there.
 pub(super) static MODEL_NOT_FOUND: PatternTable = PatternTable::new(&[
     "model_not_found",
     "model not found",
     "no such model",
     "unknown model",
-    "model .* does not exist",
-    "model .* not found",
+    "(?s)model.*does not exist",
+    "(?s)model.{0,60}not found",
+    "model[-_]?not[-_]?found",
+    "no endpoints found for",
+    "router not found",
+    "not_found_error",
+    "not supported model",
+    "is not a valid model id",
+    r"(?s)\b404\b.*not found",
+    r"(?s)not found.*\b404\b",
+    "models/.* is not found",
+    "(?s)selected model.*not found",
+    "(?s)model.*deprecated.*(upgrade|transition) to",
+    "(?s)stealth model.*find it here",
+    "(?s)model.*(was|is|has been) retired",
+    "(?s)is not supported when using.*with a chatgpt account",
 ]);
 
-/// The conversation is too long. [`NOT_OVERFLOW`] wins.
+/// The name of the model is wrong, unless it is [`INVALID_REFERENCE`].
+pub(super) static INVALID_MODEL: PatternTable = PatternTable::new(&["invalid model"]);
+
+/// A name in a configuration is wrong, which no provider said.
+pub(super) static INVALID_REFERENCE: PatternTable = PatternTable::new(&["invalid model reference"]);
+
+/// The conversation is too long: words that say nothing else.
+pub(super) static TOO_LONG: PatternTable =
+    PatternTable::new(&["prompt is too long", "prompt too long", "request_too_large"]);
+
+/// The conversation is too long, in words that some errors about other things contain.
+pub(super) static WINDOW_EXCEEDED: PatternTable = PatternTable::new(&[
+    "request exceeds the maximum size",
+    "context length exceeded",
+    "maximum context length",
+    "exceeds model context window",
+    "model token limit",
+    "context overflow:",
+    "exceed context limit",
+    "exceeds the model's maximum context",
+    "context_window_exceeded",
+    "上下文过长",
+    "上下文超出",
+    "上下文长度超",
+    "超出最大上下文",
+    "请压缩上下文",
+]);
+
+/// The conversation is too long, in the words of single providers. [`NOT_OVERFLOW`] wins over this and [`TOO_LONG`].
 pub(super) static OVERFLOW: PatternTable = PatternTable::new(&[
-    "prompt is too long",
-    "prompt too long",
     "prompt exceeds max length",
-    "request_too_large",
     "input is too long for requested model",
     "exceeds the context window",
     "input token count.*exceeds the maximum",
@@ -273,7 +420,33 @@ mod tests {
 
     #[test]
     fn every_table_compiles() {
-        let more = [&NOT_RETRYABLE, &BILLING, &AUTH, &MODEL_NOT_FOUND, &OVERFLOW, &NOT_OVERFLOW, &CEREBRAS_OVERFLOW];
+        let more = [
+            &NOT_RETRYABLE,
+            &BILLING,
+            &NO_MONEY,
+            &CAPACITY,
+            &LIMIT,
+            &PERIODIC_LIMIT,
+            &NO_ANSWER,
+            &GATEWAY,
+            &SERVER_FAULT,
+            &API_ERROR,
+            &PASSING,
+            &AUTH,
+            &REFUSED,
+            &AUTH_PERMANENT,
+            &SESSION_EXPIRED,
+            &FORMAT,
+            &MODEL_NOT_FOUND,
+            &INVALID_MODEL,
+            &INVALID_REFERENCE,
+            &TOKEN_RATE,
+            &TOO_LONG,
+            &WINDOW_EXCEEDED,
+            &OVERFLOW,
+            &NOT_OVERFLOW,
+            &CEREBRAS_OVERFLOW,
+        ];
         for table in RETRYABLE.iter().chain(&more) {
             assert!(!table.finds_any(""), "{table:?}");
             assert_eq!(table.set.get().unwrap().len(), table.patterns.len(), "{table:?}");

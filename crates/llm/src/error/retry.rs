@@ -33,9 +33,14 @@ pub fn retryable(error: &LlmError) -> bool {
         | LlmErrorKind::StreamCut
         | LlmErrorKind::RateLimit
         | LlmErrorKind::Overloaded
-        | LlmErrorKind::Server => true,
+        | LlmErrorKind::Server
+        | LlmErrorKind::ServerFault => true,
         LlmErrorKind::Billing
+        | LlmErrorKind::Quota
         | LlmErrorKind::Auth
+        | LlmErrorKind::AuthPermanent
+        | LlmErrorKind::SessionExpired
+        | LlmErrorKind::NoDetails
         | LlmErrorKind::ModelNotFound
         | LlmErrorKind::ContextOverflow
         | LlmErrorKind::InvalidRequest

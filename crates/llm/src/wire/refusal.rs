@@ -121,7 +121,7 @@ mod tests {
                 400,
                 LlmErrorKind::ContextOverflow,
             ),
-            (json!({"error": {"code": 1308, "message": "limit"}}), 429, LlmErrorKind::Billing),
+            (json!({"error": {"code": 1308, "message": "limit"}}), 429, LlmErrorKind::Quota),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
             let found = with_text(&model, status, &HeaderMap::new(), None, Some(&body), body.to_string());

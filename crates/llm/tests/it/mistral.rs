@@ -160,7 +160,7 @@ async fn long_refusals_are_cut() {
     server.reply(ServerReply::status(503).send("é".repeat(4_010))).reply(ServerReply::status(401));
     let error = end_of(at(&server.url(), "m", json!({}))).await.error.unwrap();
     assert!(error.text.starts_with("Mistral API error (503): éé") && error.text.ends_with("é... [truncated 10 chars]"));
-    assert_eq!(error.kind, LlmErrorKind::Overloaded);
+    assert_eq!(error.kind, LlmErrorKind::Server);
     let error = end_of(at(&server.url(), "m", json!({}))).await.error.unwrap();
     assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::Auth, "Mistral API error (401): Unauthorized"));
 }

@@ -116,7 +116,7 @@ async fn errors_in_a_stream_name_their_status() {
         ("openai-completions", json!("server_is_overloaded"), LlmErrorKind::Overloaded),
         ("openai-completions", json!("7"), LlmErrorKind::Protocol),
         ("mistral-conversations", json!(429), LlmErrorKind::RateLimit),
-        ("mistral-conversations", json!("503"), LlmErrorKind::Overloaded),
+        ("mistral-conversations", json!("503"), LlmErrorKind::Server),
         ("mistral-conversations", json!("1300"), LlmErrorKind::Protocol),
     ] {
         let server = Server::start().await.unwrap();

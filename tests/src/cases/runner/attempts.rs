@@ -1,11 +1,12 @@
 //! Pure judgements of one model: bounds, levels, classes of failures.
 
 use pinch_embed::config::agents::RunRetries;
-use pinch_embed::reason::image::{image_dimension, image_size_mb, is_image_size};
-use pinch_embed::reason::overflow::{is_compaction_failure, is_context_overflow, is_likely_context_overflow};
-use pinch_embed::reason::{Classified, Signal, reason_of_signal, reason_of_text};
+use pinch_embed::reason::{Classified, classify};
 use pinch_embed::run::FailoverReason;
 use pinch_embed::run::decide::thinking;
+use pinch_llm::error::LlmError;
+use pinch_llm::error::overflow::{is_compaction_failure, is_likely_overflow_text, is_overflow_text};
+use pinch_llm::error::rejection::{image_dimension, image_size_mb, is_image_size};
 use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Value, json};
 
@@ -30,14 +31,11 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<()
         }
         "classify-later" => {
             let status = given["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-            match reason_of_signal(Signal { status, code: given["code"].as_str(), message: Some(text) }) {
-                Classified::Reason(reason) => json!(reason.as_str()),
-                Classified::ContextOverflow | Classified::None => Value::Null,
-            }
+            reason_of(status, given["code"].as_str(), text)
         }
-        "classify-2.9" => json!(reason_of_text(text).map(FailoverReason::as_str)),
+        "classify-2.9" => reason_of(None, None, text),
         "overflow-text" => json!({
-            "strict": is_context_overflow(text), "likely": is_likely_context_overflow(text),
+            "strict": is_overflow_text(text), "likely": is_likely_overflow_text(text),
             "compactionFailure": is_compaction_failure(text),
         }),
         "image-errors" => match image_dimension(text) {
@@ -50,4 +48,13 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<()
         _ => return None,
     };
     Some(check(expect, &actual))
+}
+
+/// The reason of a failure that a provider reported so.
+fn reason_of(status: Option<u16>, code: Option<&str>, text: &str) -> Value {
+    let status = status.and_then(|status| http::StatusCode::from_u16(status).ok());
+    match classify(&LlmError::refused("p".into(), status, code, text)) {
+        Classified::Reason(reason) if reason != FailoverReason::Unknown => json!(reason.as_str()),
+        Classified::Reason(_) | Classified::ContextOverflow | Classified::None => Value::Null,
+    }
 }

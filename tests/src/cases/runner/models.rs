@@ -3,12 +3,13 @@
 use pinch_embed::config::agents::ModelSetting;
 use pinch_embed::models::select::Allowed;
 use pinch_embed::models::{Aliases, CandidateRequest, ModelRef, Window, WindowSource, candidates};
-use pinch_embed::reason::overflow::is_likely_context_overflow;
-use pinch_embed::reason::{Classified, FailoverReason, NamedError, Signal, is_abort, is_timeout, reason_of_signal};
+use pinch_embed::reason::{Classified, FailoverReason, NamedError, classify, is_abort, is_timeout};
 use pinch_embed::run::failover::{
     CandidateObservation, FailoverState, NextCandidate, ProbeThrottle, ProviderHealth, next_candidate,
 };
 use pinch_embed::run::{FailoverError, RunError};
+use pinch_llm::error::LlmError;
+use pinch_llm::error::overflow::is_likely_overflow_text;
 use pinch_stdx::cancel::CancelReason;
 use serde_json::{Value, json};
 
@@ -40,7 +41,7 @@ fn window(given: &Value) -> Value {
         let error = FailoverError::window_too_small(window, provider, model);
         return json!({
             "failover": {"reason": error.reason.map(FailoverReason::as_str), "messagePrefix": error.message},
-            "classified_as_overflow": is_likely_context_overflow(&error.message),
+            "classified_as_overflow": is_likely_overflow_text(&error.message),
         });
     }
     let window = match given["info"].as_object() {
@@ -102,13 +103,14 @@ fn error_of(outcome: &Value) -> RunError {
         return RunError::Cancelled(CancelReason::User);
     }
     let code = outcome["code"].as_str();
-    let classified = reason_of_signal(Signal { status, code, message: Some(message) });
+    let typed = status.and_then(|status| http::StatusCode::from_u16(status).ok());
+    let classified = classify(&LlmError::refused("p".into(), typed, code, message));
     let (reason, is_overflow) = match classified {
-        Classified::Reason(reason) => (Some(reason), false),
         Classified::ContextOverflow => (None, true),
-        Classified::None => {
-            (is_timeout(error, &[]).then_some(FailoverReason::Timeout), is_likely_context_overflow(message))
+        Classified::None | Classified::Reason(FailoverReason::Unknown) => {
+            (is_timeout(error, &[]).then_some(FailoverReason::Timeout), is_likely_overflow_text(message))
         }
+        Classified::Reason(reason) => (Some(reason), false),
     };
     let error = FailoverError { message: message.to_owned(), reason, status, is_overflow, ..FailoverError::default() };
     FailoverError { code: code.map(str::to_owned), ..error }.into()

@@ -1,13 +1,11 @@
 //! Error texts: what they mean, and how they are worded.
 
-use pinch_embed::reason::image::{image_dimension, image_size_mb};
-use pinch_embed::reason::{
-    Classified, FailoverReason, NamedError, Signal, is_abort, is_timeout, overflow, payment, reason_of_code,
-    reason_of_signal, reason_of_status, reason_of_text, text as texts,
-};
+use pinch_embed::reason::{Classified, FailoverReason, NamedError, classify, is_abort, is_timeout};
 use pinch_embed::replies::api_error;
 use pinch_embed::replies::user_text::sanitise;
 use pinch_embed::run::error_text::{ErrorSubject, error_text, sanitise_error};
+use pinch_llm::error::rejection::{image_dimension, image_size_mb};
+use pinch_llm::error::{LlmError, overflow, payment, text as texts};
 use serde_json::{Value, json};
 
 use super::text;
@@ -18,23 +16,22 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
     let named = |value: &'_ Value| (text(&value["name"]).to_owned(), text(&value["message"]).to_owned());
     let status = || input["status"].as_u64().and_then(|n| u16::try_from(n).ok());
     Some(Ok(match op {
-        "classify_failover_reason" => word(reason_of_text(given)),
+        "classify_failover_reason" => word(refused(None, None, given)),
         "classify_failover_signal" => {
-            let signal = Signal { status: status(), code: input["code"].as_str(), message: input["message"].as_str() };
-            match reason_of_signal(signal) {
+            match refused(status(), input["code"].as_str(), text(&input["message"])) {
                 Classified::Reason(reason) => json!({"kind": "reason", "reason": reason.as_str()}),
                 Classified::ContextOverflow => json!({"kind": "context_overflow"}),
                 Classified::None => json!({"kind": "none"}),
             }
         }
-        "classify_http_status" => word(status().and_then(|status| reason_of_status(status, input["message"].as_str()))),
-        "classify_error_code" => word(reason_of_code(text(&input["code"]))),
+        "classify_http_status" => word(refused(status(), None, text(&input["message"]))),
+        "classify_error_code" => word(refused(None, input["code"].as_str(), "")),
         "failover_status" => FailoverReason::parse(text(&input["reason"])).and_then(FailoverReason::status).into(),
         "is_billing" => payment::is_billing(given).into(),
         "is_auth" => texts::is_auth(given).into(),
         "is_cloud_code_assist_format" => (texts::is_format(given) && image_dimension(given).is_none()).into(),
-        "is_context_overflow" => overflow::is_context_overflow(given).into(),
-        "is_likely_context_overflow" => overflow::is_likely_context_overflow(given).into(),
+        "is_context_overflow" => overflow::is_overflow_text(given).into(),
+        "is_likely_context_overflow" => overflow::is_likely_overflow_text(given).into(),
         "is_compaction_failure" => overflow::is_compaction_failure(given).into(),
         "is_transient_http" => texts::is_transient_http(given).into(),
         "observed_overflow_tokens" => overflow::observed_tokens(given).into(),
@@ -63,6 +60,18 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
     }))
 }
 
-fn word(reason: Option<FailoverReason>) -> Value {
-    reason.map(FailoverReason::as_str).into()
+/// What a failure means that a provider reported so. A kind that is not known says nothing.
+fn refused(status: Option<u16>, code: Option<&str>, message: &str) -> Classified {
+    let status = status.and_then(|status| http::StatusCode::from_u16(status).ok());
+    match classify(&LlmError::refused("p".into(), status, code, message)) {
+        Classified::Reason(FailoverReason::Unknown) => Classified::None,
+        known => known,
+    }
+}
+
+fn word(classified: Classified) -> Value {
+    match classified {
+        Classified::Reason(reason) => reason.as_str().into(),
+        Classified::ContextOverflow | Classified::None => Value::Null,
+    }
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use pinch_llm::error::LlmError;
+use pinch_llm::error::rejection::{image_dimension, image_size_mb, is_image_size, is_role_ordering};
 
 use super::state::{NextStep, RunState};
 use super::{Action, Decision, Finish, Mark, Wait, WaitFor, thinking};
-use crate::reason::image::{image_dimension, image_size_mb, is_image_size, is_role_ordering};
 use crate::reason::{FailoverReason, reason_of};
-use crate::run::error_text::{ROLE_ORDERING, image_size_text};
+use crate::run::error_text::{ROLE_ORDERING, TIMEOUT, image_size_text};
 use crate::run::outcome::{AttemptOutcome, FailureStage};
 use crate::run::result::{FailoverError, RunError, RunErrorKind};
 
@@ -72,7 +72,7 @@ pub(super) fn timed_out(state: &mut RunState, has_payload: bool) -> Decision {
     }
     if state.terms.has_fallbacks {
         return Decision::only(Action::FailOver(FailoverError {
-            message: "LLM request timed out.".into(),
+            message: TIMEOUT.into(),
             reason: Some(FailoverReason::Timeout),
             status: FailoverReason::Timeout.status(),
             ..about(state)
@@ -189,7 +189,7 @@ fn failover_error(state: &RunState, reason: Option<FailoverReason>, error: &LlmE
         ("", Some(FailoverReason::RateLimit)) => "LLM request rate limited.",
         ("", Some(FailoverReason::Billing)) => "LLM request failed: billing.",
         ("", Some(FailoverReason::Auth | FailoverReason::AuthPermanent)) => "LLM request unauthorized.",
-        ("", Some(FailoverReason::Timeout)) => "LLM request timed out.",
+        ("", Some(FailoverReason::Timeout)) => TIMEOUT,
         ("", _) => "LLM request failed.",
         (text, _) => text,
     };

@@ -1,10 +1,10 @@
 //! The conversation is too long: compact it, then shorten tool results, then give up.
 
 use pinch_llm::error::LlmError;
+use pinch_llm::error::overflow::{is_compaction_failure, is_likely_overflow_text, observed_tokens};
 
 use super::state::{NextStep, RunState};
 use super::{Action, CompactTrigger, Decision, Finish, Repair, RepairOutcome};
-use crate::reason::overflow::{is_compaction_failure, is_likely_context_overflow, observed_tokens};
 use crate::reason::{Classified, FailoverReason, classify};
 use crate::run::error_text::CONTEXT_OVERFLOW;
 use crate::run::outcome::AttemptOutcome;
@@ -16,7 +16,7 @@ pub(super) fn is_overflow(error: &LlmError) -> bool {
         Classified::ContextOverflow => true,
         // Only an unclassified failure without a status may be an overflow.
         Classified::None | Classified::Reason(FailoverReason::Unknown) => {
-            error.status.is_none() && is_likely_context_overflow(&error.text)
+            error.status.is_none() && is_likely_overflow_text(&error.text)
         }
         Classified::Reason(_) => false,
     }

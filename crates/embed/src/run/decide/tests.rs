@@ -136,7 +136,8 @@ fn the_last_profile_waits_and_tries_again() {
     check(terms(&["p1"]), script(K::Server), "p1!/off wait:2000 p1/off wait:4000 p1/off wait:8000 p1/off Answer");
     let mut with_fallbacks = terms(&["p1"]);
     with_fallbacks.has_fallbacks = true;
-    check(with_fallbacks.clone(), script(K::Server), "p1!/off wait:2000 p1/off failover:server_error:Some(500)");
+    check(with_fallbacks.clone(), script(K::ServerFault), "p1!/off wait:2000 p1/off failover:server_error:Some(500)");
+    check(with_fallbacks.clone(), script(K::Server), "p1!/off wait:2000 p1/off failover:timeout:Some(408)");
     check(with_fallbacks.clone(), script(K::RateLimit), "p1!/off fail:p1:rate_limit failover:rate_limit:Some(429)");
     check(with_fallbacks, script(K::Auth), "p1!/off fail:p1:auth failover:auth:Some(401)");
     check(terms(&["p1"]), script(K::Billing), "p1!/off fail:p1:billing Answer");

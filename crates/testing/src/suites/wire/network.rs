@@ -77,7 +77,7 @@ pub(super) fn statuses(wire: &dyn Wire) -> Result<(), String> {
         (422, InvalidRequest, false),
         (429, RateLimit, true),
         (500, Server, true),
-        (503, Overloaded, true),
+        (503, Server, true),
         (529, Overloaded, true),
     ];
     run(async {

@@ -1,6 +1,6 @@
 //! Errors about images that are too large for a provider, and about the order of messages.
 
-use super::find::{any, number_after};
+use super::words::{any, number_after};
 
 /// An image with too many pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

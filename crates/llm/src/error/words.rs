@@ -1,5 +1,19 @@
 //! Finding words in lower-cased error texts.
 
+/// A status at the start of a text, `HTTP` in front or not, and what follows it.
+pub fn leading_status(text: &str) -> Option<(u16, &str)> {
+    let text = text.trim_start();
+    let text = match text.get(..5) {
+        Some(head) if head.eq_ignore_ascii_case("http ") => text[5..].trim_start(),
+        _ => text,
+    };
+    let digits = text.get(..3).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))?;
+    let rest = &text[3..];
+    let is_alone = rest.is_empty() || rest.starts_with(|c: char| c == ':' || c.is_whitespace());
+    let status = digits.parse().ok().filter(|status| (100..600).contains(status) && is_alone)?;
+    Some((status, rest.trim_start_matches(|c: char| c == ':' || c.is_whitespace())))
+}
+
 /// Whether the text contains one of the words.
 pub(super) fn any(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
@@ -16,11 +30,6 @@ pub(super) fn word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, found)| {
         !is_word(text[..at].chars().next_back()) && !is_word(text[at + found.len()..].chars().next())
     })
-}
-
-/// Whether the text contains one of the whole words.
-pub(super) fn any_word(text: &str, words: &[&str]) -> bool {
-    words.iter().any(|w| word(text, w))
 }
 
 /// Whether the words occur in this order, with anything between them.

@@ -1,32 +1,20 @@
 //! Billing: recognises texts about payment, and classifies status 402.
 
-use super::FailoverReason;
-use super::find::{all, any, then, word};
+use super::LlmErrorKind;
+use super::patterns::{BILLING, NO_MONEY, beginning};
 use super::rate::is_rate_limit;
-
-const BILLING: &[&str] = &[
-    "payment required",
-    "insufficient credits",
-    "insufficient quota",
-    "insufficient_quota",
-    "credit balance",
-    "plans & billing",
-    "insufficient balance",
-    "insufficient usd or diem balance",
-    "require more credits",
-    "requires more credits",
-];
+use super::words::{all, any, then, word};
 
 /// Longer texts are prose, in which only unambiguous markers count.
 const MAX_TEXT: usize = 512;
 
 /// Whether a text is about payment or exhausted credit.
 pub fn is_billing(text: &str) -> bool {
-    let lower = text.to_lowercase();
+    let lower = beginning(text);
     if lower.chars().count() > MAX_TEXT {
         return has_hard_mark(&lower);
     }
-    if has_hard_mark(&lower) || got_402(&lower) || any(&lower, BILLING) {
+    if has_hard_mark(&lower) || got_402(&lower) || BILLING.finds_any(&lower) || NO_MONEY.finds_any(&lower) {
         return true;
     }
     let start = lower.trim_start();
@@ -83,9 +71,9 @@ pub(super) fn is_402_text(text: &str) -> bool {
         || is_temporary(rest)
 }
 
-/// The reason of a status 402: billing, or a temporary limit.
-pub fn reason_of_402(text: &str) -> FailoverReason {
-    let lower = text.to_lowercase();
+/// What a status 402 means: billing, or a limit that passes.
+pub(super) fn kind_of_402(text: &str) -> LlmErrorKind {
+    let lower = beginning(text);
     let mut rest = lower.trim();
     while let Some(shorter) =
         ["error", "http", "402", "payment required"].iter().find_map(|head| rest.strip_prefix(head))
@@ -93,17 +81,17 @@ pub fn reason_of_402(text: &str) -> FailoverReason {
         rest = shorter.trim_start_matches(|c: char| matches!(c, ':' | '-' | '=' | ',' | '.') || c.is_whitespace());
     }
     if rest.is_empty() {
-        return FailoverReason::Billing;
+        return LlmErrorKind::Billing;
     }
     let refreshes = any(rest, &["automatic quota refresh", "rolling time window"]);
     if refreshes && rest.contains("subscription quota limit") {
-        FailoverReason::RateLimit
+        LlmErrorKind::RateLimit
     } else if is_explicit(rest) {
-        FailoverReason::Billing
+        LlmErrorKind::Billing
     } else if is_rate_limit(rest) || is_temporary(rest) {
-        FailoverReason::RateLimit
+        LlmErrorKind::RateLimit
     } else {
-        FailoverReason::Billing
+        LlmErrorKind::Billing
     }
 }
 
