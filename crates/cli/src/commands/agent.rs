@@ -268,10 +268,11 @@ fn with_model(mut config: Config, model: &Model) -> Config {
     config
 }
 
-/// The state directory: the flag, then PINCH_STATE_DIR, then ~/.pinch.
+/// The state directory: the flag, then PINCH_STATE_DIR, then OPENCLAW_STATE_DIR, then ~/.pinch.
 pub(crate) fn state_dir(flag: Option<&Path>, host: &Host) -> Result<PathBuf, CommandFailure> {
     let cwd = folders::working_directory()?;
-    let named = flag.map(Path::to_owned).or_else(|| host.env().non_empty("PINCH_STATE_DIR").map(PathBuf::from));
+    let of_env = || ["PINCH_STATE_DIR", "OPENCLAW_STATE_DIR"].iter().find_map(|name| host.env().non_empty(name));
+    let named = flag.map(Path::to_owned).or_else(|| of_env().map(PathBuf::from));
     let dir = match (named, host.home()) {
         (Some(dir), _) => cwd.join(folders::expand_home(&dir, host)),
         (None, Some(home)) => home.join(".pinch"),

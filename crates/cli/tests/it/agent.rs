@@ -340,3 +340,40 @@ async fn an_answer_that_fails_after_some_text_is_a_failure() {
     assert!(ran.err.contains("no more"), "{}", ran.err);
     assert_eq!(printed["meta"]["delivered"], json!({"complete": false, "payloads": 1, "characters": 10}));
 }
+
+#[tokio::test]
+async fn a_session_key_means_the_same_session_until_a_new_one_is_started() {
+    let user = user().await;
+    let asked = |user: &TestUser| user.asked().unwrap().as_array().unwrap().len();
+    for (text, n_messages) in [("one", 1), ("two", 3), ("/new three", 1)] {
+        user.answer("fine");
+        assert_eq!(agent(&user, &["--session-key", "chat", "-m", text]).await, prints("fine\n"));
+        assert_eq!(asked(&user), n_messages, "{text}");
+    }
+    user.answer("fine");
+    assert_eq!(agent(&user, &["--agent", "ops", "-m", "one"]).await, prints("fine\n"));
+    let index = |agent: &str| -> Value {
+        let path = user.path(".pinch/agents").join(agent).join("sessions/sessions.json");
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    };
+    assert!(index("main")["agent:main:chat"]["sessionId"].is_string());
+    assert!(index("ops")["agent:ops:main"]["sessionId"].is_string());
+    fails(
+        &user,
+        &["--session-key", "agent:ops", "-m", "x"],
+        2,
+        "Error: malformed session key \"agent:ops\": expected agent:<id>:<name>, or a name alone",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_state_directory_of_openclaw_is_used_where_pinch_has_none() {
+    let user = user().await;
+    user.write("claw/openclaw.json", &std::fs::read_to_string(user.path(".pinch/pinch.json")).unwrap());
+    user.answer("fine");
+    let mut command = user.program(&["agent", "--session-id", "s1", "-m", "x"]);
+    command.env("OPENCLAW_STATE_DIR", user.path("claw"));
+    assert_eq!(user.ran(command.output().await.unwrap()), prints("fine\n"));
+    assert_eq!(files(&user.path("claw/agents")), [user.path("claw/agents/main/sessions/s1.jsonl")]);
+}
