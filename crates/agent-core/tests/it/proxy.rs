@@ -165,8 +165,8 @@ async fn refusals_keep_their_kind_and_text() {
         let error = end_at(&server).await.error.unwrap();
         (error.kind, error.text.clone())
     };
-    let overloaded = (LlmErrorKind::Overloaded, "Proxy error: 503 Service Unavailable".to_owned());
-    assert_eq!(text(ServerReply::status(503).send("<html>")).await, overloaded);
+    let unavailable = (LlmErrorKind::Server, "Proxy error: 503 Service Unavailable".to_owned());
+    assert_eq!(text(ServerReply::status(503).send("<html>")).await, unavailable);
     let said = text(ServerReply::json(429, &json!({"error": "slow down"}))).await;
     assert_eq!(said, (LlmErrorKind::RateLimit, "Proxy error: slow down".into()));
     let server = serve(Arc::new(ScriptedProvider::new([script()]))).await;

@@ -71,7 +71,6 @@ fn reply_options(parts: &Parts, request: &RunRequest) -> ReplyOptions {
         current_message: request.caller.message_id.clone(),
         reply_to: request.reply_to_mode,
         quiet_lifecycle: true,
-        ..ReplyOptions::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Leases within one process, which also keep other processes away from session files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -108,7 +108,7 @@ fn lane_error(error: LaneError) -> LeaseError {
 }
 
 fn locking(file: Option<&Path>, error: std::io::Error) -> LeaseError {
-    let file = file.map(Path::to_owned).unwrap_or_else(PathBuf::new);
+    let file = file.map(Path::to_owned).unwrap_or_default();
     LeaseError::Unavailable(format!("cannot lock the session file {}: {error}", file.display()).into())
 }
 
