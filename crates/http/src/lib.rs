@@ -221,7 +221,7 @@ impl IncomingResponse {
         self.response.headers()
     }
 
-    /// Frees the headers, and with them the buffer that they were read into: none are left for [`Incoming::headers`].
+    /// Frees the headers, and with them the buffer that they were read into: none are left for [`IncomingResponse::headers`].
     pub fn forget_headers(&mut self) {
         drop(std::mem::take(self.response.headers_mut()));
     }

@@ -1,7 +1,7 @@
 //! RPC mode: a session driven by lines of JSON, as pi 0.87.1 speaks them.
 //!
 //! Commands are done as they arrive. While a prompt runs, queries are answered and changes are made between two events of the run; commands that
-//! need the session for themselves cancel the run first: see [`Command`](crate::protocol::command::Command).
+//! need the session for themselves cancel the run first: see [`RpcCommand`](crate::protocol::command::RpcCommand).
 
 use std::fmt;
 
