@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pinch_agent_core::hooks::{BeforeTool, PendingCall};
 use pinch_coding_agent::extension::{
-    HandlerFuture, Extension, ExtensionCx, ExtensionError, ExtensionHandle, Point, Points, Registrations,
+    Extension, ExtensionCx, ExtensionError, ExtensionHandle, HandlerFuture, Point, Points, Registrations,
 };
 
 use crate::tools::{ForkDeleteTool, word_count};

@@ -19,7 +19,7 @@ use pinch_llm::schema::clean;
 use pinch_llm::wire::frame_json::{self, TextMember, TextQuality};
 use pinch_llm::wire::headers::{self, HeaderLayers};
 use pinch_llm::wire::reply::{OpenBlock, ReplyBuilder};
-use pinch_llm::wire::{WireCall, Decoder, FrameKind, HttpRequest, WireFormat, address, limit, refusal, tool_output};
+use pinch_llm::wire::{Decoder, FrameKind, HttpRequest, WireCall, WireFormat, address, limit, refusal, tool_output};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

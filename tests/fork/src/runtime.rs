@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::StreamExt;
 use futures::future::{BoxFuture, ready};
 use futures::stream::BoxStream;
-use pinch_agent_core::queue::{QueueKind, MessageQueues};
+use pinch_agent_core::queue::{MessageQueues, QueueKind};
 use pinch_agent_core::tool::ToolEffect;
 use pinch_agent_core::{Agent, AgentEvent, EndReason, RunEnd};
 use pinch_coding_agent::auth::{Authorised, RequestAuth};

@@ -11,12 +11,12 @@ use pinch_embed::engine::ReplyDelivery;
 use pinch_embed::replies::blocks::BlockBreak;
 use pinch_embed::runner::RunEvent;
 use pinch_embed::{BlockReplies, Config, Engine, EngineBuilder, EngineRun, RunRequest, RunTarget};
-use pinch_fork::replies::{ReplyBoard, Mask};
+use pinch_fork::replies::{Mask, ReplyBoard};
 use pinch_fork::runtime::{ID, MemoryRuntime};
 use pinch_fork::tools::word_count;
 use pinch_llm::event::StreamEvent;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::{ScriptedReply, ScriptedProvider, ScriptedStep};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply, ScriptedStep};
 use pinch_llm::stdx::cancel::CancelReason;
 use serde_json::json;
 use tempfile::TempDir;
@@ -30,7 +30,10 @@ struct ForkWorld {
 }
 
 impl ForkWorld {
-    fn new(replies: impl IntoIterator<Item = ScriptedReply>, register: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Self {
+    fn new(
+        replies: impl IntoIterator<Item = ScriptedReply>,
+        register: impl FnOnce(EngineBuilder) -> EngineBuilder,
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let document = json!({
             "agents": {"defaults": {"model": {"primary": "demo/m1"}, "workspace": dir.path().join("workspace")}},
@@ -158,7 +161,8 @@ async fn a_conversation_of_the_forks_runtime_goes_on_without_a_session_file() {
 
 #[tokio::test]
 async fn a_queued_message_reaches_the_forks_runtime() {
-    let world = ForkWorld::new([ScriptedReply::text("One moment."), ScriptedReply::text("In blue.")], |builder| builder);
+    let world =
+        ForkWorld::new([ScriptedReply::text("One moment."), ScriptedReply::text("In blue.")], |builder| builder);
     let mut run = world.engine.run(world.request("Paint it."));
     pull_to_text(&mut run).await;
     assert!(world.engine.active()[0].is_streaming);
@@ -174,7 +178,10 @@ async fn a_queued_message_reaches_the_forks_runtime() {
 
 #[tokio::test]
 async fn an_aborted_run_on_the_forks_runtime_keeps_what_was_said() {
-    let half = ScriptedReply { steps: vec![ScriptedStep::Text(vec!["Half of".into()]), ScriptedStep::Hang], ..ScriptedReply::default() };
+    let half = ScriptedReply {
+        steps: vec![ScriptedStep::Text(vec!["Half of".into()]), ScriptedStep::Hang],
+        ..ScriptedReply::default()
+    };
     let world = ForkWorld::new([half, ScriptedReply::text("The whole.")], |builder| builder);
     let mut run = world.engine.run(world.request("Go."));
     pull_to_text(&mut run).await;

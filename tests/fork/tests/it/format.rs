@@ -7,8 +7,8 @@ use pinch_llm::Client;
 use pinch_llm::http::HttpClient;
 use pinch_llm::provider::http::HttpProvider;
 use pinch_llm::wire::WireFormat;
-use pinch_testing::server::{ServerReply, Server};
-use pinch_testing::wires::{Answer, End, AnswerPart, Wire};
+use pinch_testing::server::{Server, ServerReply};
+use pinch_testing::wires::{Answer, AnswerPart, End, Wire};
 use serde_json::{Value, json};
 
 /// The server's side of the format.

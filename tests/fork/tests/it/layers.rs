@@ -13,14 +13,17 @@ use pinch_fork::extension::NoDeletions;
 use pinch_fork::machine::MemoryMachine;
 use pinch_fork::tools::word_count;
 use pinch_llm::message::{Message, block::join_text};
-use pinch_llm::provider::scripted::{ScriptedReply, ScriptedProvider, ScriptedStep};
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply, ScriptedStep};
 use pinch_llm::stdx::host::Host;
 use pinch_machine::{FileKind, Machine};
 use serde_json::{Value, json};
 
 fn call(name: &str, arguments: Value) -> ScriptedReply {
     let arguments = arguments.as_object().cloned().unwrap_or_default();
-    ScriptedReply { steps: vec![ScriptedStep::ToolCall { id: "c1".into(), name: name.into(), arguments }], ..ScriptedReply::default() }
+    ScriptedReply {
+        steps: vec![ScriptedStep::ToolCall { id: "c1".into(), name: name.into(), arguments }],
+        ..ScriptedReply::default()
+    }
 }
 
 /// The results of tools in a conversation: whether they failed, and their texts.
@@ -46,8 +49,11 @@ async fn a_tool_of_the_fork_runs_in_the_loop() {
 #[tokio::test]
 async fn an_extension_of_the_fork_brings_tools_and_denies_calls() {
     let host = Host::builder().build();
-    let replies =
-        [call("word_count", json!({"text": "a b c"})), call("delete", json!({"path": "/"})), ScriptedReply::text("Done.")];
+    let replies = [
+        call("word_count", json!({"text": "a b c"})),
+        call("delete", json!({"path": "/"})),
+        ScriptedReply::text("Done."),
+    ];
     let provider = Arc::new(ScriptedProvider::new(replies));
     let log = SessionLog::in_memory(&host, NewSession::in_directory("/w"));
     let model = Arc::new(ScriptedProvider::model("scripted"));
