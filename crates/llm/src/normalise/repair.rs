@@ -3,6 +3,7 @@
 //! The log of a session keeps one result for each call. [`transform`](super::transform) brings any history into an order that a wire format
 //! can encode; this repair says what it did, and follows the rules of one model.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::calls;
@@ -77,11 +78,16 @@ pub fn repair(messages: &[Arc<Message>], synthetic: bool) -> RepairedHistory {
             }
         }
     }
+    let owners = if displaced.is_empty() { HashMap::new() } else { calls_by_id(&turns) };
     for (at, id, message) in displaced {
-        let mut owners = turns[..at].iter_mut().flat_map(|turn| &mut turn.calls).filter(|call| call.id == id);
-        match (owners.next(), owners.next()) {
-            (Some(call @ OpenCall { result: None, .. }), None) => call.result = Some(message),
-            _ => report.n_orphans += 1,
+        let owners = owners.get(id).map_or(&[][..], Vec::as_slice);
+        let call = match owners[..owners.partition_point(|(turn, _)| *turn < at)] {
+            [(turn, call)] => Some(&mut turns[turn].calls[call]).filter(|call| call.result.is_none()),
+            _ => None,
+        };
+        match call {
+            Some(call) => call.result = Some(message),
+            None => report.n_orphans += 1,
         }
     }
     for turn in turns {
@@ -99,6 +105,17 @@ pub fn repair(messages: &[Arc<Message>], synthetic: bool) -> RepairedHistory {
         report.messages.extend(turn.rest.into_iter().cloned());
     }
     report
+}
+
+/// Where the calls of each id are, as indices of turns and of calls in them, in order.
+fn calls_by_id<'a>(turns: &[RepairSpan<'a>]) -> HashMap<&'a str, Vec<(usize, usize)>> {
+    let mut by_id: HashMap<&str, Vec<(usize, usize)>> = HashMap::new();
+    for (turn, span) in turns.iter().enumerate() {
+        for (at, call) in span.calls.iter().enumerate() {
+            by_id.entry(call.id).or_default().push((turn, at));
+        }
+    }
+    by_id
 }
 
 fn calls_of(content: &[Arc<Block>]) -> Vec<OpenCall<'_>> {

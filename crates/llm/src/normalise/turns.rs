@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use super::{calls, edit};
 use crate::message::{AssistantMessage, Block, Content, Message, OtherMessage, StopReason, UserMessage};
 
+/// The role of messages that are not the user's and not the model's.
+const DEVELOPER: &str = "developer";
+
 /// Begins a conversation that has lost its beginning.
 const BOOTSTRAP: &str = "(session bootstrap)";
 
@@ -46,37 +49,40 @@ pub struct Merged {
     pub developers: bool,
 }
 
-/// Merges consecutive messages of the same role.
+/// Merges consecutive messages of the same role. What has been merged is extended in place, so that a long run of messages costs its length.
 pub fn merge(messages: &[Arc<Message>], which: Merged) -> Vec<Arc<Message>> {
     let mut out: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     for message in messages {
-        let merged = out.last().and_then(|before| match (&**before, &**message) {
-            (Message::Assistant(before), Message::Assistant(after)) if which.answers => {
-                Some(Message::Assistant(merged_answer(before, after)))
+        let fits = out.last().is_some_and(|before| match (&**before, &**message) {
+            (Message::Assistant(_), Message::Assistant(_)) => which.answers,
+            (Message::User(_), Message::User(_)) => which.users,
+            (Message::Other(before), Message::Other(after)) => {
+                which.developers && before.role() == DEVELOPER && after.role() == DEVELOPER
             }
-            (Message::User(before), Message::User(after)) if which.users => {
-                Some(Message::User(merged_user(before, after)))
-            }
-            (Message::Other(before), Message::Other(after)) if which.developers => {
-                merged_developer(before, after).map(Message::Other)
-            }
-            _ => None,
+            _ => false,
         });
-        match merged {
-            Some(merged) => {
-                out.pop();
-                out.push(Arc::new(merged));
-            }
+        match out.pop_if(|_| fits) {
+            Some(before) => out.push(Arc::new(merged(Arc::unwrap_or_clone(before), message))),
             None => out.push(Arc::clone(message)),
         }
     }
     out
 }
 
+/// Two messages of one role as one.
+fn merged(before: Message, after: &Message) -> Message {
+    match (before, after) {
+        (Message::Assistant(before), Message::Assistant(after)) => Message::Assistant(merged_answer(before, after)),
+        (Message::User(before), Message::User(after)) => Message::User(merged_user(before, after)),
+        (Message::Other(before), Message::Other(after)) => Message::Other(merged_developer(before, after)),
+        (before, _) => before,
+    }
+}
+
 /// Both contents, with the end of the later answer.
-fn merged_answer(before: &AssistantMessage, after: &AssistantMessage) -> Arc<AssistantMessage> {
-    let content = before.content.iter().chain(&after.content).cloned().collect();
-    let mut merged = AssistantMessage { content, ..before.clone() };
+fn merged_answer(mut before: Arc<AssistantMessage>, after: &AssistantMessage) -> Arc<AssistantMessage> {
+    let merged = Arc::make_mut(&mut before);
+    merged.content.extend(after.content.iter().cloned());
     merged.stop_reason = after.stop_reason;
     if after.raw_stop_reason.is_some() {
         merged.raw_stop_reason.clone_from(&after.raw_stop_reason);
@@ -87,36 +93,39 @@ fn merged_answer(before: &AssistantMessage, after: &AssistantMessage) -> Arc<Ass
     if !after.usage.is_zero() {
         merged.usage = after.usage;
     }
-    Arc::new(merged)
+    before
 }
 
 /// Both contents; the rest is that of the later message, and its time if it has one.
-fn merged_user(before: &UserMessage, after: &UserMessage) -> UserMessage {
-    let blocks = |content: &Content| match content {
-        Content::Text(text) => vec![Block::text(text.as_str())],
-        Content::Blocks(blocks) => blocks.clone(),
+fn merged_user(before: UserMessage, after: &UserMessage) -> UserMessage {
+    let blocks = |content: Content| match content {
+        Content::Text(text) => vec![Block::text(text)],
+        Content::Blocks(blocks) => blocks,
     };
-    let mut content = blocks(&before.content);
-    content.extend(blocks(&after.content));
-    let timestamp = if after.timestamp == 0 { before.timestamp } else { after.timestamp };
-    UserMessage { content: Content::Blocks(content), timestamp, ..after.clone() }
+    let mut content = blocks(before.content);
+    let mut merged = after.clone();
+    content.extend(blocks(std::mem::take(&mut merged.content)));
+    if after.timestamp == 0 {
+        merged.timestamp = before.timestamp;
+    }
+    UserMessage { content: Content::Blocks(content), ..merged }
 }
 
-fn merged_developer(before: &OtherMessage, after: &OtherMessage) -> Option<OtherMessage> {
-    if before.role() != "developer" || after.role() != "developer" {
-        return None;
-    }
-    let blocks = |message: &OtherMessage| match message.raw.get("content") {
-        Some(Value::Array(blocks)) => blocks.clone(),
+fn merged_developer(before: OtherMessage, after: &OtherMessage) -> OtherMessage {
+    let blocks = |content: Option<Value>| match content {
+        Some(Value::Array(blocks)) => blocks,
         Some(Value::String(text)) => vec![json!({"type": "text", "text": text})],
         _ => Vec::new(),
     };
+    let mut before = before.raw;
     let mut raw = after.raw.clone();
-    if let (None, Some(timestamp)) = (raw.get("timestamp"), before.raw.get("timestamp")) {
+    if let (None, Some(timestamp)) = (raw.get("timestamp"), before.get("timestamp")) {
         raw.insert("timestamp".to_owned(), timestamp.clone());
     }
-    raw.insert("content".to_owned(), [blocks(before), blocks(after)].concat().into());
-    Some(OtherMessage { raw })
+    let mut content = blocks(before.get_mut("content").map(Value::take));
+    content.extend(blocks(raw.get_mut("content").map(Value::take)));
+    raw.insert("content".to_owned(), content.into());
+    OtherMessage { raw }
 }
 
 /// Removes calls that a user message follows instead of their results. Results inside of that message count.
@@ -167,12 +176,17 @@ fn answered_inside(user: &UserMessage) -> HashSet<&str> {
 
 /// Removes answers that failed. In place of one that the user saw a part of, and then answered, stands a note.
 pub(super) fn without_failed(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
-    let answered: Vec<bool> = (0..messages.len())
-        .map(|at| {
-            let next = messages[at + 1..].iter().find(|message| !matches!(***message, Message::System(_)));
-            next.is_some_and(|message| matches!(**message, Message::User(_)))
-        })
-        .collect();
+    // From the end: whether the next message that is not the system's is a user's.
+    let mut is_answered = false;
+    let mut answered: Vec<bool> = Vec::with_capacity(messages.len());
+    for message in messages.iter().rev() {
+        answered.push(is_answered);
+        match &**message {
+            Message::System(_) => {}
+            other => is_answered = matches!(other, Message::User(_)),
+        }
+    }
+    answered.reverse();
     let each = |(message, is_answered): (Arc<Message>, bool)| {
         let Some(answer) = message.as_assistant().filter(|answer| answer.stop_reason.is_failure()) else {
             return Some(message);
