@@ -1,5 +1,6 @@
 //! Images that a prompt names by their path, so that a model sees what its user points at.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,11 +12,16 @@ use pinch_coding_agent::machine::Machine;
 use pinch_llm::message::Image;
 
 use crate::run::scope::RunScope;
+use crate::workspace::expand_home;
 
 const ENDINGS: &[&str] = &["png", "jpg", "jpeg", "gif", "webp", "bmp", "tiff", "tif", "heic", "heif"];
 
 /// Bytes of an image file at most.
 const MAX_BYTES: u64 = 6 * 1024 * 1024;
+
+/// Bytes of a reference at most: no system opens a longer path. Without a bound, each of many references within each other would be read to
+/// the end of all.
+const MAX_REFERENCE: usize = 4096;
 
 /// Images of one prompt at most.
 const MAX_IMAGES: usize = 32;
@@ -24,12 +30,27 @@ const MAX_IMAGES: usize = 32;
 /// that stand alone.
 pub fn references(prompt: &str) -> Vec<String> {
     let mut found: Vec<(usize, String)> = Vec::new();
+    // The next bracket that closes: it is looked for once for all that open before it.
+    let mut close = 0;
     for (at, _) in prompt.match_indices('[') {
-        let inside = prompt[at + 1..].split(']').next().unwrap_or_default();
-        found.extend(attached(inside).map(|path| (at, path.to_owned())));
+        if close <= at {
+            close = prompt[at..].find(']').map_or(prompt.len(), |after| at + after);
+        }
+        let inside = &prompt[at + 1..close];
+        if inside.len() <= MAX_REFERENCE {
+            found.extend(attached(inside).map(|path| (at, path.to_owned())));
+        }
     }
-    for (at, _) in prompt.match_indices("file://") {
-        let url = word(&prompt[at + "file://".len()..]);
+    let mut end = 0;
+    for (at, head) in prompt.match_indices("file://") {
+        let at_path = at + head.len();
+        if end < at_path {
+            end = at_path + prompt[at_path..].find(ends_word).unwrap_or(prompt.len() - at_path);
+        }
+        if end - at_path > MAX_REFERENCE {
+            continue;
+        }
+        let url = word(&prompt[at_path..end]);
         // With or without a host in front of the path.
         let path = url.find('/').map_or(url, |slash| &url[slash..]);
         found.push((at, percent_decode_str(path).decode_utf8_lossy().into_owned()));
@@ -43,13 +64,9 @@ pub fn references(prompt: &str) -> Vec<String> {
         before = c;
     }
     found.sort_by_key(|(at, _)| *at);
-    let mut paths: Vec<String> = Vec::new();
-    for (_, path) in found.into_iter().filter(|(_, path)| is_image(path)) {
-        if !paths.iter().any(|known| known.to_lowercase() == path.to_lowercase()) {
-            paths.push(path);
-        }
-    }
-    paths
+    let mut known = HashSet::new();
+    let paths = found.into_iter().map(|(_, path)| path).filter(|path| is_image(path));
+    paths.filter(|path| known.insert(path.to_lowercase())).collect()
 }
 
 /// The path in `media attached: <path> (mime) | url`, `media attached 1/2: …`, or `Image: source: <path>`.
@@ -67,8 +84,11 @@ fn attached(inside: &str) -> Option<&str> {
 
 /// A text up to what cannot belong to a path in prose.
 fn word(text: &str) -> &str {
-    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '(' | ')' | '[' | ']' | '<' | '>' | '|');
-    text[..text.find(ends).unwrap_or(text.len())].trim_end_matches(['.', ',', ';', ':', '!', '?'])
+    text[..text.find(ends_word).unwrap_or(text.len())].trim_end_matches(['.', ',', ';', ':', '!', '?'])
+}
+
+fn ends_word(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '(' | ')' | '[' | ']' | '<' | '>' | '|')
 }
 
 fn is_image(path: &str) -> bool {
@@ -96,10 +116,7 @@ impl PromptFiles {
         let n_named = paths.len();
         let mut images = Vec::new();
         for path in paths.into_iter().take(MAX_IMAGES) {
-            let path = match (path.strip_prefix("~/"), &self.home) {
-                (Some(rest), Some(home)) => home.join(rest),
-                _ => self.workspace.join(path),
-            };
+            let path = self.workspace.join(expand_home(Path::new(&path), self.home.as_deref()));
             let Ok(bytes) = self.machine.read(&path, MAX_BYTES).await else { continue };
             if let Some(mime_type) = sniff(&bytes) {
                 images.push(Image { data: STANDARD.encode(&bytes), mime_type: mime_type.to_owned() });
@@ -115,6 +132,15 @@ impl PromptFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn references_without_end_are_no_paths() {
+        for part in ["[", "[media attached: ", "file://", "file:///a.png", "/a.png "] {
+            let prompt = format!("{}x.png]", part.repeat(1_000_000 / part.len()));
+            let found = references(&prompt);
+            assert!(found.len() < 10_000, "{part}: {}", found.len());
+        }
+    }
 
     #[test]
     fn paths_of_images_are_found_where_people_and_channels_write_them() {
