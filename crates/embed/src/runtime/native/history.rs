@@ -104,15 +104,15 @@ async fn append(log: &mut SessionLog, custom_type: &str, data: Value) -> Result<
 /// # Errors
 /// When the session names an entry that is not in it.
 pub fn take_prompt(log: &mut SessionLog, text: &str, images: &[Image]) -> Result<(String, Vec<Image>), StoreError> {
-    let (mut texts, mut all) = (vec![text.to_owned()], images.to_vec());
+    // The latest first.
+    let mut unanswered: Vec<(String, Vec<Image>)> = vec![(text.to_owned(), images.to_vec())];
     let mut at = log.leaf_id().cloned();
     let mut begin = None;
     while let Some(entry) = at.as_ref().and_then(|id| log.entry(id)) {
         match &entry.body {
             EntryBody::Message(message) => {
                 let Message::User(user) = &**message else { break };
-                texts.insert(0, user.content.text("\n"));
-                all.splice(0..0, user.content.images().cloned());
+                unanswered.push((user.content.text("\n"), user.content.images().cloned().collect()));
                 begin = Some(entry.parent_id.clone());
             }
             // They say nothing to a model.
@@ -131,6 +131,7 @@ pub fn take_prompt(log: &mut SessionLog, text: &str, images: &[Image]) -> Result
         Some(Some(parent)) => log.move_to(&parent)?,
         Some(None) => log.reset_leaf(),
     }
+    let (mut texts, images): (Vec<String>, Vec<Vec<Image>>) = unanswered.into_iter().rev().unzip();
     texts.retain(|text| !text.trim().is_empty());
-    Ok((texts.join("\n\n"), all))
+    Ok((texts.join("\n\n"), images.concat()))
 }
