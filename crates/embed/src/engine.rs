@@ -203,17 +203,17 @@ async fn carry_out(
     let asked = Instant::now();
     let runtime = resolve::runtime(parts, &request)?;
     // A run without a model neither waits nor creates anything.
-    resolve::candidates(parts, &request)?;
+    let candidates = resolve::candidates(parts, &request)?;
     let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, emitter, &cancel)).await?;
     let waited_ms = millis(asked.elapsed());
     parts.profiles.refresh().await;
-    let resolved = Box::new(resolve::scope(parts, *request, lease.fence())?);
+    let scope = Box::new(resolve::scope(parts, *request, lease.fence())?);
     emitter.emit(RunEvent::Granted { waited_ms }).await;
     *has_started = true;
     let started_at_ms = parts.host.now_ms();
     emitter.emit(RunEvent::Reply(ReplyEvent::Lifecycle(Lifecycle::Start { started_at_ms }))).await;
     let began = Instant::now();
-    let request = &resolved.scope.request;
+    let request = &scope.request;
     let limited = match request.timeout.into_iter().chain(request.budget.deadline).min() {
         Some(limit) => cancel.child_until(Deadline::after(limit)),
         None => cancel.child(),
@@ -221,7 +221,7 @@ async fn carry_out(
     let active = parts.active.register(request, cancel.clone());
     let mut runner = Runner {
         parts,
-        scope: &resolved.scope,
+        scope: &scope,
         runtime: &*runtime,
         lease: &*lease,
         active: &active,
@@ -237,7 +237,7 @@ async fn carry_out(
         has_fallbacks: false,
         failed_candidates: Vec::new(),
     };
-    let result = leasing::run(&mut runner, &resolved.candidates, &*lease).await;
+    let result = leasing::run(&mut runner, &candidates, &*lease).await;
     if let Ok(result) = &result {
         inbound::record(parts, request, lease.fence(), result).await;
     }

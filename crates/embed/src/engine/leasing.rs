@@ -70,7 +70,7 @@ fn gave_up(last: Option<LeaseWait>, ms: u64) -> String {
     }
 }
 
-pub(super) fn lease_error(error: LeaseError) -> RunError {
+fn lease_error(error: LeaseError) -> RunError {
     match error {
         LeaseError::Cancelled(reason) => RunError::Cancelled(reason),
         LeaseError::Cleared => RunError::Busy(error.to_string()),

@@ -119,12 +119,6 @@ fn is_below(at: &str, member: &str) -> bool {
     at.strip_prefix(member).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// A run with its surroundings, and the models it may use.
-pub(super) struct Resolved {
-    pub(super) scope: RunScope,
-    pub(super) candidates: Vec<Arc<Model>>,
-}
-
 /// A request with the defaults of the configuration filled in.
 pub(super) fn request(
     parts: &Parts,
@@ -153,9 +147,7 @@ pub(super) fn request(
 }
 
 /// Resolves everything an attempt may use. Creates the workspace if it does not exist.
-pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence>) -> Result<Resolved, RunError> {
-    // Checked first: a run without a runtime must not create anything.
-    let candidates = candidates(parts, &request)?;
+pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence>) -> Result<RunScope, RunError> {
     let RunWorkspace { dir: workspace, fallback, agent_id, agent_source } = workspace(parts, &request)?;
     if let Some(fallback) = fallback {
         let (reason, source) = (fallback.as_str(), agent_source.as_str());
@@ -180,7 +172,7 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
     let mut tool_parts = ToolParts::new(Arc::clone(&machine), place, shell(parts)?);
     tool_parts.files = registered.files.clone();
     tool_parts.facts = facts.clone();
-    let scope = RunScope {
+    Ok(RunScope {
         tools: registered.toolbox.of_run(&request, &tool_parts, &policy),
         prompt: prompt(parts, &request, &workspace),
         extensions: extensions(parts, &request),
@@ -201,8 +193,7 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
         host: parts.host.clone(),
         fence,
         request,
-    };
-    Ok(Resolved { scope, candidates })
+    })
 }
 
 /// The extensions of a run's session: those of the host, then the limit of its history.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::{BoxFuture, ready};
 use pinch_coding_agent::document::{self, Folder};
 use pinch_ports::{HealthChange, HealthRecords, HealthStore, PortError};
-use pinch_stdx::fs::Access;
 use pinch_stdx::fs::dir_lock::DirLockOptions;
+use pinch_stdx::fs::{Access, FileStamp};
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
@@ -19,12 +19,14 @@ use tokio::task::spawn_blocking;
 pub struct FileHealth {
     path: Arc<Path>,
     host: Host,
+    /// What was read last, and the state of the file before that.
+    known: Mutex<Option<(FileStamp, HealthRecords)>>,
 }
 
 impl FileHealth {
     /// Health in the file at `path`, which need not exist.
     pub fn new(path: PathBuf, host: Host) -> Self {
-        Self { path: path.into(), host }
+        Self { path: path.into(), host, known: Mutex::default() }
     }
 
     /// The records of a document. Entries of the wrong type count as missing, and are kept.
@@ -82,10 +84,21 @@ impl HealthStore for FileHealth {
     fn load(&self) -> BoxFuture<'_, Result<HealthRecords, PortError>> {
         let path = Arc::clone(&self.path);
         Box::pin(async move {
+            let stamp = FileStamp::of(&path);
+            if let Some((of, records)) = &*self.known.lock().unwrap_or_else(PoisonError::into_inner)
+                && Some(*of) == stamp
+            {
+                return Ok(records.clone());
+            }
             let document = spawn_blocking(move || document::read_object(&path)).await;
             let document = document.map_err(|error| PortError::unavailable("read the health of profiles", error))?;
             match document {
-                Ok(document) => Ok(Self::records(&document)),
+                Ok(document) => {
+                    let records = Self::records(&document);
+                    *self.known.lock().unwrap_or_else(PoisonError::into_inner) =
+                        stamp.map(|stamp| (stamp, records.clone()));
+                    Ok(records)
+                }
                 Err(problem) => {
                     Err(PortError::unavailable("read the health of profiles", io::Error::other(problem.to_string())))
                 }

@@ -25,7 +25,7 @@ struct Shared {
 
 #[derive(Default)]
 struct MarkState {
-    records: HealthRecords,
+    records: Arc<HealthRecords>,
     pending: Vec<HealthChange>,
 }
 
@@ -35,14 +35,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl HealthMarks {
     pub(super) fn new(store: Arc<dyn HealthStore>, records: HealthRecords) -> Self {
-        let state = Mutex::new(MarkState { records, pending: Vec::new() });
+        let state = Mutex::new(MarkState { records: Arc::new(records), pending: Vec::new() });
         let shared = Shared { store, state, is_writing: watch::Sender::new(false) };
         Self { shared: Arc::new(shared), writer: Mutex::default() }
     }
 
     /// What is known now.
-    pub(super) fn records(&self) -> HealthRecords {
-        locked(&self.shared.state).records.clone()
+    pub(super) fn records(&self) -> Arc<HealthRecords> {
+        Arc::clone(&locked(&self.shared.state).records)
     }
 
     /// The health of a profile.
@@ -54,7 +54,7 @@ impl HealthMarks {
     pub(super) fn change(&self, change: impl Fn(&mut HealthRecords) + Send + Sync + 'static) {
         let change: HealthChange = Arc::new(change);
         let mut state = locked(&self.shared.state);
-        change(&mut state.records);
+        change(Arc::make_mut(&mut state.records));
         state.pending.push(change);
         let must_start = !self.shared.is_writing.send_replace(true);
         drop(state);
@@ -75,7 +75,7 @@ impl HealthMarks {
             Ok(records) => {
                 let mut state = locked(&self.shared.state);
                 if !*self.shared.is_writing.borrow() && state.pending.is_empty() {
-                    state.records = records;
+                    state.records = Arc::new(records);
                 }
             }
             Err(error) => tracing::warn!(%error, "the health of profiles could not be read"),
@@ -116,8 +116,9 @@ impl Writing {
             match written {
                 Ok(records) => {
                     let state = &mut *state;
-                    state.records = records;
-                    state.pending.iter().for_each(|change| change(&mut state.records));
+                    state.records = Arc::new(records);
+                    let known = Arc::make_mut(&mut state.records);
+                    state.pending.iter().for_each(|change| change(known));
                 }
                 // The changes stay in memory.
                 Err(error) => tracing::warn!(%error, "the health of profiles could not be written"),
