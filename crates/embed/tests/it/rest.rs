@@ -6,21 +6,16 @@ use futures::FutureExt;
 use pinch_embed::config::Config;
 use pinch_embed::run::RunError;
 use pinch_embed::{InboundMessage, Turn};
-use pinch_testing::server::{Gate, ServerReply};
 use serde_json::json;
 
-use crate::world::{World, answer, pull_to_text, stream, within};
+use crate::world::{World, stream, within};
 
 const LONG: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn a_drained_engine_lets_runs_end_and_starts_none() {
     let world = World::new().await;
-    let gate = Gate::new();
-    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
-    let mut running = world.engine.run(world.request("s1", "hello"));
-    gate.open_times(4);
-    pull_to_text(&mut running).await;
+    let (gate, running) = world.answering(world.request("s1", "hello")).await;
     let waiting = world.engine.run(world.request("s1", "waits for its session")).finish();
     let (ran, refused, drained, late) = within(async {
         tokio::join!(running.finish(), waiting, world.engine.drain(LONG), async {
@@ -53,11 +48,7 @@ async fn a_message_that_waits_for_its_turn_is_given_back_when_the_engine_drains(
 #[tokio::test]
 async fn a_shutdown_stops_runs_that_do_not_end_and_writes_what_is_to_be_written() {
     let world = World::new().await;
-    let gate = Gate::new();
-    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
-    let mut running = world.engine.run(world.request("s1", "hello"));
-    gate.open_times(4);
-    pull_to_text(&mut running).await;
+    let (_gate, running) = world.answering(world.request("s1", "hello")).await;
     let (ran, n_stopped) =
         within(async { tokio::join!(running.finish(), world.engine.shutdown(Duration::from_millis(20))) }).await;
     assert_eq!(n_stopped, 1);
@@ -68,11 +59,7 @@ async fn a_shutdown_stops_runs_that_do_not_end_and_writes_what_is_to_be_written(
 #[tokio::test]
 async fn a_new_configuration_holds_for_new_runs_and_the_old_one_for_runs_under_way() {
     let world = World::new().await;
-    let gate = Gate::new();
-    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
-    let mut running = world.engine.run(world.request("s1", "hello"));
-    gate.open_times(4);
-    pull_to_text(&mut running).await;
+    let (gate, running) = world.answering(world.request("s1", "hello")).await;
     let document = json!({
         "agents": {"defaults": {"workspace": world.path("workspace"), "model": "new/tiny", "timeoutSeconds": "x"}},
         "models": {"providers": {"new": {

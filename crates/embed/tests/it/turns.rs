@@ -12,7 +12,7 @@ use pinch_stdx::cancel::CancelReason;
 use pinch_testing::server::{Gate, ServerReply};
 use serde_json::json;
 
-use crate::world::{World, answer, pull_to_text, stream, within};
+use crate::world::{World, answer, stream, within};
 
 const KEY: &str = "agent:main:chat";
 
@@ -84,14 +84,10 @@ async fn follow_ups_get_a_run_each_and_messages_of_different_origin_are_not_mixe
 #[tokio::test]
 async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_its_own() {
     let world = world(json!({"debounceMs": 1})).await;
-    let gate = Gate::new();
-    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
-    world.server.reply(stream(answer("m2", "Blue it is.")));
     let first = request(world.engine.send(message("Paint it.")).await);
     let (session, run_id) = (first.session_id.clone(), first.run_id.clone());
-    let mut running = world.engine.run(first);
-    gate.open_times(4);
-    pull_to_text(&mut running).await;
+    let (gate, running) = world.answering(first).await;
+    world.server.reply(stream(answer("m2", "Blue it is.")));
     let steered = world.engine.send(message("In blue!"));
     let (steered, result) = within(async {
         // The message is queued before the answer goes on.
@@ -115,13 +111,9 @@ async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_i
 #[tokio::test]
 async fn an_interruption_stops_the_run_and_drops_what_waits() {
     let world = world(json!({"mode": "collect", "debounceMs": 1})).await;
-    let gate = Gate::new();
-    world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
     let first = request(world.engine.send(message("one")).await);
     let session = first.session_id.clone();
-    let mut running = world.engine.run(first);
-    gate.open_times(4);
-    pull_to_text(&mut running).await;
+    let (_gate, running) = world.answering(first).await;
     let waiting = world.engine.send(message("two"));
     let urgent = world.engine.send(message("stop, three!").mode(InboxMode::Interrupt));
     let (stopped, waiting, urgent) = within(async {

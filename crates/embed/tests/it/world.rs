@@ -16,7 +16,7 @@ use pinch_embed::runner::RunEvent;
 use pinch_llm::event::StreamEvent;
 use pinch_stdx::fs::{Access, write_atomic};
 use pinch_stdx::host::Host;
-use pinch_testing::server::{Recorded, Server, ServerReply};
+use pinch_testing::server::{Gate, Recorded, Server, ServerReply};
 use pinch_testing::wires::{anthropic, completions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -73,6 +73,16 @@ impl World {
         let world = Self { engine: engine(dir.path(), &config), server, dir, config };
         world.write("state/agents/main/agent/settings.json", &settings.to_string());
         Self { engine: engine(world.dir.path(), &world.config), ..world }
+    }
+
+    /// A run whose answer has begun. It goes on when the gate opens.
+    pub(crate) async fn answering(&self, request: RunRequest) -> (Gate, EngineRun) {
+        let gate = Gate::new();
+        self.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
+        let mut run = self.engine.run(request);
+        gate.open_times(4);
+        pull_to_text(&mut run).await;
+        (gate, run)
     }
 
     /// Another engine on the same directory, as after a restart.
