@@ -17,12 +17,14 @@ pub mod params;
 pub mod agents;
 pub mod sessions;
 pub mod messages;
+pub mod preset;
 
 pub use agents::{AgentConfig, AgentDefaults, Agents};
 pub use auth::{AuthConfig, Cooldowns, InlineProfile};
 use channels::ChannelsConfig;
 use messages::QueueConfig;
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
+pub use preset::Preset;
 use sessions::SessionConfig;
 pub use tools::ToolsConfig;
 
@@ -34,6 +36,8 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// A configuration. The default is that of an empty file.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
+    /// `preset`: where values that are not configured come from.
+    pub preset: Preset,
     /// `agents`.
     pub agents: Agents,
     /// `auth`.
@@ -105,13 +109,17 @@ impl Config {
         let root = Value::Object(document);
         let used = UsedKeys::default();
         let node = Node::root(&root, file, &used);
-        let agents = Agents::read(&node.get("agents"), &mut problems);
-        let auth = AuthConfig::read(&node.get("auth"), &mut problems);
+        let preset = node.get("preset").word(&mut problems, &["2026.2", "2026.9"], Preset::parse).unwrap_or_default();
+        let defaults = preset.values();
+        let mut agents = Agents::read(&node.get("agents"), &mut problems);
+        agents.defaults.timeout_seconds.get_or_insert(defaults.timeout_seconds);
+        agents.defaults.max_concurrent.get_or_insert(defaults.main_slots);
+        let auth = AuthConfig::read(&node.get("auth"), &defaults.cooldowns, &mut problems);
         let models = ModelsConfig::read(&node.get("models"), &mut problems);
         let tools = ToolsConfig::read(&node.get("tools"), &node.get("agents").get("defaults").get("sandbox"));
         let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);
-        let session = SessionConfig::read(&node.get("session"), &mut problems);
-        let messages = QueueConfig::read(&node.get("messages"), &mut problems);
+        let session = SessionConfig::read(&node.get("session"), defaults.reset, &mut problems);
+        let messages = QueueConfig::read(&node.get("messages"), &defaults, &mut problems);
         let cron = node.get("cron").get("maxConcurrentRuns");
         let max_concurrent_cron_runs = cron.count(&mut problems).and_then(|n| usize::try_from(n).ok());
         let document = match root {
@@ -121,6 +129,7 @@ impl Config {
         let ignored = used.ignored(&document);
         (
             Self {
+                preset,
                 ignored,
                 agents,
                 auth,
@@ -186,6 +195,30 @@ mod tests {
         assert_eq!(config.auth.profiles[0].provider.as_str(), "zai");
         assert_eq!(config.auth.order["zai"][0].as_str(), "a");
         assert_eq!(config.models.providers[0].models[0].context_window, Some(5));
+    }
+
+    #[test]
+    fn a_preset_decides_what_is_not_configured() {
+        use messages::InboxMode;
+        let (now, problems) = read("{preset: '2026.9', session: {reset: {atHour: 5}}}");
+        assert_eq!(problems, Vec::<String>::new());
+        assert_eq!(now.agents.defaults.timeout(None).map(|limit| limit.as_secs()), Some(172_800));
+        assert_eq!((now.messages.mode, now.messages.debounce.as_millis()), (InboxMode::Steer, 500));
+        assert_eq!((now.auth.cooldowns.series[0], now.session.reset.daily_at_hour), (30_000, Some(5)));
+        assert!(now.agents.defaults.max_concurrent >= Some(8));
+        for text in ["{}", "{preset: '2026.2'}"] {
+            let (then, _) = read(text);
+            assert_eq!(then.agents.defaults.timeout(None).map(|limit| limit.as_secs()), Some(600));
+            assert_eq!((then.messages.mode, then.messages.debounce.as_millis()), (InboxMode::Collect, 1000));
+            assert_eq!(then.session.reset.daily_at_hour, Some(4));
+            assert_eq!(then.agents.defaults.max_concurrent, Some(4));
+        }
+        let (chosen, _) =
+            read("{preset: '2026.9', messages: {queue: {mode: 'collect'}}, agents: {defaults: {timeoutSeconds: 5}}}");
+        assert_eq!(chosen.messages.mode, InboxMode::Collect);
+        assert_eq!(chosen.agents.defaults.timeout(None).map(|limit| limit.as_secs()), Some(5));
+        let (_, problems) = read("{preset: '2027'}");
+        assert!(problems[0].starts_with("pinch.json:preset: \"2027\" is not one of 2026.2, 2026.9"), "{problems:?}");
     }
 
     #[test]

@@ -22,6 +22,20 @@ pub fn is_this_machine(url: &str) -> bool {
     }
 }
 
+/// Whether a URL's host is this machine or in its network, by its address or by a name that is not of the internet.
+pub fn is_near(url: &str) -> bool {
+    match Url::parse(url).ok().as_ref().and_then(Url::host) {
+        Some(Host::Domain(name)) => {
+            !name.contains('.') || [".local", ".lan", ".internal", ".localhost"].iter().any(|end| name.ends_with(end))
+        }
+        Some(Host::Ipv4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified(),
+        Some(Host::Ipv6(ip)) => {
+            ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_unspecified()
+        }
+        None => false,
+    }
+}
+
 /// A URL without its query, and without user and password. Of an invalid one, in which a password cannot be
 /// recognised, only the scheme is left. Cut by hand, since a parser would refuse or rewrite placeholders.
 pub fn without_secrets(url: &str) -> String {

@@ -7,6 +7,7 @@ use pinch_llm::thinking::ThinkingLevel;
 
 use super::node::Node;
 use super::params::StreamParams;
+use super::preset::Preset;
 use super::tools::ToolsConfig;
 use crate::key::AgentId;
 use crate::replies::blocks::BlockBreak;
@@ -195,14 +196,13 @@ impl Agents {
 /// The longest time limit of a run in milliseconds; it means no limit (embed-runner 3.13).
 const MAX_TIMEOUT_MS: u64 = 2_147_000_000;
 
-/// The time limit of a run in seconds when nothing is configured.
-const DEFAULT_TIMEOUT_SECONDS: f64 = 600.0;
-
 impl AgentDefaults {
     /// The time limit of a run; `None` if there is none. `override_ms` is the request's: 0 means no limit, a negative value the configured
     /// one.
     pub fn timeout(&self, override_ms: Option<i64>) -> Option<Duration> {
-        let configured = || self.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS).max(1.0).floor() * 1000.0;
+        let configured = || {
+            self.timeout_seconds.unwrap_or_else(|| Preset::default().values().timeout_seconds).max(1.0).floor() * 1000.0
+        };
         let ms = match override_ms.map(u64::try_from) {
             Some(Ok(0)) => MAX_TIMEOUT_MS,
             Some(Ok(ms)) => ms,

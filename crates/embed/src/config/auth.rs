@@ -115,7 +115,7 @@ impl Default for Cooldowns {
 }
 
 impl AuthConfig {
-    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+    pub(super) fn read(node: &Node<'_>, cooldowns: &Cooldowns, problems: &mut Vec<Problem>) -> Self {
         node.object(problems);
         let profiles = read_profiles(&node.get("profiles"), problems);
         let mut order: BTreeMap<String, Vec<ProfileId>> = BTreeMap::new();
@@ -125,7 +125,7 @@ impl AuthConfig {
             order.insert(normalise_provider(provider).as_str().to_owned(), ids);
         }
         let is_list = matches!(node.get("profiles").value(), Some(Value::Array(_)));
-        Self { profiles, is_list, order, cooldowns: Cooldowns::read(&node.get("cooldowns"), problems) }
+        Self { profiles, is_list, order, cooldowns: Cooldowns::read(&node.get("cooldowns"), cooldowns, problems) }
     }
 
     /// Whether the file itself contains a secret.
@@ -207,9 +207,8 @@ pub fn clean_secret(text: &str) -> String {
 }
 
 impl Cooldowns {
-    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+    pub(super) fn read(node: &Node<'_>, default: &Self, problems: &mut Vec<Problem>) -> Self {
         node.object(problems);
-        let default = Self::default();
         let positive = |node: &Node<'_>, unit: i64, problems: &mut Vec<Problem>| {
             let number = node.number(problems).filter(|n| n.is_finite() && *n > 0.0)?;
             Some((number * unit as f64) as i64)
@@ -230,7 +229,7 @@ impl Cooldowns {
             })
             .collect();
         Self {
-            series: if series.is_empty() { default.series } else { series },
+            series: if series.is_empty() { default.series.clone() } else { series },
             billing_ms,
             billing_ms_by_provider,
             billing_max_ms,

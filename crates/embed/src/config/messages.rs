@@ -6,12 +6,12 @@ use std::time::Duration;
 use pinch_coding_agent::document::Problem;
 
 use super::node::Node;
+use super::preset::{Preset, PresetValues};
 
 /// What happens to a message that arrives while a run of its session is active.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InboxMode {
     /// The run reads it in its next turn. If it cannot, as with [`InboxMode::Collect`].
-    #[default]
     Steer,
     /// It gets a run of its own afterwards.
     FollowUp,
@@ -74,10 +74,11 @@ pub struct QueueConfig {
 
 impl Default for QueueConfig {
     fn default() -> Self {
+        let defaults = Preset::default().values();
         Self {
-            mode: InboxMode::default(),
+            mode: defaults.queue_mode,
             by_channel: BTreeMap::new(),
-            debounce: Duration::from_millis(500),
+            debounce: defaults.debounce,
             cap: 20,
             drop: DropPolicy::default(),
         }
@@ -92,7 +93,7 @@ impl QueueConfig {
         channel.and_then(|channel| self.by_channel.get(&channel.to_lowercase())).copied().unwrap_or(self.mode)
     }
 
-    pub(super) fn read(messages: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+    pub(super) fn read(messages: &Node<'_>, defaults: &PresetValues, problems: &mut Vec<Problem>) -> Self {
         let queue = messages.get("queue");
         queue.object(problems);
         let default = Self::default();
@@ -102,9 +103,9 @@ impl QueueConfig {
             .collect();
         let cap = queue.get("cap").count(problems).and_then(|cap| usize::try_from(cap).ok());
         Self {
-            mode: queue.get("mode").word(problems, &MODES, InboxMode::parse).unwrap_or_default(),
+            mode: queue.get("mode").word(problems, &MODES, InboxMode::parse).unwrap_or(defaults.queue_mode),
             by_channel,
-            debounce: queue.get("debounceMs").count(problems).map_or(default.debounce, Duration::from_millis),
+            debounce: queue.get("debounceMs").count(problems).map_or(defaults.debounce, Duration::from_millis),
             cap: cap.map_or(default.cap, |cap| cap.max(1)),
             drop: queue.get("drop").word(problems, &["old", "new", "summarize"], DropPolicy::parse).unwrap_or_default(),
         }

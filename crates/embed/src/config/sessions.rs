@@ -3,6 +3,7 @@
 use pinch_coding_agent::document::Problem;
 
 use super::node::Node;
+use super::preset::Preset;
 use crate::key::DmScope;
 
 /// `session`.
@@ -40,14 +41,14 @@ impl Default for SessionConfig {
             dm_scope: DmScope::default(),
             main_key: "main".to_owned(),
             identity_links: Vec::new(),
-            reset: ResetRules::default(),
+            reset: Preset::default().values().reset,
             reset_triggers: ["/new", "/reset"].map(str::to_owned).to_vec(),
         }
     }
 }
 
 impl SessionConfig {
-    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+    pub(super) fn read(node: &Node<'_>, reset: ResetRules, problems: &mut Vec<Problem>) -> Self {
         let default = Self::default();
         node.object(problems);
         let scopes = ["main", "per-peer", "per-channel-peer", "per-account-channel-peer"];
@@ -57,7 +58,7 @@ impl SessionConfig {
             dm_scope: node.get("dmScope").word(problems, &scopes, DmScope::parse).unwrap_or_default(),
             main_key: node.get("mainKey").text(problems).unwrap_or(default.main_key),
             identity_links: links,
-            reset: ResetRules::read(node, problems),
+            reset: ResetRules::read(node, reset, problems),
             reset_triggers: node.get("resetTriggers").texts(problems).unwrap_or(default.reset_triggers),
         }
     }
@@ -83,7 +84,7 @@ impl ResetMode {
 }
 
 impl ResetRules {
-    fn read(session: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+    fn read(session: &Node<'_>, default: Self, problems: &mut Vec<Problem>) -> Self {
         let reset = session.get("reset");
         reset.object(problems);
         // The old place of the idle minutes.
@@ -99,11 +100,12 @@ impl ResetRules {
         });
         let mode = reset.get("mode").word(problems, &["none", "daily", "idle"], ResetMode::parse);
         // Without a mode, the other settings say what is meant.
-        let mode = mode.unwrap_or(match (at_hour, idle_minutes) {
-            (Some(_), _) => ResetMode::Daily,
-            (None, Some(_)) => ResetMode::Idle,
-            (None, None) => ResetMode::None,
-        });
+        let mode = match (mode, at_hour, idle_minutes) {
+            (Some(mode), ..) => mode,
+            (None, Some(_), _) => ResetMode::Daily,
+            (None, None, Some(_)) => ResetMode::Idle,
+            (None, None, None) => return default,
+        };
         match mode {
             ResetMode::None => Self::default(),
             ResetMode::Daily => Self { daily_at_hour: Some(at_hour.unwrap_or(DEFAULT_HOUR)), idle_minutes },

@@ -190,6 +190,7 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
             .map(|(name, entry)| (name.clone(), entry.params))
             .collect(),
         timeouts: parts.settings.timeouts,
+        silence: parts.config.preset.values().silence,
         host: parts.host.clone(),
         fence,
         request,

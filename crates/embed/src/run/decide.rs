@@ -22,6 +22,7 @@ use self::state::NextStep;
 use super::outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
 use super::result::{FailoverError, RunError, RunErrorKind};
 pub use crate::config::agents::RunRetries;
+pub use crate::config::preset::TransientRetries;
 use crate::profiles::ProfileId;
 use crate::reason::FailoverReason;
 
@@ -160,6 +161,8 @@ pub struct Wait {
     pub delay: Duration,
     /// The fraction of `duration` by which it may be randomly lengthened or shortened.
     pub jitter: f64,
+    /// The longest that it may become by that.
+    pub longest: Duration,
     /// Why.
     pub reason: FailoverReason,
     /// What the wait is for.
@@ -169,7 +172,7 @@ pub struct Wait {
 impl Wait {
     /// The duration with jitter; `fraction` is a random number between 0 and 1.
     pub fn jittered(&self, fraction: f64) -> Duration {
-        self.delay.mul_f64((1.0 + self.jitter * (2.0 * fraction - 1.0)).max(0.0))
+        self.delay.mul_f64((1.0 + self.jitter * (2.0 * fraction - 1.0)).max(0.0)).min(self.longest.max(self.delay))
     }
 }
 

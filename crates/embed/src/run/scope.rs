@@ -19,6 +19,7 @@ use pinch_stdx::host::Host;
 
 use super::request::{RunRequest, StreamParams};
 use crate::config::ToolsConfig;
+use crate::config::preset::SilenceLimits;
 use crate::key::AgentId;
 
 /// Which tools a run may not use: those denied to all agents, and those denied to its agent.
@@ -59,8 +60,10 @@ pub struct RunScope {
     pub compaction: CompactionRules,
     /// Parameters of models, as `provider/model`, from the configuration.
     pub model_params: Vec<(String, StreamParams)>,
-    /// Time limits of model requests.
+    /// Time limits of model requests; see [`RunScope::timeouts_for`].
     pub timeouts: Timeouts,
+    /// How long models may be silent, instead of what `timeouts` says.
+    pub silence: Option<SilenceLimits>,
     /// Clock, ids and environment.
     pub host: Host,
     /// The lease of the run, which its session's log checks at every write.
@@ -68,6 +71,14 @@ pub struct RunScope {
 }
 
 impl RunScope {
+    /// The time limits of a model's requests.
+    pub fn timeouts_for(&self, model: &Model) -> Timeouts {
+        match self.silence.map(|limits| limits.of_server(&model.base_url)) {
+            None => self.timeouts,
+            limit => self.timeouts.with_first_content(limit).with_idle(limit),
+        }
+    }
+
     /// The parameters of a model's calls: those of the request, then those of the configuration.
     pub fn stream_params(&self, model: &Model) -> StreamParams {
         let name = format!("{}/{}", model.provider, model.id);

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use pinch_llm::model::{Model, thinking};
 
+use crate::config::Preset;
 use crate::parts::Parts;
 use crate::profiles::ProfileId;
 use crate::profiles::order::Selection;
 use crate::run::RunError;
-use crate::run::decide::{ProfileSlot, RunTerms};
+use crate::run::decide::{ProfileSlot, RunTerms, TransientRetries};
 use crate::run::failover::Candidate;
 use crate::run::scope::RunScope;
 use crate::runtime::Capabilities;
@@ -45,7 +46,12 @@ pub(super) fn of(
     let agents = &parts.config.agents;
     let own = agents.get(&scope.agent_id).and_then(|agent| agent.run_retries);
     terms.retries = own.unwrap_or(agents.defaults.run_retries);
-    terms.transient_retries = parts.settings.recovery.turn.max_retries;
+    let n = parts.settings.recovery.turn.max_retries;
+    terms.transient = match parts.config.preset {
+        Preset::V2026_2 => TransientRetries { rate_limits: n, others: n, ..TransientRetries::default() },
+        preset if n > 0 => preset.values().retries,
+        preset => preset.values().retries.at_most(0),
+    };
     terms.budget = request.budget;
     terms.can_compact = runtime.compaction;
     terms.can_resume = runtime.resumable;

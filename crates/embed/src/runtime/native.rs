@@ -70,7 +70,7 @@ impl NativeRuntime {
         log.set_fence(Arc::clone(&scope.fence));
         let model_changed = history::record(&mut log, &model, scope.host.now_ms()).await.map_err(store_error)?;
         let provider: Arc<dyn Provider> = Arc::new(PreparedHistory::new(provider, model_changed));
-        let mut options = CallOptions::default().with_timeouts(scope.timeouts);
+        let mut options = CallOptions::default().with_timeouts(scope.timeouts_for(&model));
         let params = scope.stream_params(&model);
         options.temperature = params.temperature;
         options.max_tokens = params.max_tokens;

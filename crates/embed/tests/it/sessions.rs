@@ -47,7 +47,8 @@ async fn the_entry_of_a_key_records_tokens_model_and_route_and_keeps_unknown_mem
     let world = World::new().await;
     world.write(
         INDEX,
-        &json!({KEY: {"sessionId": "s1", "updatedAt": 1, "label": "Ada", "future": [1]}, "x": 7}).to_string(),
+        &json!({KEY: {"sessionId": "s1", "updatedAt": 4_102_444_800_000_i64, "label": "Ada", "future": [1]}, "x": 7})
+            .to_string(),
     );
     world.server.reply(stream(answer("m", "Yes.")));
     let mut request = world.engine.message(KEY, "hello").await.unwrap();

@@ -83,7 +83,7 @@ async fn follow_ups_get_a_run_each_and_messages_of_different_origin_are_not_mixe
 
 #[tokio::test]
 async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_its_own() {
-    let world = world(json!({"debounceMs": 1})).await;
+    let world = world(json!({"mode": "steer", "debounceMs": 1})).await;
     let first = request(world.engine.send(message("Paint it.")).await);
     let (session, run_id) = (first.session_id.clone(), first.run_id.clone());
     let (gate, running) = world.answering(first).await;

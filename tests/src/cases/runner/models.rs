@@ -20,6 +20,7 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<()
         "context-guard" => window(given),
         "fallback-candidates" => list(given).iter().map(ToString::to_string).collect(),
         "fallback-run" => return Some(fallback(given, expect)),
+        "timeout-vs-abort" => end_of_chain(given),
         "model-refs" => {
             let aliases = given["aliases"].as_object().into_iter().flatten();
             let aliases = Aliases::new(aliases.filter_map(|(alias, target)| Some((alias.as_str(), target.as_str()?))));
@@ -98,8 +99,9 @@ fn error_of(outcome: &Value) -> RunError {
     let message = outcome["error"].as_str().or(outcome["message"].as_str()).unwrap_or("");
     let name = outcome["name"].as_str().unwrap_or("");
     let error = NamedError { name, message };
+    let causes = causes(outcome);
     let status = outcome["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-    if name == "AbortError" && is_abort(error) && !is_timeout(error, &[]) && status.is_none() {
+    if name == "AbortError" && is_abort(error) && !is_timeout(error, &causes) && status.is_none() {
         return RunError::Cancelled(CancelReason::User);
     }
     let code = outcome["code"].as_str();
@@ -108,12 +110,37 @@ fn error_of(outcome: &Value) -> RunError {
     let (reason, is_overflow) = match classified {
         Classified::ContextOverflow => (None, true),
         Classified::None | Classified::Reason(FailoverReason::Unknown) => {
-            (is_timeout(error, &[]).then_some(FailoverReason::Timeout), is_likely_overflow_text(message))
+            (is_timeout(error, &causes).then_some(FailoverReason::Timeout), is_likely_overflow_text(message))
         }
         Classified::Reason(reason) => (Some(reason), false),
     };
     let error = FailoverError { message: message.to_owned(), reason, status, is_overflow, ..FailoverError::default() };
     FailoverError { code: code.map(str::to_owned), ..error }.into()
+}
+
+/// What an error was thrown for: its cause, and the reason of the signal that it was raised for, as texts or as errors.
+fn causes(outcome: &Value) -> Vec<NamedError<'_>> {
+    ["cause", "reason"].iter().map(|name| &outcome[*name]).filter(|value| !value.is_null()).map(named).collect()
+}
+
+fn named(value: &Value) -> NamedError<'_> {
+    let message = value.as_str().or(value["message"].as_str()).unwrap_or("");
+    NamedError { name: value["name"].as_str().unwrap_or(""), message }
+}
+
+/// Whether the failure of the first of two models that are alike ends the run, and otherwise why the second is tried.
+fn end_of_chain(given: &Value) -> Value {
+    let models = ["first", "second"].map(|name| ModelRef::new("p", name));
+    let mut state = FailoverState::new(models.to_vec());
+    let mut throttle = ProbeThrottle::default();
+    let mut next = |seen: CandidateObservation<'_>| {
+        next_candidate(&mut state, seen, &mut throttle, NOW, |_| ProviderHealth::Usable)
+    };
+    next(CandidateObservation::Start);
+    let error = error_of(given);
+    let ends = matches!(next(CandidateObservation::Failed { error: &error, duration_ms: 1 }), NextCandidate::Fail(_));
+    let reason = state.attempts().last().map(|attempt| attempt.reason.as_str());
+    json!({"rethrow": ends, "reason": reason.filter(|_| !ends)})
 }
 
 fn fallback(given: &Value, expect: &Value) -> Result<(), String> {

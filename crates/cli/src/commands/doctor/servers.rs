@@ -1,14 +1,13 @@
 //! Servers: which of those that models name can be reached from here.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt as _;
 use http::{HeaderMap, Method, Uri};
 use pinch_embed::coding_agent::models::local_servers;
-use pinch_embed::llm::http::{HttpClient, HttpError, Outgoing};
+use pinch_embed::llm::http::{HttpClient, HttpError, Outgoing, url_parts};
 use pinch_embed::stdx::host::Host;
 
 use super::context::DoctorContext;
@@ -111,16 +110,7 @@ fn address(url: &str) -> Option<(String, bool)> {
         return None;
     }
     let port = uri.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
-    let is_near = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified(),
-        Ok(IpAddr::V6(ip)) => {
-            ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_unspecified()
-        }
-        Err(_) => {
-            !host.contains('.') || [".local", ".lan", ".internal", ".localhost"].iter().any(|end| host.ends_with(end))
-        }
-    };
-    Some((format!("{scheme}://{host}{port}"), is_near))
+    Some((format!("{scheme}://{host}{port}"), url_parts::is_near(url)))
 }
 
 /// Any answer will do, also one that wants credentials: none are sent.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pinch_llm::error::LlmError;
 use pinch_llm::error::rejection::{image_dimension, image_size_mb, is_image_size, is_role_ordering};
+use pinch_llm::error::{LlmError, LlmErrorKind};
 
 use super::state::{NextStep, RunState};
 use super::{Action, Decision, Finish, Mark, Wait, WaitFor, thinking};
@@ -36,6 +36,12 @@ pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError
             None => end(state, stage, error, Vec::new()),
         };
     };
+    if state.terms.transient.before_rotation
+        && let Some(wait) = same_profile_wait(state, reason, error)
+    {
+        state.pending = NextStep::Attempt;
+        return state.within_budget(Vec::new(), wait);
+    }
     let marks: Vec<Mark> = match marks_profile(reason) {
         true => state.mark_failure(reason, error.retry_after).into_iter().collect(),
         false => Vec::new(),
@@ -48,7 +54,9 @@ pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError
             None => Decision { marks, action: state.attempt() },
         };
     }
-    if let Some(wait) = same_profile_wait(state, reason, error) {
+    if !state.terms.transient.before_rotation
+        && let Some(wait) = same_profile_wait(state, reason, error)
+    {
         state.pending = NextStep::Attempt;
         return state.within_budget(marks, wait);
     }
@@ -138,23 +146,40 @@ fn same_profile_wait(state: &mut RunState, reason: FailoverReason, error: &LlmEr
     if !matches!(reason, RateLimit | Overloaded | Timeout | ServerError) {
         return None;
     }
-    let max = match (state.terms.has_fallbacks, reason) {
+    let terms = &state.terms;
+    let policy = terms.transient;
+    let max = match (terms.has_fallbacks && !policy.before_rotation, reason) {
         (true, RateLimit) => 0,
-        (true, _) => state.terms.transient_retries.min(1),
-        (false, _) => state.terms.transient_retries,
+        (true, _) => policy.others.min(1),
+        (false, RateLimit) => policy.rate_limits,
+        (false, _) => policy.others,
     };
-    if state.same_profile_retries >= max || error.retry_after.is_some_and(|asked| asked > LONGEST_ASKED_WAIT) {
+    // A quota that is used up does not come back soon.
+    let is_spent = policy.before_rotation && error.kind == LlmErrorKind::Quota;
+    let asks_long = error.retry_after.is_some_and(|asked| asked > LONGEST_ASKED_WAIT);
+    let waits_long = policy.waits_long && !terms.has_fallbacks;
+    if is_spent || state.same_profile_retries >= max || (asks_long && !waits_long) {
         return None;
     }
-    let delay = error.retry_after.unwrap_or(Duration::from_secs(2) * (1 << state.same_profile_retries.min(10)));
-    if state.terms.budget.deadline.is_some_and(|deadline| state.elapsed + delay >= deadline) {
+    let own = policy.first_delay.saturating_mul(1 << state.same_profile_retries.min(10)).min(policy.max_delay);
+    let delay = match error.retry_after {
+        Some(asked) if policy.before_rotation => asked.max(own),
+        asked => asked.unwrap_or(own),
+    };
+    if terms.budget.deadline.is_some_and(|deadline| state.elapsed + delay >= deadline) {
+        return None;
+    }
+    let since = *state.failing_since.get_or_insert(state.elapsed);
+    let window = policy.window.filter(|_| reason != RateLimit);
+    if window.is_some_and(|window| state.elapsed.saturating_sub(since) + delay > window) {
         return None;
     }
     state.same_profile_retries += 1;
-    let jitter = if error.retry_after.is_some() { 0.0 } else { 0.1 };
+    let jitter = if error.retry_after.is_some() { 0.0 } else { policy.jitter };
     Some(Action::Wait(Wait {
         delay,
         jitter,
+        longest: policy.max_delay,
         reason,
         before: WaitFor::SameProfile { attempt: state.same_profile_retries, max },
     }))
@@ -172,7 +197,7 @@ fn overload_wait(state: &mut RunState, reason: FailoverReason, then: NextStep) -
         NextStep::Attempt | NextStep::TimedOut { .. } | NextStep::Overflow => WaitFor::NextProfile,
     };
     state.pending = then;
-    Some(Action::Wait(Wait { delay, jitter: 0.2, reason, before }))
+    Some(Action::Wait(Wait { delay, jitter: 0.2, longest: Duration::MAX, reason, before }))
 }
 
 fn about(state: &RunState) -> FailoverError {

@@ -140,7 +140,11 @@ fn any_terms() -> impl Strategy<Value = RunTerms> {
         RunRetries { base: 1, per_profile: 0, min: 1, max: 3 },
         RunRetries { base: 2, per_profile: 2, min: 1, max: 160 },
     ]);
-    let limits = (retries, 0_u32..5, select(vec![0_u32, 3, u32::MAX]), budget);
+    let transient = prop_oneof![
+        (0_u32..5).prop_map(|n| TransientRetries { rate_limits: n, others: n, ..TransientRetries::default() }),
+        Just(TransientRetries::same_profile_first()),
+    ];
+    let limits = (retries, transient, select(vec![0_u32, 3, u32::MAX]), budget);
     let reason = prop::option::of(select(&FailoverReason::ALL));
     let profiles = (0_usize..=4, any::<u8>(), reason);
     (profiles, limits, any::<[bool; 7]>()).prop_map(
@@ -156,7 +160,7 @@ fn any_terms() -> impl Strategy<Value = RunTerms> {
                 cooldown_reason: reason,
                 start: if flags[3] { AttemptStart::Prompt } else { AttemptStart::Resume },
                 retries,
-                transient_retries: transient,
+                transient,
                 overflow_compactions: compactions,
                 budget: Budget { attempts, tokens, deadline: seconds.map(Duration::from_secs), cost_usd: None },
                 can_compact: flags[4],
@@ -346,10 +350,15 @@ fn check_marks(
 }
 
 fn check_wait(terms: &RunTerms, wait: &Wait) -> Result<(), TestCaseError> {
-    prop_assert!(wait.delay <= Duration::from_secs(60), "{:?}", wait);
+    let waits_long = terms.transient.waits_long && !terms.has_fallbacks;
+    prop_assert!(waits_long || wait.delay <= Duration::from_secs(60), "{:?}", wait);
     match wait.before {
         WaitFor::SameProfile { attempt, max } => {
-            prop_assert!((1..=max).contains(&attempt) && max <= terms.transient_retries, "{:?}", wait);
+            prop_assert!(
+                (1..=max).contains(&attempt) && max <= terms.transient.rate_limits.max(terms.transient.others),
+                "{:?}",
+                wait
+            );
         }
         WaitFor::NextProfile => prop_assert!(terms.profiles.len() > 1),
         WaitFor::NextModel => prop_assert!(terms.has_fallbacks),

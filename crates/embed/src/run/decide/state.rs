@@ -9,6 +9,7 @@ use pinch_stdx::cancel::CancelReason;
 
 use super::{Action, Decision, Finish, Mark};
 use crate::config::agents::RunRetries;
+use crate::config::preset::TransientRetries;
 use crate::profiles::ProfileId;
 use crate::reason::FailoverReason;
 use crate::run::outcome::{AttemptOutcome, AttemptPlan, AttemptStart};
@@ -50,8 +51,8 @@ pub struct RunTerms {
     pub start: AttemptStart,
     /// The maximum number of attempts.
     pub retries: RunRetries,
-    /// The maximum number of retries with the same profile.
-    pub transient_retries: u32,
+    /// How failures that may pass are retried with the same profile.
+    pub transient: TransientRetries,
     /// The maximum number of compactions after overflows.
     pub overflow_compactions: u32,
     /// Limits of the whole run.
@@ -79,7 +80,7 @@ impl RunTerms {
             thinking: ThinkingLevel::Off,
             start: AttemptStart::Prompt,
             retries: RunRetries::default(),
-            transient_retries: 3,
+            transient: TransientRetries::default(),
             overflow_compactions: 3,
             budget: Budget::default(),
             can_compact: true,
@@ -114,6 +115,8 @@ pub struct RunState {
     pub(super) timeout_compactions: u32,
     pub(super) overloads: u32,
     pub(super) same_profile_retries: u32,
+    /// The wall clock time of the first failure that may pass, since an answer was completed.
+    pub(super) failing_since: Option<Duration>,
     pub(super) pending: NextStep,
     iterations: u32,
     attempts_before: u32,
@@ -149,6 +152,7 @@ impl RunState {
             timeout_compactions: 0,
             overloads: 0,
             same_profile_retries: 0,
+            failing_since: None,
             pending: NextStep::Attempt,
             iterations: 0,
             attempts_before: 0,
@@ -215,6 +219,7 @@ impl RunState {
         self.usage.add(&outcome.usage);
         self.compactions += outcome.compactions;
         if outcome.last_call_usage.is_some() {
+            self.failing_since = None;
             self.last_call_usage = outcome.last_call_usage;
         }
     }
@@ -248,6 +253,7 @@ impl RunState {
         self.thinking = self.terms.thinking;
         self.tried_thinking.clear();
         self.same_profile_retries = 0;
+        self.failing_since = None;
         true
     }
 

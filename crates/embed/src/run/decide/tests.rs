@@ -144,13 +144,15 @@ fn the_last_profile_waits_and_tries_again() {
     check(terms(&[]), vec![Outcome(good())], "-!/off Answer");
 }
 
+/// A rate limit whose provider asks to wait.
+fn asked(seconds: u64) -> RunnerReport {
+    let mut error = LlmError::new("openai".into(), LlmErrorKind::RateLimit, "429");
+    error.retry_after = Some(Duration::from_secs(seconds));
+    Outcome(AttemptOutcome::new(AttemptEnd::Failed { stage: FailureStage::Answer, error: Arc::new(error) }))
+}
+
 #[test]
 fn waits_a_provider_asks_for() {
-    let asked = |seconds| {
-        let mut error = LlmError::new("openai".into(), LlmErrorKind::RateLimit, "429");
-        error.retry_after = Some(Duration::from_secs(seconds));
-        Outcome(AttemptOutcome::new(AttemptEnd::Failed { stage: FailureStage::Answer, error: Arc::new(error) }))
-    };
     check(
         terms(&["p1"]),
         vec![asked(5), Outcome(good())],
@@ -160,11 +162,58 @@ fn waits_a_provider_asks_for() {
 }
 
 #[test]
+fn the_same_profile_may_be_retried_before_another() {
+    let mut patient = terms(&["p1", "p2"]);
+    patient.transient = TransientRetries::same_profile_first();
+    let limited = || Outcome(answer(LlmErrorKind::RateLimit));
+    let waits: Vec<String> =
+        [1, 2, 4, 8, 16, 30, 30, 30, 30].iter().map(|s| format!("wait:{} p1/off", s * 1000)).collect();
+    let limits = (0..10).map(|_| limited()).chain([Outcome(good())]).collect();
+    let expected = format!("p1!/off {} fail:p1:rate_limit p2/off good:p2 used:p2 Answer", waits.join(" "));
+    check(patient.clone(), limits, &expected);
+    let spent = vec![Outcome(answer(LlmErrorKind::Quota)), Outcome(good())];
+    check(patient.clone(), spent, "p1!/off fail:p1:rate_limit p2/off good:p2 used:p2 Answer");
+    let rejected = vec![Outcome(answer(LlmErrorKind::Auth)), Outcome(good())];
+    check(patient.clone(), rejected, "p1!/off fail:p1:auth p2/off good:p2 used:p2 Answer");
+    let mut alone = patient.clone();
+    alone.profiles.truncate(1);
+    check(alone, vec![asked(300), Outcome(good())], "p1!/off wait:300000 p1/off good:p1 used:p1 Answer");
+    patient.has_fallbacks = true;
+    check(patient, vec![asked(300), Outcome(good())], "p1!/off fail:p1:rate_limit p2/off good:p2 used:p2 Answer");
+}
+
+#[test]
+fn retries_after_faults_have_to_begin_within_their_window() {
+    let mut patient = terms(&["p1"]);
+    patient.transient = TransientRetries::same_profile_first();
+    let mut state = RunState::new(patient);
+    decide(&mut state, Observation::Start);
+    let fault = answer(LlmErrorKind::ServerFault);
+    let waits = |state: &mut RunState, at: u64| {
+        state.elapsed = Duration::from_secs(at);
+        let decision = decide(state, Observation::Attempt(&fault));
+        let is_wait = matches!(decision.action, Action::Wait(_));
+        decide(state, Observation::Waited);
+        is_wait
+    };
+    assert!(waits(&mut state, 100) && waits(&mut state, 188), "1 s after 100, then 2 s until 190");
+    assert!(!waits(&mut state, 188), "4 s would end after 190");
+    let mut state = RunState::new(state.terms);
+    decide(&mut state, Observation::Start);
+    assert!(waits(&mut state, 0));
+    let mut answered = fault.clone();
+    answered.last_call_usage = Some(Usage::default());
+    state.elapsed = Duration::from_secs(500);
+    let decision = decide(&mut state, Observation::Attempt(&answered));
+    assert!(matches!(decision.action, Action::Wait(_)), "a completed answer begins another window");
+}
+
+#[test]
 fn a_locked_profile_is_used_though_it_cools_and_never_left() {
     let mut locked = terms(&["p1"]);
     locked.locked = true;
     locked.profiles[0].usable = false;
-    locked.transient_retries = 0;
+    locked.transient = locked.transient.at_most(0);
     check(locked, vec![Outcome(answer(LlmErrorKind::RateLimit))], "p1!/off fail:p1:rate_limit Answer");
 }
 
@@ -235,7 +284,7 @@ fn failures_of_the_prompt_itself() {
     for (kind, text, expected) in rows {
         check(fallbacks.clone(), vec![Outcome(prompt(kind, text))], &format!("p1!/off {expected}"));
     }
-    fallbacks.transient_retries = 0;
+    fallbacks.transient = fallbacks.transient.at_most(0);
     let slow = vec![Outcome(prompt(K::Timeout, "deadline exceeded"))];
     check(fallbacks, slow, "p1!/off failover:timeout:Some(408)");
 }
