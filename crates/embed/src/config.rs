@@ -14,6 +14,8 @@ pub mod auth;
 pub mod tools;
 pub mod channels;
 pub mod params;
+pub mod compaction;
+pub mod pruning;
 pub mod agents;
 pub mod sessions;
 pub mod messages;
@@ -111,7 +113,7 @@ impl Config {
         let node = Node::root(&root, file, &used);
         let preset = node.get("preset").word(&mut problems, &["2026.2", "2026.9"], Preset::parse).unwrap_or_default();
         let defaults = preset.values();
-        let mut agents = Agents::read(&node.get("agents"), &mut problems);
+        let mut agents = Agents::read(&node.get("agents"), &defaults.compaction, &mut problems);
         agents.defaults.timeout_seconds.get_or_insert(defaults.timeout_seconds);
         agents.defaults.max_concurrent.get_or_insert(defaults.main_slots);
         let auth = AuthConfig::read(&node.get("auth"), &defaults.cooldowns, &mut problems);
@@ -119,7 +121,7 @@ impl Config {
         let tools = ToolsConfig::read(&node.get("tools"), &node.get("agents").get("defaults").get("sandbox"));
         let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);
         let session = SessionConfig::read(&node.get("session"), defaults.reset, &mut problems);
-        let messages = QueueConfig::read(&node.get("messages"), &defaults, &mut problems);
+        let messages = QueueConfig::read(&node.get("messages"), &defaults.queue, &mut problems);
         let cron = node.get("cron").get("maxConcurrentRuns");
         let max_concurrent_cron_runs = cron.count(&mut problems).and_then(|n| usize::try_from(n).ok());
         let document = match root {

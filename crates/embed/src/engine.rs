@@ -30,8 +30,10 @@ mod turns;
 mod configured;
 mod builder;
 mod shutdown;
+mod compact;
 
 pub use builder::EngineBuilder;
+pub use compact::{CompactedSession, CompactionOutcome};
 pub use engine_run::{DeliveredRun, EngineRun, ReplyDelivery};
 pub use turns::Turn;
 
@@ -167,6 +169,14 @@ impl Engine {
         EngineRun::new(self.parts(), request)
     }
 
+    /// Compacts a session now, whatever its length: waits for its turn like a run, and replaces old messages by a summary. Of the request,
+    /// session, agent, model, profile, time limit and cancellation count. `instructions`: what the summary looks at in particular.
+    ///
+    /// It never fails as a call: the outcome says why nothing was compacted.
+    pub async fn compact(&self, request: RunRequest, instructions: Option<&str>) -> CompactionOutcome {
+        compact::compact(&self.parts(), request, instructions).await
+    }
+
     /// The events of all runs of this engine from now on, in the form of [`Envelope`](crate::delivery::Envelope). Any number of listeners
     /// may subscribe; none can slow a run down. Events are published when the run they belong to is polled.
     pub fn subscribe(&self) -> EngineEvents {
@@ -204,7 +214,7 @@ async fn carry_out(
     let runtime = resolve::runtime(parts, &request)?;
     // A run without a model neither waits nor creates anything.
     let candidates = resolve::candidates(parts, &request)?;
-    let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, emitter, &cancel)).await?;
+    let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, Some(emitter), &cancel)).await?;
     let waited_ms = millis(asked.elapsed());
     parts.profiles.refresh().await;
     let scope = Box::new(resolve::scope(parts, *request, lease.fence())?);

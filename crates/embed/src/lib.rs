@@ -16,6 +16,8 @@ pub mod profiles;
 
 pub mod models;
 
+pub mod compaction;
+
 pub mod workspace;
 
 pub mod history;

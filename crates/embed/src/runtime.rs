@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::auth::RequestAuth;
+use pinch_coding_agent::compaction::Compacted;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_llm::message::Image;
 use pinch_llm::model::Model;
@@ -145,8 +146,33 @@ pub trait Attempts: Send {
         cancel: Cancel,
     ) -> BoxFuture<'a, RepairOutcome>;
 
+    /// Compacts the conversation because it is asked for. `focus`: what the summary looks at in particular.
+    ///
+    /// The default refuses.
+    fn compact<'a>(
+        &'a mut self,
+        focus: Option<&'a str>,
+        auth: Arc<dyn RequestAuth>,
+        cancel: Cancel,
+    ) -> BoxFuture<'a, Result<Compacted, CompactRefusal>> {
+        let _ = (focus, auth, cancel);
+        Box::pin(async { Err(CompactRefusal::new("this runtime cannot compact a conversation")) })
+    }
+
     /// Controls attempts while they are under way. Called once, before the first of them.
     fn control(&self) -> Arc<dyn RunControl>;
+}
+
+/// Why a conversation was not compacted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CompactRefusal(String);
+
+impl CompactRefusal {
+    /// The reason, for people.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
 }
 
 /// What an attempt yields.

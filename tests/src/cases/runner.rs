@@ -9,6 +9,7 @@ use super::{Case, CaseOutcome};
 
 mod attempts;
 mod calls;
+mod compaction;
 mod engine;
 mod keys;
 mod lanes;
@@ -33,7 +34,8 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     let run = retry_loop::run(area, group, given, expect)
         .or_else(|| engine::run(area, given, expect))
         .or_else(|| transcripts::run(area, given, expect))
-        .or_else(|| calls::run(area, group, given, expect));
+        .or_else(|| calls::run(area, group, given, expect))
+        .or_else(|| compaction::run(area, given, expect));
     if let Some(outcome) = run {
         return outcome;
     }

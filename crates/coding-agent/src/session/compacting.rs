@@ -136,16 +136,29 @@ impl Summariser {
         let made: Summarised = match before.map_err(|_| CompactError::Cancelled)? {
             BeforeCompaction::Cancel => return Err(CompactError::Cancelled),
             BeforeCompaction::Instead(made) => *made,
-            BeforeCompaction::GoOn => {
-                let build = |prompt: SummaryPrompt| self.request(&prompt);
-                let step = |step| emitter.event(step_event(step, SummarySource::Compaction, Some(reason)));
-                let retry = SummaryRetry { plan: self.retry, host: &self.host, on_step: &step };
-                let model = SummaryModel { focus: focus.map(str::to_owned), ..self.model(&build, retry) };
-                answering(&self.control, log, model.summarise(&preparation, cancel)).await?
-            }
+            BeforeCompaction::GoOn => match answering(&self.control, log, self.hooks.summarise(&ahead, cancel)).await {
+                Some(made) => made?,
+                None => self.summarise(log, &preparation, wanted, emitter, cancel).await?,
+            },
         };
         cancel.check().map_err(|_| CompactError::Cancelled)?;
         compaction::store(log, preparation, made, reason).await
+    }
+
+    /// Lets the session's own model summarise.
+    async fn summarise(
+        &self,
+        log: &mut SessionLog,
+        preparation: &Preparation,
+        wanted: CompactionTask<'_>,
+        emitter: &dyn EventListener,
+        cancel: &Cancel,
+    ) -> Result<Summarised, CompactError> {
+        let build = |prompt: SummaryPrompt| self.request(&prompt);
+        let step = |step| emitter.event(step_event(step, SummarySource::Compaction, Some(wanted.reason)));
+        let retry = SummaryRetry { plan: self.retry, host: &self.host, on_step: &step };
+        let model = SummaryModel { focus: wanted.focus.map(str::to_owned), ..self.model(&build, retry) };
+        answering(&self.control, log, model.summarise(preparation, cancel)).await
     }
 
     /// Summarises a branch that is left.

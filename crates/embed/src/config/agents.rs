@@ -5,9 +5,10 @@ use std::time::Duration;
 use pinch_coding_agent::document::Problem;
 use pinch_llm::thinking::ThinkingLevel;
 
+use super::compaction::CompactionConfig;
 use super::node::Node;
 use super::params::StreamParams;
-use super::preset::Preset;
+use super::pruning::PruningConfig;
 use super::tools::ToolsConfig;
 use crate::key::AgentId;
 use crate::replies::blocks::BlockBreak;
@@ -46,6 +47,8 @@ pub struct AgentDefaults {
     pub context_tokens: Option<u64>,
     /// Compaction.
     pub compaction: CompactionConfig,
+    /// Shortening old results of tools in requests (`contextPruning`).
+    pub pruning: Option<PruningConfig>,
     /// Delivering replies in blocks while the run continues.
     pub block_streaming: BlockStreaming,
     /// How many attempts a run may make.
@@ -68,13 +71,6 @@ pub struct ModelEntry {
     pub alias: Option<String>,
     /// Parameters of its calls.
     pub params: StreamParams,
-}
-
-/// Compaction.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CompactionConfig {
-    /// Tokens that are always kept free.
-    pub reserve_tokens_floor: Option<u64>,
 }
 
 /// Delivering replies in blocks while the run continues.
@@ -143,9 +139,9 @@ pub struct AgentConfig {
 }
 
 impl Agents {
-    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+    pub(super) fn read(node: &Node<'_>, compaction: &CompactionConfig, problems: &mut Vec<Problem>) -> Self {
         node.object(problems);
-        let defaults = AgentDefaults::read(&node.get("defaults"), problems);
+        let defaults = AgentDefaults::read(&node.get("defaults"), compaction, problems);
         let mut list: Vec<AgentConfig> = Vec::new();
         for item in node.get("list").items(problems) {
             if item.object(problems).is_none() {
@@ -196,13 +192,14 @@ impl Agents {
 /// The longest time limit of a run in milliseconds; it means no limit (embed-runner 3.13).
 const MAX_TIMEOUT_MS: u64 = 2_147_000_000;
 
+/// The time limit of a run in seconds when nothing is configured.
+pub(super) const DEFAULT_TIMEOUT_SECONDS: f64 = 600.0;
+
 impl AgentDefaults {
     /// The time limit of a run; `None` if there is none. `override_ms` is the request's: 0 means no limit, a negative value the configured
     /// one.
     pub fn timeout(&self, override_ms: Option<i64>) -> Option<Duration> {
-        let configured = || {
-            self.timeout_seconds.unwrap_or_else(|| Preset::default().values().timeout_seconds).max(1.0).floor() * 1000.0
-        };
+        let configured = || self.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS).max(1.0).floor() * 1000.0;
         let ms = match override_ms.map(u64::try_from) {
             Some(Ok(0)) => MAX_TIMEOUT_MS,
             Some(Ok(ms)) => ms,
@@ -212,7 +209,7 @@ impl AgentDefaults {
         Some(ms).filter(|ms| *ms < MAX_TIMEOUT_MS).map(Duration::from_millis)
     }
 
-    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+    fn read(node: &Node<'_>, compaction: &CompactionConfig, problems: &mut Vec<Problem>) -> Self {
         node.object(problems);
         let (primary, fallbacks) = read_model(&node.get("model"), problems);
         let models = (node.get("models").members(problems).into_iter())
@@ -221,7 +218,6 @@ impl AgentDefaults {
                 (name.to_owned(), ModelEntry { alias: entry.get("alias").text(problems), params })
             })
             .collect();
-        let compaction = node.get("compaction");
         Self {
             model: ModelSetting { primary, fallbacks: fallbacks.unwrap_or_default() },
             models,
@@ -236,7 +232,8 @@ impl AgentDefaults {
             max_concurrent: node.get("maxConcurrent").count(problems).and_then(|n| usize::try_from(n).ok()),
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             context_tokens: node.get("contextTokens").count(problems),
-            compaction: CompactionConfig { reserve_tokens_floor: compaction.get("reserveTokensFloor").count(problems) },
+            compaction: CompactionConfig::read(&node.get("compaction"), compaction, problems),
+            pruning: PruningConfig::read(&node.get("contextPruning"), problems),
             block_streaming: BlockStreaming::read(node, problems),
             run_retries: read_retries(&node.get("runRetries"), problems).unwrap_or_default(),
         }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use pinch_coding_agent::document::Problem;
 
 use super::node::Node;
-use super::preset::{Preset, PresetValues};
 
 /// What happens to a message that arrives while a run of its session is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,11 +73,10 @@ pub struct QueueConfig {
 
 impl Default for QueueConfig {
     fn default() -> Self {
-        let defaults = Preset::default().values();
         Self {
-            mode: defaults.queue_mode,
+            mode: InboxMode::Collect,
             by_channel: BTreeMap::new(),
-            debounce: defaults.debounce,
+            debounce: Duration::from_millis(1000),
             cap: 20,
             drop: DropPolicy::default(),
         }
@@ -93,19 +91,18 @@ impl QueueConfig {
         channel.and_then(|channel| self.by_channel.get(&channel.to_lowercase())).copied().unwrap_or(self.mode)
     }
 
-    pub(super) fn read(messages: &Node<'_>, defaults: &PresetValues, problems: &mut Vec<Problem>) -> Self {
+    pub(super) fn read(messages: &Node<'_>, default: &Self, problems: &mut Vec<Problem>) -> Self {
         let queue = messages.get("queue");
         queue.object(problems);
-        let default = Self::default();
         let channels = queue.get("byChannel").members(problems).into_iter();
         let by_channel = channels
             .filter_map(|(name, mode)| Some((name.to_lowercase(), mode.word(problems, &MODES, InboxMode::parse)?)))
             .collect();
         let cap = queue.get("cap").count(problems).and_then(|cap| usize::try_from(cap).ok());
         Self {
-            mode: queue.get("mode").word(problems, &MODES, InboxMode::parse).unwrap_or(defaults.queue_mode),
+            mode: queue.get("mode").word(problems, &MODES, InboxMode::parse).unwrap_or(default.mode),
             by_channel,
-            debounce: queue.get("debounceMs").count(problems).map_or(defaults.debounce, Duration::from_millis),
+            debounce: queue.get("debounceMs").count(problems).map_or(default.debounce, Duration::from_millis),
             cap: cap.map_or(default.cap, |cap| cap.max(1)),
             drop: queue.get("drop").word(problems, &["old", "new", "summarize"], DropPolicy::parse).unwrap_or_default(),
         }

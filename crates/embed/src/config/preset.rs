@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::agents::DEFAULT_TIMEOUT_SECONDS;
 use super::auth::Cooldowns;
-use super::messages::InboxMode;
+use super::compaction::{CompactionConfig, QualityGuard};
+use super::messages::{InboxMode, QueueConfig};
 use super::sessions::ResetRules;
 
 /// The release of OpenClaw whose defaults a configuration builds on (`preset`). Every value can still be set by its own key.
@@ -29,14 +31,29 @@ pub struct PresetValues {
     pub retries: TransientRetries,
     /// How long profiles cool down after failures.
     pub cooldowns: Cooldowns,
-    /// What happens to a message that arrives while its session is busy.
-    pub queue_mode: InboxMode,
-    /// How long a session must be quiet before messages that wait get their run.
-    pub debounce: Duration,
+    /// What happens to messages that arrive while their session is busy.
+    pub queue: QueueConfig,
     /// When a session starts anew by itself.
     pub reset: ResetRules,
     /// How many sessions work at once.
     pub main_slots: usize,
+    /// How conversations are summarised.
+    pub compaction: CompactionConfig,
+}
+
+impl Default for PresetValues {
+    fn default() -> Self {
+        Self {
+            timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+            silence: None,
+            retries: TransientRetries::default(),
+            cooldowns: Cooldowns::default(),
+            queue: QueueConfig::default(),
+            reset: ResetRules::default(),
+            main_slots: 4,
+            compaction: CompactionConfig::default(),
+        }
+    }
 }
 
 /// How failures that may pass (rate limits, overload, faults of a server or a connection) are retried with the same profile.
@@ -129,16 +146,7 @@ impl Preset {
     pub fn values(self) -> PresetValues {
         const MINUTE_MS: i64 = 60_000;
         match self {
-            Self::V2026_2 => PresetValues {
-                timeout_seconds: 600.0,
-                silence: None,
-                retries: TransientRetries::default(),
-                cooldowns: Cooldowns::default(),
-                queue_mode: InboxMode::Collect,
-                debounce: Duration::from_millis(1000),
-                reset: ResetRules { daily_at_hour: Some(4), idle_minutes: None },
-                main_slots: 4,
-            },
+            Self::V2026_2 => PresetValues::default(),
             Self::V2026_9 => PresetValues {
                 timeout_seconds: 172_800.0,
                 silence: Some(SilenceLimits { cloud: Duration::from_secs(120), self_hosted: Duration::from_secs(300) }),
@@ -148,10 +156,18 @@ impl Preset {
                     billing_ms: 10 * MINUTE_MS,
                     ..Cooldowns::default()
                 },
-                queue_mode: InboxMode::Steer,
-                debounce: Duration::from_millis(500),
-                reset: ResetRules::default(),
+                queue: QueueConfig {
+                    mode: InboxMode::Steer,
+                    debounce: Duration::from_millis(500),
+                    ..QueueConfig::default()
+                },
+                reset: ResetRules::NEVER,
                 main_slots: std::thread::available_parallelism().map_or(8, |n| (4 * n.get()).max(8)),
+                compaction: CompactionConfig {
+                    quality: QualityGuard { enabled: true, max_retries: 1 },
+                    timeout: Duration::from_secs(180),
+                    ..CompactionConfig::default()
+                },
             },
         }
     }

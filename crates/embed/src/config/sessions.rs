@@ -3,7 +3,6 @@
 use pinch_coding_agent::document::Problem;
 
 use super::node::Node;
-use super::preset::Preset;
 use crate::key::DmScope;
 
 /// `session`.
@@ -22,7 +21,7 @@ pub struct SessionConfig {
 }
 
 /// When a session starts anew by itself. Whatever comes first counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResetRules {
     /// Every day when the local clock shows this hour.
     pub daily_at_hour: Option<u8>,
@@ -41,7 +40,7 @@ impl Default for SessionConfig {
             dm_scope: DmScope::default(),
             main_key: "main".to_owned(),
             identity_links: Vec::new(),
-            reset: Preset::default().values().reset,
+            reset: ResetRules::default(),
             reset_triggers: ["/new", "/reset"].map(str::to_owned).to_vec(),
         }
     }
@@ -83,7 +82,17 @@ impl ResetMode {
     }
 }
 
+impl Default for ResetRules {
+    /// Every day at four.
+    fn default() -> Self {
+        Self { daily_at_hour: Some(DEFAULT_HOUR), idle_minutes: None }
+    }
+}
+
 impl ResetRules {
+    /// A session goes on until someone starts a new one.
+    pub const NEVER: Self = Self { daily_at_hour: None, idle_minutes: None };
+
     fn read(session: &Node<'_>, default: Self, problems: &mut Vec<Problem>) -> Self {
         let reset = session.get("reset");
         reset.object(problems);
@@ -107,7 +116,7 @@ impl ResetRules {
             (None, None, None) => return default,
         };
         match mode {
-            ResetMode::None => Self::default(),
+            ResetMode::None => Self::NEVER,
             ResetMode::Daily => Self { daily_at_hour: Some(at_hour.unwrap_or(DEFAULT_HOUR)), idle_minutes },
             ResetMode::Idle => {
                 Self { daily_at_hour: None, idle_minutes: Some(idle_minutes.unwrap_or(DEFAULT_IDLE_MINUTES)) }

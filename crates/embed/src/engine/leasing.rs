@@ -22,7 +22,7 @@ pub(super) async fn acquire(
     parts: &Parts,
     request: &RunRequest,
     runtime: &dyn AttemptRuntime,
-    emitter: &Emitter<RunEvent>,
+    emitter: Option<&Emitter<RunEvent>>,
     cancel: &Cancel,
 ) -> Result<Box<dyn RunLease>, RunError> {
     let session = key::session_lane(request.session_key.as_deref(), &request.session_id);
@@ -45,7 +45,11 @@ pub(super) async fn acquire(
             biased;
             acquired = &mut acquiring => break acquired,
             () = parts.gate.closed() => return Err(RunError::Draining),
-            Some(wait) = notices.recv() => emitter.emit(RunEvent::Waiting(wait)).await,
+            Some(wait) = notices.recv() => {
+                if let Some(emitter) = emitter {
+                    emitter.emit(RunEvent::Waiting(wait)).await;
+                }
+            }
         }
     };
     drop(acquiring);

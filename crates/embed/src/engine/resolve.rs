@@ -22,7 +22,9 @@ use pinch_ports::Fence;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::compaction::{self, SummaryPlan};
 use crate::config::agents::Agents;
+use crate::config::compaction::SummaryModelSetting;
 use crate::config::{Config, ToolsConfig};
 use crate::history::{self, HistoryLimit};
 use crate::key::AgentId;
@@ -181,6 +183,8 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
         machine,
         facts,
         compaction,
+        summaries: summaries(parts),
+        pruning: parts.config.agents.defaults.pruning.clone(),
         model_params: parts
             .config
             .agents
@@ -194,6 +198,27 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
         host: parts.host.clone(),
         fence,
         request,
+    })
+}
+
+/// How summaries are made: by a lighter model where there is one with credentials.
+fn summaries(parts: &Parts) -> SummaryPlan {
+    let config = parts.config.agents.defaults.compaction.clone();
+    let (registry, profiles, setting) = (Arc::clone(&parts.registry), parts.profiles.clone(), config.model.clone());
+    SummaryPlan::new(config, move |run| {
+        let usable = match &setting {
+            SummaryModelSetting::Run => return None,
+            SummaryModelSetting::Auto => registry.models(&run.provider).to_vec(),
+            SummaryModelSetting::Named(_) => registry.available(&|provider| profiles.is_configured(provider)),
+        };
+        let model = compaction::model::choose(&setting, run, &usable)?;
+        let order = profiles.order(&model.provider, None);
+        let profile = order.iter().find(|id| profiles.is_usable(id, &model));
+        if profile.is_none() && !order.is_empty() {
+            return None;
+        }
+        let auth = profiles.auth(profile, &model).ok()?;
+        Some((model, auth))
     })
 }
 

@@ -18,8 +18,10 @@ use pinch_ports::Fence;
 use pinch_stdx::host::Host;
 
 use super::request::{RunRequest, StreamParams};
+use crate::compaction::SummaryPlan;
 use crate::config::ToolsConfig;
 use crate::config::preset::SilenceLimits;
+use crate::config::pruning::PruningConfig;
 use crate::key::AgentId;
 
 /// Which tools a run may not use: those denied to all agents, and those denied to its agent.
@@ -58,6 +60,10 @@ pub struct RunScope {
     pub extensions: Extensions,
     /// When conversations are compacted.
     pub compaction: CompactionRules,
+    /// How their summaries are made.
+    pub summaries: SummaryPlan,
+    /// How old results of tools are shortened in requests.
+    pub pruning: Option<PruningConfig>,
     /// Parameters of models, as `provider/model`, from the configuration.
     pub model_params: Vec<(String, StreamParams)>,
     /// Time limits of model requests; see [`RunScope::timeouts_for`].

@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 use pinch_agent_core::event::AgentEvent;
 use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::auth::{Authorised, FixedAuth, RequestAuth};
-use pinch_coding_agent::compaction::CompactionReason;
+use pinch_coding_agent::compaction::{Compacted, CompactionReason};
 use pinch_coding_agent::entry::CustomMessage;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::recovery::RecoveryPlan;
@@ -25,7 +25,9 @@ use pinch_llm::request::{Auth, CallOptions, ToolChoice};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::pull::pulled;
 
-use super::{AttemptEvent, AttemptRuntime, Attempts, PendingMessage, QueueRefusal, RunControl};
+use super::{AttemptEvent, AttemptRuntime, Attempts, CompactRefusal, PendingMessage, QueueRefusal, RunControl};
+use crate::compaction::pruning::Pruner;
+use crate::compaction::summaries::Summaries;
 use crate::run::decide::{Repair, RepairOutcome};
 use crate::run::outcome::AttemptStart;
 use crate::run::scope::RunScope;
@@ -69,7 +71,8 @@ impl NativeRuntime {
             .with_missing_result(MISSING_RESULT);
         log.set_fence(Arc::clone(&scope.fence));
         let model_changed = history::record(&mut log, &model, scope.host.now_ms()).await.map_err(store_error)?;
-        let provider: Arc<dyn Provider> = Arc::new(PreparedHistory::new(provider, model_changed));
+        let pruner = history::pruner(&log, scope, &model);
+        let provider: Arc<dyn Provider> = Arc::new(PreparedHistory::new(provider, model_changed, pruner.clone()));
         let mut options = CallOptions::default().with_timeouts(scope.timeouts_for(&model));
         let params = scope.stream_params(&model);
         options.temperature = params.temperature;
@@ -84,13 +87,21 @@ impl NativeRuntime {
         parts.prompt_for = Some(Arc::clone(&scope.prompt));
         parts.extensions = scope.extensions.clone();
         parts.compaction = scope.compaction.clone();
+        let summaries = Arc::new(Summaries::new(
+            scope.summaries.clone(),
+            self.providers.clone(),
+            Arc::clone(&parts.model),
+            options.clone(),
+            scope.host.clone(),
+        ));
+        parts.summaries = summaries.clone();
         parts.plan = RecoveryPlan::report();
         parts.options = options;
         let session = AgentSession::start(parts).await.map_err(session_error)?;
         let is_compacting = Arc::new(AtomicBool::new(false));
         // A run without the tool that reads files has no business with files.
         let reads = scope.tools.get(READ).is_some().then(|| PromptFiles::of(scope));
-        Ok(NativeAttempts { session, provider, request: request.clone(), reads, is_compacting })
+        Ok(NativeAttempts { session, provider, summaries, pruner, request: request.clone(), reads, is_compacting })
     }
 }
 
@@ -119,6 +130,8 @@ impl AttemptRuntime for NativeRuntime {
 struct NativeAttempts {
     session: AgentSession,
     provider: Arc<dyn Provider>,
+    summaries: Arc<Summaries>,
+    pruner: Option<Arc<Pruner>>,
     request: RunRequest,
     /// Where the files lie that a prompt names; `None`: they are not read.
     reads: Option<PromptFiles>,
@@ -126,6 +139,12 @@ struct NativeAttempts {
 }
 
 impl NativeAttempts {
+    /// The credentials of all requests from now on.
+    fn authorise(&mut self, auth: Arc<dyn RequestAuth>) {
+        self.summaries.authorise(Arc::clone(&auth));
+        self.session.set_provider(authorised(&self.provider, auth));
+    }
+
     /// The prompt, with what the user said before and nobody answered, and with the images that it names.
     async fn take_prompt(&mut self) -> Result<(String, Vec<Image>), StoreError> {
         let mut images = self.request.images.clone();
@@ -150,7 +169,7 @@ impl Attempts for NativeAttempts {
     ) -> BoxStream<'a, AttemptEvent> {
         Box::pin(pulled(move |emitter| async move {
             let cancel = cancel.child();
-            self.session.set_provider(authorised(&self.provider, auth));
+            self.authorise(auth);
             if let Err(error) = self.session.set_thinking(plan.thinking).await {
                 emitter.emit(AttemptEvent::Broken(session_error(error))).await;
                 return;
@@ -209,7 +228,16 @@ impl Attempts for NativeAttempts {
             }
             drop(run);
             self.session.options_mut().tool_choice = None;
-            emitter.emit(AttemptEvent::End(Box::new(watcher.finish(&cancel, self.session.messages())))).await;
+            let outcome = watcher.finish(&cancel, self.session.messages());
+            // An entry after a compaction would make it look like an older one.
+            if let Some(pruner) = self.pruner.clone().filter(|_| outcome.compactions == 0) {
+                let model = Arc::clone(self.session.model());
+                if let Err(error) = history::stamp(self.session.log_mut(), &pruner, &model).await {
+                    emitter.emit(AttemptEvent::Broken(store_error(error))).await;
+                    return;
+                }
+            }
+            emitter.emit(AttemptEvent::End(Box::new(outcome))).await;
         }))
     }
 
@@ -220,7 +248,7 @@ impl Attempts for NativeAttempts {
         cancel: Cancel,
     ) -> BoxFuture<'a, RepairOutcome> {
         Box::pin(async move {
-            self.session.set_provider(authorised(&self.provider, auth));
+            self.authorise(auth);
             match repair {
                 Repair::Compact { .. } => {
                     self.is_compacting.store(true, Ordering::Relaxed);
@@ -230,6 +258,21 @@ impl Attempts for NativeAttempts {
                 }
                 Repair::TruncateToolResults => repair::truncate_tool_results(&mut self.session).await,
             }
+        })
+    }
+
+    fn compact<'a>(
+        &'a mut self,
+        focus: Option<&'a str>,
+        auth: Arc<dyn RequestAuth>,
+        cancel: Cancel,
+    ) -> BoxFuture<'a, Result<Compacted, CompactRefusal>> {
+        Box::pin(async move {
+            self.authorise(auth);
+            self.is_compacting.store(true, Ordering::Relaxed);
+            let compacted = repair::compact_now(&mut self.session, focus, &cancel).await;
+            self.is_compacting.store(false, Ordering::Relaxed);
+            compacted
         })
     }
 

@@ -47,6 +47,15 @@ pub(crate) fn start_anew(entry: &SessionEntry, session_id: &str, now_ms: i64) ->
     next
 }
 
+/// The entry after its session was compacted.
+pub(crate) fn after_compaction(entry: &SessionEntry, tokens: Option<u64>, now_ms: i64) -> SessionEntry {
+    let mut next = entry.clone();
+    next.updated_at = now_ms;
+    next.compaction_count = Some(entry.compaction_count.unwrap_or(0) + 1);
+    next.total_tokens = tokens.or(entry.total_tokens);
+    next
+}
+
 /// What is remembered of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct RunRecord {

@@ -73,7 +73,7 @@ fn keys_without_effect_are_named_as_wholes() {
     let document = json!({
         "gateway": {"port": 1, "auth": {"token": "x"}},
         "agents": {
-            "defaults": {"workspace": "w", "compaction": {"mode": "safeguard", "reserveTokensFloor": 1}, "models": {}},
+            "defaults": {"workspace": "w", "compaction": {"mode": "safeguard", "notifyUser": true}, "models": {}},
             "list": [{"id": "a", "identity": {"name": "A"}}],
         },
         "session": {"reset": {"mode": "daily"}, "store": "x"},
@@ -87,7 +87,7 @@ fn keys_without_effect_are_named_as_wholes() {
         config.ignored,
         [
             "gateway",
-            "agents.defaults.compaction.mode",
+            "agents.defaults.compaction.notifyUser",
             "agents.list[0].identity",
             "session.store",
             "messages.ackReaction",

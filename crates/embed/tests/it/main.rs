@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod compaction;
 mod configured;
 mod control;
 mod delivery;
@@ -13,6 +14,7 @@ mod listeners;
 mod meta;
 mod overflow;
 mod ports;
+mod pruning;
 mod replies;
 mod rest;
 mod rotation;

@@ -21,6 +21,16 @@ pub trait SummaryHooks: Send + Sync {
         Box::pin(async { BeforeCompaction::GoOn })
     }
 
+    /// Makes the summary in place of the session's own model; `None`: that model makes it. Called once nobody has stepped in.
+    fn summarise<'a>(
+        &'a self,
+        ahead: &'a CompactionAhead<'a>,
+        cancel: &'a Cancel,
+    ) -> BoxFuture<'a, Option<Result<Summarised, CompactError>>> {
+        let _ = (ahead, cancel);
+        Box::pin(async { None })
+    }
+
     /// A compaction is in the log.
     fn compacted(&self, done: &Compacted) {
         let _ = done;

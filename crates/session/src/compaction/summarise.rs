@@ -139,8 +139,11 @@ impl SummaryModel<'_> {
         usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX)
     }
 
-    /// Sends one request and takes the text of its answer.
-    pub(super) async fn ask(
+    /// Sends one request and takes the text of its answer. `what` names it in errors; what it cost is added to `usage`.
+    ///
+    /// # Errors
+    /// [`CompactError::Cancelled`], or [`CompactError::Summary`] if the answer failed, is empty or was cut off.
+    pub async fn ask(
         &self,
         what: &'static str,
         text: String,

@@ -127,7 +127,7 @@ fn compare_options(expect: &Value, options: CallOptions) -> Result<(), String> {
 }
 
 /// A text of a case: `{"repeat": [text, times]}` means a repeated text, a list its parts joined.
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts.iter().map(text).collect(),

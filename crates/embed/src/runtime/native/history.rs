@@ -16,6 +16,9 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use serde_json::{Value, json};
 
+use crate::compaction::pruning::{CACHE_TTL, Pruner};
+use crate::run::scope::RunScope;
+
 /// The entry that says which model a session was last prepared for.
 const MODEL_SNAPSHOT: &str = "model-snapshot";
 
@@ -26,11 +29,12 @@ const BOOTSTRAP: &str = "google-turn-ordering-bootstrap";
 pub(super) struct PreparedHistory {
     inner: Arc<dyn Provider>,
     model_changed: bool,
+    pruner: Option<Arc<Pruner>>,
 }
 
 impl PreparedHistory {
-    pub(super) fn new(inner: Arc<dyn Provider>, model_changed: bool) -> Self {
-        Self { inner, model_changed }
+    pub(super) fn new(inner: Arc<dyn Provider>, model_changed: bool, pruner: Option<Arc<Pruner>>) -> Self {
+        Self { inner, model_changed, pruner }
     }
 }
 
@@ -46,6 +50,9 @@ impl Provider for PreparedHistory {
         // A request without messages would be refused; the history then goes as it is.
         if prepared.iter().any(|message| !matches!(**message, Message::System(_))) {
             request.messages = prepared;
+        }
+        if let Some(pruner) = &self.pruner {
+            pruner.prune(&mut request.messages);
         }
         self.inner.stream(request, cancel)
     }
@@ -84,6 +91,20 @@ pub async fn record(log: &mut SessionLog, model: &Model, now: i64) -> Result<boo
         append(log, BOOTSTRAP, json!({"timestamp": now})).await?;
     }
     Ok(changed)
+}
+
+/// Records that the prompt of a session was sent, and what is shortened in it.
+///
+/// # Errors
+/// When the session cannot be written.
+pub(super) async fn stamp(log: &mut SessionLog, pruner: &Pruner, model: &Model) -> Result<(), StoreError> {
+    append(log, CACHE_TTL, pruner.stamp(model)).await
+}
+
+/// What a session's requests are shortened by.
+pub(super) fn pruner(log: &SessionLog, scope: &RunScope, model: &Model) -> Option<Arc<Pruner>> {
+    let last = log.last_custom(CACHE_TTL).flatten();
+    Pruner::new(scope.pruning.as_ref()?, model, last.as_ref(), &scope.host).map(Arc::new)
 }
 
 fn is_of(snapshot: &Value, model: &Model) -> bool {

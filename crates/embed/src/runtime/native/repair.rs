@@ -1,6 +1,8 @@
 //! Repairs of a conversation between two attempts. The log only grows: a repair is further entries.
 
-use pinch_coding_agent::compaction::CompactionReason;
+use std::sync::Arc;
+
+use pinch_coding_agent::compaction::{Compacted, CompactionReason};
 use pinch_coding_agent::entry::{EntryBody, EntryId};
 use pinch_coding_agent::session::{AgentSession, CompactRequest};
 use pinch_llm::message::{Block, Content, Message};
@@ -8,6 +10,7 @@ use pinch_stdx::cancel::Cancel;
 
 use crate::run::decide::RepairOutcome;
 use crate::run::tool_results::{per_result_limit, shortened};
+use crate::runtime::CompactRefusal;
 
 /// Replaces old messages by a summary.
 pub(super) async fn compact(session: &mut AgentSession, reason: CompactionReason, cancel: &Cancel) -> RepairOutcome {
@@ -19,6 +22,23 @@ pub(super) async fn compact(session: &mut AgentSession, reason: CompactionReason
         Ok(_) => RepairOutcome::Compacted,
         Err(error) => RepairOutcome::NotCompacted { why: error.to_string() },
     }
+}
+
+/// Replaces old messages by a summary because it is asked for.
+pub(super) async fn compact_now(
+    session: &mut AgentSession,
+    focus: Option<&str>,
+    cancel: &Cancel,
+) -> Result<Compacted, CompactRefusal> {
+    let is_said =
+        |message: &Arc<Message>| matches!(**message, Message::User(_) | Message::Assistant(_) | Message::ToolResult(_));
+    if !session.messages().iter().any(is_said) {
+        return Err(CompactRefusal::new("no real conversation messages"));
+    }
+    session.omit_failed().await.map_err(|error| CompactRefusal::new(error.to_string()))?;
+    let mut request = CompactRequest::manual(focus.map(str::to_owned));
+    request.cancel = cancel.clone();
+    session.compact(request, &|_| {}).await.map_err(|error| CompactRefusal::new(error.to_string()))
 }
 
 /// Shortens tool results that are longer than one may be, by edits of the context: the entries themselves stay.

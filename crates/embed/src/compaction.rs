@@ -1,0 +1,14 @@
+//! Summaries of conversations that become too long: which model writes them, and how a long history is cut for it.
+//!
+//! When a conversation is compacted is decided by `pinch-coding-agent` (near the window) and by [`decide`](crate::run::decide()) (after an
+//! overflow). [`summaries`] steps in where the summary is made. [`pruning`] shortens old results before that is necessary.
+
+pub mod model;
+pub mod chunks;
+pub mod sections;
+pub(crate) mod audit;
+pub(crate) mod safeguard;
+pub(crate) mod summaries;
+pub mod pruning;
+
+pub use summaries::SummaryPlan;

@@ -1,0 +1,293 @@
+//! Shortens old results of tools in requests, once the provider's cache of the prompt has expired anyway (embed-runner 6.4).
+//!
+//! The transcript keeps the results whole. What was shortened once stays shortened, in this run and in later ones, so that requests keep
+//! their common beginning: the entry `openclaw.cache-ttl` lists the results by call id and hash, never their text.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pinch_llm::message::{Block, Message, ToolResult};
+use pinch_llm::model::Model;
+use pinch_stdx::host::Host;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::config::pruning::{PruningConfig, SoftTrim};
+
+/// The entry that says when a session's prompt was cached last, and what is shortened in it.
+pub(crate) const CACHE_TTL: &str = "openclaw.cache-ttl";
+
+/// Characters that an image counts as.
+const IMAGE_CHARS: usize = 8_000;
+/// Characters that any other message counts as.
+const OTHER_CHARS: usize = 256;
+/// Characters of a token.
+const CHARS_PER_TOKEN: u64 = 4;
+/// The newest results with images, which are never cleared.
+const PROTECTED_IMAGES: usize = 3;
+
+/// How a result is shortened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortening {
+    /// Its beginning and its end are left.
+    Trimmed,
+    /// Nothing is left.
+    Cleared,
+}
+
+impl Shortening {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Trimmed => "trimmed",
+            Self::Cleared => "cleared",
+        }
+    }
+}
+
+/// Whether a provider caches prompts in the way that pruning is made for.
+pub fn is_eligible(provider: &str, model: &str, api: &str) -> bool {
+    match provider.to_lowercase().as_str() {
+        "anthropic" | "moonshot" | "zai" => true,
+        "openrouter" => model.to_lowercase().starts_with("anthropic/"),
+        _ => api == "anthropic-messages",
+    }
+}
+
+/// Whether the cache has expired: the prompt was sent before, and not within the last `ttl_ms`.
+pub fn is_due(last_touch: Option<i64>, ttl_ms: i64, now: i64) -> bool {
+    ttl_ms > 0 && last_touch.is_some_and(|touched| now.saturating_sub(touched) >= ttl_ms)
+}
+
+/// The results of a request that are shortened, by call id. `window` in tokens; 0 = unknown, then nothing is.
+pub fn plan(messages: &[Arc<Message>], config: &PruningConfig, window: u64) -> BTreeMap<String, Shortening> {
+    let mut planned = BTreeMap::new();
+    let is_answer = |at: &usize| matches!(*messages[*at], Message::Assistant(_));
+    let end = match config.keep_last_assistants {
+        0 => Some(messages.len()),
+        keep => (0..messages.len()).rev().filter(is_answer).nth(keep - 1),
+    };
+    let start = messages.iter().position(|message| matches!(**message, Message::User(_)));
+    let (Some(start), Some(end)) = (start, end) else { return planned };
+    let room = window.saturating_mul(CHARS_PER_TOKEN) as f64;
+    if room <= 0.0 || start >= end {
+        return planned;
+    }
+    let mut total: usize = messages.iter().map(|message| chars(message)).sum();
+    if (total as f64) / room < config.soft_trim_ratio {
+        return planned;
+    }
+    let mut images = messages.iter().rev().filter_map(|message| result(message)).filter(|result| has_image(result));
+    let protected: Vec<&str> =
+        images.by_ref().take(PROTECTED_IMAGES).map(|result| result.tool_call_id.as_str()).collect();
+    let mut candidates: Vec<(&ToolResult, usize)> = messages[start..end]
+        .iter()
+        .filter_map(|message| result(message))
+        .filter(|result| config.tools.allows(&result.tool_name) && !protected.contains(&result.tool_call_id.as_str()))
+        .map(|result| (result, result_chars(result)))
+        .collect();
+    for (result, size) in &mut candidates {
+        if let Some(text) = trimmed(result, config.soft_trim) {
+            let left = text.chars().count();
+            total = total - *size + left;
+            *size = left;
+            planned.insert(result.tool_call_id.as_str().to_owned(), Shortening::Trimmed);
+        }
+    }
+    let Some(placeholder) = &config.placeholder else { return planned };
+    let prunable: usize = candidates.iter().map(|(_, size)| size).sum();
+    if prunable < config.min_prunable_chars {
+        return planned;
+    }
+    for (result, size) in candidates {
+        if (total as f64) / room < config.hard_clear_ratio {
+            break;
+        }
+        total = total - size + placeholder.chars().count();
+        planned.insert(result.tool_call_id.as_str().to_owned(), Shortening::Cleared);
+    }
+    planned
+}
+
+/// A result of a tool as it is sent when it is shortened; `None` if there is nothing to shorten.
+pub fn shorten(result: &ToolResult, how: Shortening, config: &PruningConfig) -> Option<ToolResult> {
+    let text = match how {
+        Shortening::Trimmed => trimmed(result, config.soft_trim)?,
+        Shortening::Cleared => config.placeholder.clone()?,
+    };
+    let mut short = result.clone();
+    short.content = vec![Block::text(text)];
+    Some(short)
+}
+
+/// The beginning and the end of a text that is too long, with a note.
+fn trimmed(result: &ToolResult, rule: SoftTrim) -> Option<String> {
+    if has_image(result) {
+        return None;
+    }
+    let text = pinch_llm::message::block::join_text(&result.content, "\n");
+    let length = text.chars().count();
+    let SoftTrim { max_chars, head_chars, tail_chars } = rule;
+    if length <= max_chars || head_chars + tail_chars >= length {
+        return None;
+    }
+    let head: String = text.chars().take(head_chars).collect();
+    let tail: String = text.chars().skip(length - tail_chars).collect();
+    Some(format!(
+        "{head}\n...\n{tail}\n\n[Shortened: the first {head_chars} and the last {tail_chars} of {length} characters.]"
+    ))
+}
+
+fn result(message: &Message) -> Option<&ToolResult> {
+    match message {
+        Message::ToolResult(result) => Some(result),
+        _ => None,
+    }
+}
+
+fn has_image(result: &ToolResult) -> bool {
+    result.content.iter().any(|block| matches!(block, Block::Image(_)))
+}
+
+fn result_chars(result: &ToolResult) -> usize {
+    let of = |block: &Block| match block {
+        Block::Image(_) => IMAGE_CHARS,
+        block => block.as_text().map_or(0, |text| text.chars().count()),
+    };
+    result.content.iter().map(of).sum()
+}
+
+fn chars(message: &Message) -> usize {
+    match message {
+        Message::User(user) => user.content.text("").chars().count() + IMAGE_CHARS * user.content.images().count(),
+        Message::Assistant(answer) => {
+            let of = |block: &Arc<Block>| match &**block {
+                Block::Thinking(thinking) => thinking.thinking.chars().count(),
+                Block::ToolCall(call) => serde_json::to_string(&call.arguments).map_or(0, |text| text.chars().count()),
+                block => block.as_text().map_or(0, |text| text.chars().count()),
+            };
+            answer.content.iter().map(of).sum()
+        }
+        Message::ToolResult(result) => result_chars(result),
+        Message::System(_) | Message::Other(_) => OTHER_CHARS,
+    }
+}
+
+/// Shortens the results of one session's requests.
+pub(crate) struct Pruner {
+    config: PruningConfig,
+    window: u64,
+    host: Host,
+    state: Mutex<PrunerState>,
+}
+
+#[derive(Default)]
+struct PrunerState {
+    /// When the prompt was sent last.
+    last_touch: Option<i64>,
+    /// What is shortened, with a hash of the whole result.
+    shortened: BTreeMap<String, (Shortening, String)>,
+}
+
+impl Pruner {
+    /// A pruner that goes on from the last entry of a session; `None` if the model's provider does not cache prompts.
+    pub(crate) fn new(config: &PruningConfig, model: &Model, last: Option<&Value>, host: &Host) -> Option<Self> {
+        if !is_eligible(model.provider.as_str(), model.id.as_str(), model.api.as_str()) {
+            return None;
+        }
+        let listed = last.and_then(|last| last["shortened"].as_object()).into_iter().flatten();
+        let shortened = listed.filter_map(|(id, entry)| {
+            let how =
+                [Shortening::Trimmed, Shortening::Cleared].into_iter().find(|how| entry["how"] == how.as_str())?;
+            Some((id.clone(), (how, entry["hash"].as_str()?.to_owned())))
+        });
+        let state = PrunerState {
+            last_touch: last.and_then(|last| last["timestamp"].as_i64()),
+            shortened: shortened.collect(),
+        };
+        Some(Self {
+            config: config.clone(),
+            window: model.context_window,
+            host: host.clone(),
+            state: Mutex::new(state),
+        })
+    }
+
+    /// The messages of a request with old results shortened.
+    pub(crate) fn prune(&self, messages: &mut [Arc<Message>]) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.host.now_ms();
+        let ttl = i64::try_from(self.config.ttl.as_millis()).unwrap_or(i64::MAX);
+        self.apply(&state, messages);
+        if is_due(state.last_touch, ttl, now) {
+            let planned = plan(messages, &self.config, self.window);
+            let hashes: BTreeMap<&str, String> = messages
+                .iter()
+                .filter_map(|message| result(message))
+                .map(|result| (result.tool_call_id.as_str(), hash(result)))
+                .collect();
+            let new: Vec<(String, (Shortening, String))> = planned
+                .into_iter()
+                .filter_map(|(id, how)| {
+                    // Of a result that is shortened already, the hash of the whole one counts.
+                    let hash = match state.shortened.get(&id) {
+                        Some((_, hash)) => hash.clone(),
+                        None => hashes.get(id.as_str())?.clone(),
+                    };
+                    Some((id, (how, hash)))
+                })
+                .collect();
+            if !new.is_empty() {
+                let fresh: BTreeMap<&str, Shortening> = new.iter().map(|(id, (how, _))| (id.as_str(), *how)).collect();
+                for message in messages.iter_mut() {
+                    let short = result(message).and_then(|result| {
+                        let how = fresh.get(result.tool_call_id.as_str())?;
+                        shorten(result, *how, &self.config)
+                    });
+                    if let Some(short) = short {
+                        *message = Arc::new(Message::ToolResult(short));
+                    }
+                }
+                state.shortened.extend(new);
+                state.last_touch = Some(now);
+            }
+        }
+    }
+
+    /// Shortens again what was shortened before. A result that is another one by now is left alone.
+    fn apply(&self, state: &PrunerState, messages: &mut [Arc<Message>]) {
+        if state.shortened.is_empty() {
+            return;
+        }
+        for message in messages {
+            let short = result(message).and_then(|result| {
+                let (how, whole) = state.shortened.get(result.tool_call_id.as_str())?;
+                (hash(result) == *whole).then(|| shorten(result, *how, &self.config))?
+            });
+            if let Some(short) = short {
+                *message = Arc::new(Message::ToolResult(short));
+            }
+        }
+    }
+
+    /// The entry after an attempt, which the next run goes on from.
+    pub(crate) fn stamp(&self, model: &Model) -> Value {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.host.now_ms();
+        state.last_touch = Some(now);
+        let mut stamp = json!({"timestamp": now, "provider": model.provider.as_str(), "modelId": model.id.as_str()});
+        let entry = |(id, (how, hash)): (&String, &(Shortening, String))| {
+            (id.clone(), json!({"how": how.as_str(), "hash": hash}))
+        };
+        let shortened: Map<String, Value> = state.shortened.iter().map(entry).collect();
+        if !shortened.is_empty() {
+            stamp["shortened"] = Value::Object(shortened);
+        }
+        stamp
+    }
+}
+
+/// A hash of a result's text.
+fn hash(result: &ToolResult) -> String {
+    let digest = Sha256::digest(pinch_llm::message::block::join_text(&result.content, "\n").as_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,271 @@
+//! Summaries in chunks that fit the window, with what must not be lost (embed-runner 6.3).
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinch_coding_agent::compaction::instructions::SPLIT_SEPARATOR;
+use pinch_coding_agent::compaction::summarise::{history_prompt, prefix_prompt};
+use pinch_coding_agent::compaction::{CompactError, Preparation, Summarised, SummaryModel, serialise};
+use pinch_llm::message::{Message, Usage};
+use pinch_stdx::cancel::Cancel;
+
+use super::audit::{self, HEADINGS};
+use super::chunks::{adaptive_ratio, chunk_by_max, drop_history, is_oversized, split_by_share, tokens_of};
+use super::sections;
+use crate::config::compaction::{CompactionConfig, IdentifierPolicy};
+
+/// Tokens of a request beside the conversation.
+const OVERHEAD: u64 = 4_096;
+/// Fewer messages are summarised at once.
+const MIN_TO_SPLIT: usize = 4;
+/// Parts of a long history.
+const PARTS: usize = 2;
+/// The longest summary, in characters.
+const MAX_SUMMARY: usize = 16_000;
+/// The share of the window that a summary takes at most, in hundredths.
+const MAX_SUMMARY_PERCENT: u64 = 10;
+/// The longest instructions of a configuration, in characters.
+const MAX_INSTRUCTIONS: usize = 4_000;
+/// The summary of a conversation without messages. Without a summary, the same compaction would be due again and again.
+const NOTHING: &str = "No prior history.";
+/// What failed requests are called.
+const WHAT: &str = "Summarization";
+
+/// One summary under way.
+struct Safeguard<'a, 'm> {
+    model: &'a SummaryModel<'m>,
+    config: &'a CompactionConfig,
+    cancel: &'a Cancel,
+    focus: String,
+    /// Tokens of a chunk.
+    max_chunk: u64,
+    /// Tokens of an answer.
+    max_tokens: u64,
+    usage: Option<Usage>,
+}
+
+/// Summarises what was prepared.
+///
+/// # Errors
+/// [`CompactError`], and nothing is lost.
+pub(crate) async fn summarise(
+    model: &SummaryModel<'_>,
+    config: &CompactionConfig,
+    preparation: &Preparation,
+    cancel: &Cancel,
+) -> Result<Summarised, CompactError> {
+    let (history, prefix) = (&preparation.messages_to_summarise, &preparation.turn_prefix);
+    let is_conversation =
+        |message: &Arc<Message>| matches!(**message, Message::User(_) | Message::Assistant(_) | Message::ToolResult(_));
+    if !history.iter().chain(prefix).any(is_conversation) {
+        return Ok(Summarised::new(preparation.previous_summary.as_deref().unwrap_or(NOTHING)));
+    }
+    let window = model.context_window;
+    let all: Vec<Arc<Message>> = history.iter().chain(prefix).cloned().collect();
+    let mut safeguard = Safeguard {
+        model,
+        config,
+        cancel,
+        focus: focus(model.focus.as_deref(), config),
+        max_chunk: match window {
+            0 => u64::MAX,
+            window => ((window as f64 * adaptive_ratio(&all, window)) as u64).saturating_sub(OVERHEAD).max(1),
+        },
+        max_tokens: (preparation.settings.reserve_tokens * 4 / 5).max(1),
+        usage: None,
+    };
+    let mut previous = preparation.previous_summary.clone();
+    let mut kept = history.clone();
+    if window > 0 {
+        let new_content = preparation.tokens_before.saturating_sub(tokens_of(&all));
+        let allowed = (window as f64 * config.max_history_share * 1.2) as u64;
+        if new_content > allowed {
+            let cut = drop_history(history, window, config.max_history_share);
+            if !cut.dropped.is_empty() {
+                match safeguard.staged(&cut.dropped, previous.clone()).await {
+                    Ok(summary) => previous = Some(summary),
+                    Err(CompactError::Cancelled) => return Err(CompactError::Cancelled),
+                    Err(error) => tracing::warn!(%error, "the oldest part of a conversation was not summarised"),
+                }
+                kept = cut.kept;
+            }
+        }
+    }
+    let (older, recent) = kept.split_at(sections::recent_turns(&kept, config.recent_turns));
+    let mut summary = safeguard.checked(older, prefix, previous).await?;
+    let mut added: Vec<String> =
+        [sections::turns(recent), sections::tool_failures(&all)].into_iter().flatten().collect();
+    // The limit holds for the whole; the newest turns go first.
+    let limit = match usize::try_from(window.saturating_mul(4) * MAX_SUMMARY_PERCENT / 100) {
+        Ok(of_window) if of_window > 0 => of_window.min(MAX_SUMMARY),
+        _ => MAX_SUMMARY,
+    };
+    let length = |summary: &str, added: &[String]| {
+        summary.chars().count() + added.iter().map(|text| text.chars().count() + 2).sum::<usize>()
+    };
+    while !added.is_empty() && length(&summary, &added) > limit {
+        added.remove(0);
+    }
+    if length(&summary, &added) > limit {
+        summary = summary.chars().take(limit).collect();
+    }
+    for section in added {
+        let _infallible = write!(summary, "\n\n{section}");
+    }
+    let mut made = Summarised::new(summary);
+    made.usage = safeguard.usage;
+    Ok(made)
+}
+
+impl Safeguard<'_, '_> {
+    /// The summary of the history, asked for again if it lacks something, and that of the beginning of the turn that is cut.
+    async fn checked(
+        &mut self,
+        history: &[Arc<Message>],
+        prefix: &[Arc<Message>],
+        previous: Option<String>,
+    ) -> Result<String, CompactError> {
+        let mut summary = match (history.is_empty(), previous) {
+            (true, previous) => previous.unwrap_or_else(|| NOTHING.to_owned()),
+            (false, previous) => self.good(history, previous).await?,
+        };
+        if !prefix.is_empty() {
+            let text = self.ask(prefix_prompt(prefix, Some(&self.focus))).await?;
+            summary.push_str(SPLIT_SEPARATOR);
+            summary.push_str(&text);
+        }
+        Ok(summary)
+    }
+
+    async fn good(&mut self, history: &[Arc<Message>], previous: Option<String>) -> Result<String, CompactError> {
+        let plain_focus = self.focus.clone();
+        let mut summary = self.staged(history, previous.clone()).await?;
+        let guard = self.config.quality;
+        for _ in 0..if guard.enabled { guard.max_retries } else { 0 } {
+            let lacks = audit::lacks(&summary, history, &self.config.identifiers);
+            if lacks.is_empty() {
+                break;
+            }
+            self.focus = format!("{plain_focus}\n\nThe last summary was not good enough:\n- {}", lacks.join("\n- "));
+            match self.staged(history, previous.clone()).await {
+                Ok(again) => summary = again,
+                Err(CompactError::Cancelled) => return Err(CompactError::Cancelled),
+                Err(error) => {
+                    tracing::warn!(%error, "a summary could not be improved");
+                    break;
+                }
+            }
+        }
+        self.focus = plain_focus;
+        Ok(summary)
+    }
+
+    /// A long history in parts whose summaries are merged, a short one at once.
+    async fn staged(&mut self, messages: &[Arc<Message>], previous: Option<String>) -> Result<String, CompactError> {
+        if messages.len() < MIN_TO_SPLIT || tokens_of(messages) <= self.max_chunk {
+            return self.with_fallback(messages, previous).await;
+        }
+        let parts = split_by_share(messages, PARTS);
+        if parts.len() < 2 {
+            return self.with_fallback(messages, previous).await;
+        }
+        let mut partial = Vec::new();
+        for (at, part) in parts.iter().enumerate() {
+            let before = if at == 0 { previous.clone() } else { None };
+            partial.push(format!("[Part {} of {}]\n{}", at + 1, parts.len(), self.with_fallback(part, before).await?));
+        }
+        let merge = format!(
+            "{}\n\nThe conversation consists of summaries of consecutive parts. Merge them into one summary: keep decisions, TODOs, \
+             open questions, constraints, the state of tasks and the last request. Where parts disagree, the later one holds.",
+            self.focus
+        );
+        self.ask(history_prompt(&partial.join("\n\n"), None, Some(&merge))).await
+    }
+
+    /// All messages; if that fails, without those that are too long to be summarised.
+    async fn with_fallback(
+        &mut self,
+        messages: &[Arc<Message>],
+        previous: Option<String>,
+    ) -> Result<String, CompactError> {
+        let error = match self.fold(messages, previous.clone(), "").await {
+            Err(error) if !matches!(error, CompactError::Cancelled) => error,
+            other => return other,
+        };
+        let window = self.model.context_window;
+        let is_long = |message: &&Arc<Message>| is_oversized(tokens_of(std::slice::from_ref(*message)), window);
+        let notes: Vec<String> = messages
+            .iter()
+            .filter(is_long)
+            .map(|message| {
+                let thousands = tokens_of(std::slice::from_ref(message)).div_ceil(1000);
+                format!("[Large {} (~{thousands}K tokens) omitted from summary]", role(message))
+            })
+            .collect();
+        if notes.is_empty() {
+            return Err(error);
+        }
+        let rest: Vec<Arc<Message>> = messages.iter().filter(|message| !is_long(message)).cloned().collect();
+        self.fold(&rest, previous, &format!("\n\n{}", notes.join("\n"))).await
+    }
+
+    /// One chunk after the other, each with the summary so far.
+    async fn fold(
+        &mut self,
+        messages: &[Arc<Message>],
+        previous: Option<String>,
+        notes: &str,
+    ) -> Result<String, CompactError> {
+        let mut so_far = previous;
+        for chunk in chunk_by_max(messages, self.max_chunk) {
+            let text = history_prompt(&serialise::conversation(&chunk), so_far.as_deref(), Some(&self.focus));
+            so_far = Some(self.ask(text).await?);
+        }
+        Ok(so_far.unwrap_or_else(|| NOTHING.to_owned()) + notes)
+    }
+
+    async fn ask(&mut self, text: String) -> Result<String, CompactError> {
+        let limit: Duration = self.config.timeout;
+        let asking = self.model.ask(WHAT, text, self.max_tokens, self.cancel, &mut self.usage);
+        tokio::time::timeout(limit, asking).await.unwrap_or_else(|_| {
+            let message = format!("no answer within {} seconds", limit.as_secs());
+            Err(CompactError::Summary { what: WHAT, message, source: None })
+        })
+    }
+}
+
+/// What every summary looks at in particular.
+fn focus(asked: Option<&str>, config: &CompactionConfig) -> String {
+    let mut focus = String::new();
+    if config.quality.enabled {
+        focus.push_str("Include these sections, each heading on a line of its own: ");
+        focus.push_str(&HEADINGS.join(", "));
+        focus.push('.');
+    }
+    let policy = match &config.identifiers {
+        IdentifierPolicy::Strict => {
+            "Keep identifiers (ids, hashes, URLs, paths, hosts, ports, numbers) exactly as they are written."
+        }
+        IdentifierPolicy::Off => "",
+        IdentifierPolicy::Custom(text) => text.trim(),
+    };
+    let texts = [Some(policy), config.instructions.as_deref(), asked];
+    for text in texts.into_iter().flatten().map(str::trim).filter(|text| !text.is_empty()) {
+        let text: String = text.chars().take(MAX_INSTRUCTIONS).collect();
+        if !focus.is_empty() {
+            focus.push_str("\n\n");
+        }
+        focus.push_str(&text);
+    }
+    focus
+}
+
+fn role(message: &Message) -> &'static str {
+    match message {
+        Message::User(_) => "user",
+        Message::Assistant(_) => "assistant",
+        Message::ToolResult(_) => "toolResult",
+        Message::System(_) | Message::Other(_) => "other",
+    }
+}

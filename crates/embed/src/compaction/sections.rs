@@ -1,0 +1,107 @@
+//! What is added to a summary word for word: failures of tools, and the newest turns.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use pinch_llm::message::{Message, ToolResult};
+use serde_json::Value;
+
+/// Failures that are listed.
+const MAX_FAILURES: usize = 8;
+/// The longest text of a failure, in characters.
+const MAX_FAILURE: usize = 240;
+/// The longest text of a message that is repeated, in characters.
+const MAX_TURN_TEXT: usize = 600;
+
+/// The section about tools that failed, one line for each call; `None` if none did.
+pub fn tool_failures(messages: &[Arc<Message>]) -> Option<String> {
+    let mut seen = HashSet::new();
+    let failures: Vec<String> = messages
+        .iter()
+        .filter_map(|message| match &**message {
+            Message::ToolResult(result) if result.is_error && !result.tool_call_id.as_str().is_empty() => Some(result),
+            _ => None,
+        })
+        .filter(|result| seen.insert(result.tool_call_id.clone()))
+        .map(failure)
+        .collect();
+    let mut lines: Vec<&str> = failures.iter().take(MAX_FAILURES).map(String::as_str).collect();
+    let more = failures.len().saturating_sub(MAX_FAILURES);
+    let rest = format!("- ...and {more} more");
+    if more > 0 {
+        lines.push(&rest);
+    }
+    (!lines.is_empty()).then(|| format!("## Tool Failures\n{}", lines.join("\n")))
+}
+
+fn failure(result: &ToolResult) -> String {
+    let details = result.details.as_ref();
+    let meta: Vec<String> = ["status", "exitCode"]
+        .into_iter()
+        .filter_map(|name| {
+            let value = details?.get(name)?;
+            let value = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(number) => number.to_string(),
+                _ => return None,
+            };
+            Some(format!("{name}={value}"))
+        })
+        .collect();
+    let text = pinch_llm::message::block::join_text(&result.content, " ");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = match (text.is_empty(), meta.is_empty()) {
+        (false, _) => cut(&text, MAX_FAILURE),
+        (true, false) => "failed".to_owned(),
+        (true, true) => "failed (no output)".to_owned(),
+    };
+    let meta = if meta.is_empty() { String::new() } else { format!(" ({})", meta.join(" ")) };
+    format!("- {}{meta}: {text}", result.tool_name)
+}
+
+/// Where the newest turns begin that are repeated word for word: those of the last `n` messages of the user. If there are fewer, the newest
+/// messages, at most half of them. Something is always left to summarise.
+pub(crate) fn recent_turns(messages: &[Arc<Message>], n: usize) -> usize {
+    if n == 0 {
+        return messages.len();
+    }
+    let is_user = |at: &usize| matches!(*messages[*at], Message::User(_));
+    let start = match (0..messages.len()).rev().filter(is_user).nth(n - 1) {
+        Some(at) => at,
+        None => messages.len().saturating_sub(2 * n),
+    };
+    if start == 0 { messages.len().div_ceil(2) } else { start }
+}
+
+/// The newest turns, a line for each message; `None` if there are none.
+pub(crate) fn turns(messages: &[Arc<Message>]) -> Option<String> {
+    let lines: Vec<String> = messages
+        .iter()
+        .filter_map(|message| {
+            let (role, text) = match &**message {
+                Message::User(user) => ("User", user.content.text(" ")),
+                Message::Assistant(answer) => ("Assistant", answer.text(" ")),
+                Message::ToolResult(result) => {
+                    ("Tool result", pinch_llm::message::block::join_text(&result.content, " "))
+                }
+                Message::System(_) | Message::Other(_) => return None,
+            };
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let n_calls = message.as_assistant().map_or(0, |answer| answer.tool_calls().count());
+            let calls = if n_calls > 0 { format!("[{n_calls} tool calls]") } else { String::new() };
+            let words: Vec<String> =
+                [cut(&text, MAX_TURN_TEXT), calls].into_iter().filter(|text| !text.is_empty()).collect();
+            (!words.is_empty()).then(|| format!("- {role}: {}", words.join(" ")))
+        })
+        .collect();
+    (!lines.is_empty()).then(|| format!("## Most Recent Turns\n{}", lines.join("\n")))
+}
+
+/// A text with at most so many characters; what is missing is marked.
+fn cut(text: &str, max: usize) -> String {
+    if text.chars().count() <= max {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(max.saturating_sub(3)).collect();
+    format!("{kept}...")
+}

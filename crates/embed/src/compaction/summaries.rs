@@ -1,0 +1,166 @@
+//! Makes the summaries of embedded sessions.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use pinch_coding_agent::auth::{Authorised, RequestAuth};
+use pinch_coding_agent::compaction::hooks::CompactionAhead;
+use pinch_coding_agent::compaction::{
+    CompactError, Strategy as _, Summarised, SummaryHooks, SummaryModel, SummaryPrompt, SummaryRetry, SummaryStep,
+};
+use pinch_coding_agent::recovery::RecoveryPlan;
+use pinch_llm::message::Message;
+use pinch_llm::model::Model;
+use pinch_llm::provider::{Provider, ProviderRegistry};
+use pinch_llm::request::{CacheRetention, CallOptions, Request, SystemPrompt, ThinkingChoice};
+use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
+
+use super::safeguard;
+use crate::config::compaction::{CompactionConfig, SummaryMode};
+
+/// A model that writes summaries, with its credentials.
+type AuthorisedModel = (Arc<Model>, Arc<dyn RequestAuth>);
+
+/// Names a model that writes in place of the run's.
+type LighterModel = Arc<dyn Fn(&Model) -> Option<AuthorisedModel> + Send + Sync>;
+
+/// How the summaries of a run are made.
+#[derive(Clone)]
+pub struct SummaryPlan {
+    config: CompactionConfig,
+    lighter: LighterModel,
+}
+
+impl SummaryPlan {
+    /// `lighter` names a model that writes in place of the run's, with its credentials.
+    pub(crate) fn new(
+        config: CompactionConfig,
+        lighter: impl Fn(&Model) -> Option<AuthorisedModel> + Send + Sync + 'static,
+    ) -> Self {
+        Self { config, lighter: Arc::new(lighter) }
+    }
+}
+
+impl fmt::Debug for SummaryPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SummaryPlan").field(&self.config).finish()
+    }
+}
+
+/// The summaries of one session.
+pub(crate) struct Summaries {
+    plan: SummaryPlan,
+    providers: ProviderRegistry,
+    model: Arc<Model>,
+    options: CallOptions,
+    host: Host,
+    /// The credentials of the attempt under way.
+    auth: Mutex<Option<Arc<dyn RequestAuth>>>,
+}
+
+impl Summaries {
+    pub(crate) fn new(
+        plan: SummaryPlan,
+        providers: ProviderRegistry,
+        model: Arc<Model>,
+        options: CallOptions,
+        host: Host,
+    ) -> Self {
+        Self { plan, providers, model, options, host, auth: Mutex::default() }
+    }
+
+    /// Summaries by the run's own model use these credentials from now on.
+    pub(crate) fn authorise(&self, auth: Arc<dyn RequestAuth>) {
+        *self.auth.lock().unwrap_or_else(PoisonError::into_inner) = Some(auth);
+    }
+
+    /// The models that are asked, in this order.
+    fn writers(&self) -> Vec<AuthorisedModel> {
+        let own = self.auth.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let lighter = (self.plan.lighter)(&self.model);
+        lighter.into_iter().chain(own.map(|auth| (Arc::clone(&self.model), auth))).collect()
+    }
+
+    async fn make(
+        &self,
+        writer: &AuthorisedModel,
+        ahead: &CompactionAhead<'_>,
+        cancel: &Cancel,
+    ) -> Result<Summarised, CompactError> {
+        let (model, auth) = writer;
+        let provider = self.providers.get(&model.api).map_err(|error| CompactError::Summary {
+            what: "Summarization",
+            message: error.to_string(),
+            source: None,
+        })?;
+        let provider: Arc<dyn Provider> = Arc::new(Authorised::new(provider, Arc::clone(auth)));
+        let build = |prompt: SummaryPrompt| self.request(model, &prompt);
+        let step = |_: SummaryStep| -> BoxFuture<'_, ()> { Box::pin(async {}) };
+        let summary_model = SummaryModel {
+            provider: &*provider,
+            build: &build,
+            focus: ahead.focus.map(str::to_owned),
+            context_window: model.context_window,
+            retry: Some(SummaryRetry { plan: retries(), host: &self.host, on_step: &step }),
+        };
+        match self.plan.config.mode {
+            SummaryMode::Safeguard => {
+                safeguard::summarise(&summary_model, &self.plan.config, ahead.preparation, cancel).await
+            }
+            SummaryMode::Default => summary_model.summarise(ahead.preparation, cancel).await,
+        }
+    }
+
+    /// The request of a summary: a conversation of its own, without tools, which no cache keeps.
+    fn request(&self, model: &Arc<Model>, prompt: &SummaryPrompt) -> Request {
+        let mut options = self.options.clone();
+        options.temperature = None;
+        options.max_tokens = Some(match model.max_tokens {
+            0 => prompt.max_tokens,
+            limit => prompt.max_tokens.min(limit),
+        });
+        options.cache_retention = Some(CacheRetention::None);
+        options.session_id = Some(self.host.ids().uuid_v7(self.host.now_ms()));
+        options.thinking = ThinkingChoice::Level(if model.reasoning { ThinkingLevel::Low } else { ThinkingLevel::Off });
+        let message = Message::user(prompt.text.as_str(), self.host.now_ms());
+        Request::new(Arc::clone(model), vec![Arc::new(message)])
+            .with_system(SystemPrompt::text(prompt.system))
+            .with_options(options)
+            .with_host(self.host.clone())
+    }
+}
+
+/// Requests for summaries are repeated twice, after half a second to five seconds.
+fn retries() -> pinch_coding_agent::recovery::TurnRetry {
+    let mut plan = RecoveryPlan::default().turn;
+    plan.max_retries = 2;
+    plan.base_delay = Duration::from_millis(500);
+    plan.max_delay = Duration::from_secs(5);
+    plan
+}
+
+impl SummaryHooks for Summaries {
+    fn summarise<'a>(
+        &'a self,
+        ahead: &'a CompactionAhead<'a>,
+        cancel: &'a Cancel,
+    ) -> BoxFuture<'a, Option<Result<Summarised, CompactError>>> {
+        Box::pin(async move {
+            let mut last = None;
+            for writer in self.writers() {
+                match self.make(&writer, ahead, cancel).await {
+                    made @ (Ok(_) | Err(CompactError::Cancelled)) => return Some(made),
+                    Err(error) => {
+                        tracing::warn!(%error, model = %writer.0.id, "a summary failed");
+                        last = Some(Err(error));
+                    }
+                }
+            }
+            last
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! `agents.defaults.contextPruning`: which old results of tools are shortened in requests.
+
+use std::time::Duration;
+
+use pinch_coding_agent::document::Problem;
+
+use super::node::Node;
+
+/// `agents.defaults.contextPruning` with mode `cache-ttl`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PruningConfig {
+    /// How long a provider keeps a prompt cached: nothing is shortened earlier, because that would make the cache useless (`ttl`).
+    pub ttl: Duration,
+    /// Results since this many answers are left alone (`keepLastAssistants`).
+    pub keep_last_assistants: usize,
+    /// From this share of the window on, long results are shortened (`softTrimRatio`, 0 to 1).
+    pub soft_trim_ratio: f64,
+    /// From this share on, results are cleared (`hardClearRatio`, 0 to 1).
+    pub hard_clear_ratio: f64,
+    /// Results are only cleared if they have this many characters together (`minPrunableToolChars`).
+    pub min_prunable_chars: usize,
+    /// How results are shortened (`softTrim`).
+    pub soft_trim: SoftTrim,
+    /// What a cleared result says; `None`: results are not cleared (`hardClear`).
+    pub placeholder: Option<String>,
+    /// The tools whose results may be shortened (`tools`).
+    pub tools: ToolFilter,
+}
+
+/// How a result is shortened, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SoftTrim {
+    /// Shorter results are left alone.
+    pub max_chars: usize,
+    /// What is kept of the beginning.
+    pub head_chars: usize,
+    /// What is kept of the end.
+    pub tail_chars: usize,
+}
+
+/// Names of tools, with `*` for any text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolFilter {
+    /// These only; empty: all.
+    pub allow: Vec<String>,
+    /// Not these.
+    pub deny: Vec<String>,
+}
+
+impl ToolFilter {
+    /// Whether it lets a tool through. The case of letters does not matter.
+    pub fn allows(&self, tool: &str) -> bool {
+        let tool = tool.trim().to_lowercase();
+        let names = |list: &[String]| list.iter().any(|pattern| matches(&pattern.trim().to_lowercase(), &tool));
+        !names(&self.deny) && (self.allow.is_empty() || names(&self.allow))
+    }
+}
+
+/// Whether a text matches a pattern in which `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+const DEFAULT_TTL: Duration = Duration::from_secs(300);
+
+impl PruningConfig {
+    /// `None` unless the mode is `cache-ttl`.
+    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
+        node.object(problems)?;
+        let mode = node.get("mode").word(problems, &["off", "cache-ttl"], |word| match word {
+            "off" => Some(false),
+            "cache-ttl" => Some(true),
+            _ => None,
+        });
+        let ratio = |name: &str, default: f64, problems: &mut Vec<Problem>| {
+            let ratio = node.get(name).number(problems).filter(|ratio| ratio.is_finite());
+            ratio.map_or(default, |ratio| ratio.clamp(0.0, 1.0))
+        };
+        let whole = |node: Node<'_>, default: usize, problems: &mut Vec<Problem>| {
+            let number = node.number(problems).filter(|number| number.is_finite());
+            number.map_or(default, |number| number.max(0.0) as usize)
+        };
+        let (soft, hard, tools) = (node.get("softTrim"), node.get("hardClear"), node.get("tools"));
+        let placeholder = hard.get("placeholder").text(problems).filter(|text| !text.trim().is_empty());
+        let placeholder = placeholder.unwrap_or_else(|| "[Old tool result content cleared]".to_owned());
+        let clears = hard.get("enabled").flag(problems).unwrap_or(true);
+        let config = Self {
+            ttl: node.get("ttl").value().and_then(ttl).unwrap_or(DEFAULT_TTL),
+            keep_last_assistants: whole(node.get("keepLastAssistants"), 3, problems),
+            soft_trim_ratio: ratio("softTrimRatio", 0.3, problems),
+            hard_clear_ratio: ratio("hardClearRatio", 0.5, problems),
+            min_prunable_chars: whole(node.get("minPrunableToolChars"), 50_000, problems),
+            soft_trim: SoftTrim {
+                max_chars: whole(soft.get("maxChars"), 4_000, problems),
+                head_chars: whole(soft.get("headChars"), 1_500, problems),
+                tail_chars: whole(soft.get("tailChars"), 1_500, problems),
+            },
+            placeholder: clears.then_some(placeholder),
+            tools: ToolFilter {
+                allow: tools.get("allow").texts(problems).unwrap_or_default(),
+                deny: tools.get("deny").texts(problems).unwrap_or_default(),
+            },
+        };
+        mode.unwrap_or(false).then_some(config)
+    }
+}
+
+/// A time: a number of minutes, or a number with `ms`, `s`, `m`, `h` or `d`.
+fn ttl(value: &serde_json::Value) -> Option<Duration> {
+    let text = match value {
+        serde_json::Value::String(text) => text.trim().to_lowercase(),
+        serde_json::Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let seconds = match text[digits.len()..].trim() {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "" | "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    let number: f64 = digits.trim().parse().ok()?;
+    Duration::try_from_secs_f64(number * seconds).ok()
+}

@@ -1,0 +1,173 @@
+//! Compacts a session because its host asks for it.
+
+use std::sync::Arc;
+
+use pinch_coding_agent::auth::{FixedAuth, RequestAuth};
+use pinch_coding_agent::compaction::Compacted;
+use pinch_llm::model::Model;
+use pinch_llm::request::Auth;
+use pinch_ports::{Fence, SessionEntry};
+use pinch_stdx::cancel::{Cancel, CancelReason, Deadline};
+use serde_json::{Map, Value, json};
+
+use super::{leasing, resolve};
+use crate::parts::Parts;
+use crate::parts::credentials::advice;
+use crate::run::{RunError, RunRequest};
+use crate::runtime::AttemptRuntime;
+use crate::sessions::entry;
+
+/// What became of a request to compact a session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CompactionOutcome {
+    /// Old messages were replaced by a summary.
+    Compacted(CompactedSession),
+    /// Nothing was changed, for this reason.
+    NotCompacted {
+        /// The reason, for people.
+        reason: String,
+    },
+}
+
+/// A session that was compacted.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CompactedSession {
+    /// The summary.
+    pub summary: String,
+    /// The first entry of the transcript that the model still reads word for word.
+    pub first_kept_entry_id: String,
+    /// Tokens of the conversation before.
+    pub tokens_before: u64,
+    /// Estimated tokens afterwards; `None` if the estimate is not below `tokens_before`.
+    pub tokens_after: Option<u64>,
+    /// Files that the summary lists, and the like.
+    pub details: Option<Value>,
+}
+
+impl CompactionOutcome {
+    /// The JSON form: `{ok, compacted, reason?, result?}`.
+    pub fn to_json(&self) -> Value {
+        let session = match self {
+            Self::NotCompacted { reason } => return json!({"ok": false, "compacted": false, "reason": reason}),
+            Self::Compacted(session) => session,
+        };
+        let mut result = Map::new();
+        result.insert("summary".into(), session.summary.as_str().into());
+        result.insert("firstKeptEntryId".into(), session.first_kept_entry_id.as_str().into());
+        result.insert("tokensBefore".into(), session.tokens_before.into());
+        if let Some(tokens) = session.tokens_after {
+            result.insert("tokensAfter".into(), tokens.into());
+        }
+        if let Some(details) = &session.details {
+            result.insert("details".into(), details.clone());
+        }
+        json!({"ok": true, "compacted": true, "result": result})
+    }
+}
+
+/// Compacts the session of a request.
+pub(super) async fn compact(parts: &Parts, request: RunRequest, instructions: Option<&str>) -> CompactionOutcome {
+    let named = (request.provider.clone(), request.model.clone());
+    match try_compact(parts, request, instructions).await {
+        Ok(session) => CompactionOutcome::Compacted(session),
+        Err(error) => CompactionOutcome::NotCompacted { reason: reason_of(&error, &named) },
+    }
+}
+
+/// The reason for people. That of an unknown model is the one of OpenClaw.
+fn reason_of(error: &RunError, named: &(Option<String>, Option<String>)) -> String {
+    match (error, named) {
+        (RunError::UnknownModel(_), (Some(provider), Some(model))) => format!("Unknown model: {provider}/{model}"),
+        (RunError::UnknownModel(_), (None, Some(model))) => format!("Unknown model: {model}"),
+        (error, _) => error.to_string(),
+    }
+}
+
+async fn try_compact(
+    parts: &Parts,
+    request: RunRequest,
+    instructions: Option<&str>,
+) -> Result<CompactedSession, RunError> {
+    let _admitted = parts.gate.admit()?;
+    let cancel = match request.timeout {
+        Some(limit) => request.cancel.child_until(Deadline::after(limit)),
+        None => request.cancel.child(),
+    };
+    let runtime = resolve::runtime(parts, &request)?;
+    let model = resolve::candidates(parts, &request)?.into_iter().next().ok_or(RunError::NoModel)?;
+    let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, None, &cancel)).await?;
+    parts.profiles.refresh().await;
+    let auth = auth(parts, &request, &*runtime, &model)?;
+    let scope = Box::new(resolve::scope(parts, request, lease.fence())?);
+    let active = parts.active.register(&scope.request, cancel.clone());
+    let work = async {
+        let mut attempts = runtime.open(&scope, model).await?;
+        active.attach(attempts.control());
+        attempts
+            .compact(instructions, auth, cancel.clone())
+            .await
+            .map_err(|refusal| RunError::Config(refusal.to_string()))
+    };
+    let compacted = tokio::select! {
+        biased;
+        compacted = Box::pin(work) => compacted?,
+        () = lease.keep() => {
+            return Err(RunError::Busy("another process took over the session".to_owned()));
+        }
+        reason = stopped(&cancel) => return Err(RunError::Cancelled(reason)),
+    };
+    let session = outcome(compacted);
+    record(parts, &scope.request, lease.fence(), &session).await;
+    Ok(session)
+}
+
+/// Completes a while after a cancellation, if what was cancelled does not end by itself.
+async fn stopped(cancel: &Cancel) -> CancelReason {
+    let reason = cancel.cancelled().await;
+    tokio::time::sleep(crate::runner::HARD_END).await;
+    reason
+}
+
+/// The credentials of the first profile that may be used.
+fn auth(
+    parts: &Parts,
+    request: &RunRequest,
+    runtime: &dyn AttemptRuntime,
+    model: &Model,
+) -> Result<Arc<dyn RequestAuth>, RunError> {
+    if !runtime.capabilities().profiles {
+        return Ok(Arc::new(FixedAuth(Auth::default())));
+    }
+    let selection = parts
+        .profiles
+        .select(&model.provider, request.auth_profile.as_ref())
+        .map_err(|error| RunError::Config(error.to_string()))?;
+    let usable = selection.ids.iter().find(|id| selection.locked || parts.profiles.is_usable(id, model));
+    let profile = usable.or(selection.ids.first());
+    parts.profiles.auth(profile, model).map_err(|error| RunError::Config(advice(&error)))
+}
+
+fn outcome(compacted: Compacted) -> CompactedSession {
+    let after = compacted.estimated_tokens_after;
+    CompactedSession {
+        summary: compacted.summary,
+        first_kept_entry_id: compacted.first_kept_entry_id.as_str().to_owned(),
+        tokens_before: compacted.tokens_before,
+        tokens_after: (after <= compacted.tokens_before).then_some(after),
+        details: compacted.details,
+    }
+}
+
+/// Counts the compaction in the entry of the session's key.
+async fn record(parts: &Parts, request: &RunRequest, fence: Arc<dyn Fence>, compacted: &CompactedSession) {
+    let Some(key) = request.session_key.as_deref() else { return };
+    let (session_id, tokens, now) = (request.session_id.clone(), compacted.tokens_after, parts.host.now_ms());
+    let change = move |known: Option<SessionEntry>| match known {
+        Some(known) if known.session_id == session_id => Some(entry::after_compaction(&known, tokens, now)),
+        other => other,
+    };
+    if let Err(error) = parts.index.update(key, Some(fence), Arc::new(change)).await {
+        tracing::warn!(%error, "a compaction could not be recorded");
+    }
+}
