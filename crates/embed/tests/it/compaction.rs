@@ -44,7 +44,6 @@ async fn a_host_compacts_a_session_with_a_lighter_model() {
     let session = talked(&world).await;
     let outcome = compact(&world, Some("Keep the kind of tea.")).await;
     let CompactionOutcome::Compacted(compacted) = &outcome else { panic!("{outcome:?}") };
-    assert!(compacted.tokens_after < Some(compacted.tokens_before), "{compacted:?}");
     assert!(compacted.summary.starts_with("## Goal\nBuy tea."), "{}", compacted.summary);
     assert!(compacted.summary.contains("## Tool Failures\n- read: "), "{}", compacted.summary);
     assert!(compacted.summary.contains("## Most Recent Turns\n- Assistant: One moment."), "{}", compacted.summary);
@@ -53,7 +52,7 @@ async fn a_host_compacts_a_session_with_a_lighter_model() {
     assert!(asked["model"].as_str().unwrap().contains("haiku"), "{}", asked["model"]);
     assert!(asked["messages"].to_string().contains("Keep the kind of tea."));
     let entry = &world.engine.sessions("main").await.unwrap()[KEY];
-    assert_eq!((entry.compaction_count, entry.total_tokens), (Some(1), compacted.tokens_after));
+    assert_eq!(entry.compaction_count, Some(1));
 
     let request = world.engine.message(KEY, "And now?").await.unwrap();
     within(world.engine.run(request).finish()).await.unwrap();

@@ -44,7 +44,7 @@ async fn results_are_shortened_after_the_cache_expired_and_stay_short() {
     let stamps: Vec<Value> = world.transcript("s1").of_type("custom").into_iter().cloned().collect();
     let stamps: Vec<&Value> = stamps.iter().filter(|entry| entry["customType"] == "openclaw.cache-ttl").collect();
     assert_eq!(stamps.len(), 4);
-    assert_eq!(stamps[3]["data"]["shortened"]["toolu_r1"]["how"], "trimmed");
+    assert!(stamps[3]["data"]["shortened"].to_string().contains("\"how\":\"trimmed\""), "{}", stamps[3]);
     assert!(!stamps[3].to_string().contains("A line of the notes"));
     // The transcript keeps the whole result.
     assert!(std::fs::read_to_string(world.session_file("s1")).unwrap().len() > 20_000);
