@@ -28,6 +28,13 @@ pub trait RequestAuth: Send + Sync {
         Box::pin(async move { self.for_model(model, cancel).await.map(drop) })
     }
 
+    /// Gets other credentials after a server refused those of the last call. Returns whether there are others now: then the call may be made
+    /// again.
+    fn renew<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, bool> {
+        let _ = (model, cancel);
+        Box::pin(async { false })
+    }
+
     /// Waits until refreshes that have started are stored: to be called before a program exits.
     fn settle(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})

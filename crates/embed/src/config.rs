@@ -9,7 +9,9 @@ use serde_json::{Map, Value};
 
 mod text;
 mod node;
+pub(crate) mod paths;
 pub mod models;
+pub mod secrets;
 pub mod auth;
 pub mod tools;
 pub mod channels;
@@ -116,7 +118,7 @@ impl Config {
         let mut agents = Agents::read(&node.get("agents"), &defaults.compaction, &mut problems);
         agents.defaults.timeout_seconds.get_or_insert(defaults.timeout_seconds);
         agents.defaults.max_concurrent.get_or_insert(defaults.main_slots);
-        let auth = AuthConfig::read(&node.get("auth"), &defaults.cooldowns, &mut problems);
+        let auth = AuthConfig::read(&node.get("auth"), &node.get("secrets"), &defaults.cooldowns, &mut problems);
         let models = ModelsConfig::read(&node.get("models"), &mut problems);
         let tools = ToolsConfig::read(&node.get("tools"), &node.get("agents").get("defaults").get("sandbox"));
         let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);

@@ -24,6 +24,7 @@ use crate::runner::{RunEvent, Runner, millis};
 mod published;
 mod engine_run;
 mod resolve;
+mod agents;
 mod inbound;
 mod leasing;
 mod turns;
@@ -209,6 +210,7 @@ async fn carry_out(
         return Err(RunError::Config("The prompt is empty".to_owned()));
     }
     let _admitted = parts.gate.admit()?;
+    let parts = &agents::of_agent(parts, &resolve::agent_id_of(&parts.config.agents, &request));
     let cancel = request.cancel.child();
     let asked = Instant::now();
     let runtime = resolve::runtime(parts, &request)?;

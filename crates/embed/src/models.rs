@@ -1,6 +1,7 @@
 //! Model selection: references, aliases, the list of candidates, the context window.
 
 pub mod select;
+pub mod providers;
 pub mod candidates;
 pub mod window;
 

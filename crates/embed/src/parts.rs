@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use pinch_coding_agent::auth::Logins;
 use pinch_coding_agent::extension::Extension;
 use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::models::ModelRegistry;
@@ -16,6 +17,7 @@ use pinch_stdx::host::Host;
 use crate::config::Config;
 use crate::delivery::EventBus;
 use crate::inbox::{Inbox, Seen};
+use crate::key::AgentId;
 use crate::lanes::Lanes;
 use crate::replies::{ReplyOptions, Stage};
 use crate::run::RunRequest;
@@ -52,6 +54,9 @@ pub(crate) struct HostParts {
     pub(crate) files: FileQueue,
 }
 
+/// The parts of an engine as agents with documents of their own see them, as far as those were read.
+pub(crate) type LoadedAgents = BTreeMap<AgentId, Arc<Parts>>;
+
 /// The parts of one engine. Deeper functions take what they need of it as arguments.
 #[derive(Clone)]
 pub(crate) struct Parts {
@@ -62,6 +67,10 @@ pub(crate) struct Parts {
     pub(crate) profiles: Credentials,
     /// The host's own store of health, for the next configuration.
     pub(crate) health: Option<Arc<dyn HealthStore>>,
+    /// Renews logins, for all agents.
+    pub(crate) logins: Arc<Logins>,
+    /// The same for agents with documents of their own, as far as they were read.
+    pub(crate) agents: Arc<Mutex<LoadedAgents>>,
     /// The lanes of the default leases, whose sizes the configuration sets.
     pub(crate) lanes: Option<Lanes>,
     pub(crate) gate: RunGate,

@@ -1,36 +1,45 @@
 //! Auth profiles: several credentials per provider, each with its health.
 //!
-//! Credentials come from `auth-profiles.json` and from the configuration; other credentials are found without a profile (pi's auth.json,
-//! models.json, the environment). Only health is ever written.
+//! Credentials come from the configuration, from `auth-profiles.json` of the agent, from that of the main agent, and from files of other
+//! programs; other credentials are found without a profile (pi's auth.json, models.json, the environment). Only health and renewed logins are
+//! written, each to the file that the profile comes from.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use pinch_coding_agent::auth::{AuthError, RequestAuth};
+use pinch_coding_agent::auth::config_value::Remembered;
+use pinch_coding_agent::auth::{AuthError, Logins, RequestAuth};
 use pinch_coding_agent::document::Problem;
+use pinch_coding_agent::models::RegistryAuth;
 use pinch_llm::ids::ProviderId;
-use pinch_stdx::fs::FileStamp;
+use pinch_ports::HealthRecords;
 use pinch_stdx::host::Host;
 
 pub mod choice;
 pub mod health;
+mod login;
 pub mod file;
+mod external;
+mod secret;
 pub mod resolve;
 pub mod order;
 pub mod pin;
 mod marks;
+mod store;
 
 pub use self::file::{Credential, Profile, ProfileFile};
 pub use self::health::Health;
 pub use crate::key::ProfileId;
 
 use self::choice::ProfileChoice;
+use self::external::ExternalLogins;
 use self::marks::HealthMarks;
 use self::order::{NotConfigured, Selection};
-use self::resolve::ProfileAuth;
+use self::resolve::{ProfileAuth, is_usable};
+use self::store::ProfileStore;
 use crate::config::{AuthConfig, normalise_provider};
-use crate::ports::{FileHealth, HealthStore, MemoryHealth};
+use crate::ports::HealthStore;
 use crate::reason::FailoverReason;
 
 /// All profiles that one agent may use. Clones share them.
@@ -40,75 +49,123 @@ pub struct Profiles(Arc<ProfilesInner>);
 struct ProfilesInner {
     host: Host,
     config: AuthConfig,
-    path: Option<PathBuf>,
-    file: Mutex<LoadedFile>,
-    marks: HealthMarks,
-    without_profile: Option<Arc<dyn RequestAuth>>,
+    /// The agent's own store, then the main agent's.
+    stores: Vec<Arc<ProfileStore>>,
+    external: ExternalLogins,
+    logins: Arc<Logins>,
+    commands: Remembered,
+    without_profile: Option<Arc<RegistryAuth>>,
 }
 
-/// The file as it was last read.
+/// Where the profiles of an agent come from.
 #[derive(Default)]
-struct LoadedFile {
-    stamp: Option<FileStamp>,
-    content: Arc<ProfileFile>,
+pub struct ProfileSources {
+    /// `auth` of the configuration.
+    pub config: AuthConfig,
+    /// The agent's `auth-profiles.json`. A missing one is empty.
+    pub file: Option<PathBuf>,
+    /// Files of earlier versions, which count while that file has no profiles.
+    pub legacy: Vec<PathBuf>,
+    /// The profiles of the main agent, which the agent may use as well.
+    pub below: Option<Profiles>,
+    /// Where health is kept. By default in the file that a profile comes from.
+    pub health: Option<Arc<dyn HealthStore>>,
+    /// Credentials where no profile has any.
+    pub without_profile: Option<Arc<RegistryAuth>>,
+    /// Renews logins. By default over the network.
+    pub logins: Option<Arc<Logins>>,
 }
 
 impl Profiles {
-    /// Reads `auth-profiles.json` at `path`; a missing one is empty. `health` keeps health elsewhere than in that file.
-    /// `without_profile` supplies credentials where no profile does.
-    pub fn load(
-        host: Host,
-        config: AuthConfig,
-        path: Option<PathBuf>,
-        health: Option<Arc<dyn HealthStore>>,
-        without_profile: Option<Arc<dyn RequestAuth>>,
-    ) -> (Self, Vec<Problem>) {
-        let stamp = path.as_deref().and_then(FileStamp::of);
-        let (content, problems) = path.as_deref().map(ProfileFile::load).unwrap_or_default();
-        let store = health.unwrap_or_else(|| match &path {
-            Some(path) => Arc::new(FileHealth::new(path.clone(), host.clone())),
-            None => Arc::new(MemoryHealth::default()),
-        });
-        let marks = HealthMarks::new(store, FileHealth::records(content.document()));
-        let file = Mutex::new(LoadedFile { stamp, content: Arc::new(content) });
-        (Self(Arc::new(ProfilesInner { host, config, path, file, marks, without_profile })), problems)
+    /// Reads the profiles of an agent.
+    pub fn load(host: Host, from: ProfileSources) -> (Self, Vec<Problem>) {
+        let below = from.below.as_ref().map(|below| below.0.stores.clone()).unwrap_or_default();
+        let health = match (from.health, below.last()) {
+            (Some(_), Some(below)) => Some(Arc::clone(&below.marks)),
+            (Some(health), None) => Some(Arc::new(HealthMarks::new(health))),
+            (None, _) => None,
+        };
+        let (own, problems) = ProfileStore::load(from.file, from.legacy, health, &host);
+        let inner = ProfilesInner {
+            stores: std::iter::once(Arc::new(own)).chain(below).collect(),
+            external: ExternalLogins::new(host.home()),
+            logins: from.logins.unwrap_or_else(|| Arc::new(Logins::over_network(&host))),
+            commands: Remembered::default(),
+            without_profile: from.without_profile,
+            config: from.config,
+            host,
+        };
+        (Self(Arc::new(inner)), problems)
     }
 
     /// Reads what other processes have changed: credentials, orders and health.
     pub async fn refresh(&self) {
-        if let Some(path) = &self.0.path {
-            let stamp = FileStamp::of(path);
-            if self.0.file.lock().unwrap_or_else(PoisonError::into_inner).stamp != stamp {
-                let (content, problems) = ProfileFile::load(path);
-                match problems.first() {
-                    None => {
-                        let mut file = self.0.file.lock().unwrap_or_else(PoisonError::into_inner);
-                        *file = LoadedFile { stamp, content: Arc::new(content) };
-                    }
-                    // What was read before stays in use.
-                    Some(problem) => tracing::warn!(%problem, "the profiles could not be read again"),
+        self.reload();
+        for store in &self.0.stores {
+            store.marks.refresh().await;
+        }
+        self.correct_clock();
+    }
+
+    /// Reads credentials and orders that other processes have changed.
+    fn reload(&self) {
+        for problem in self.0.stores.iter().flat_map(|store| store.reload()) {
+            tracing::warn!(%problem, "the profiles could not be read again");
+        }
+    }
+
+    /// Shortens cooldowns that end later than any can: the clock was set back.
+    fn correct_clock(&self) {
+        let (now, terms) = (self.0.host.now_ms(), &self.0.config.cooldowns);
+        for profile in self.all() {
+            if self.health(&profile.id).within(now, terms).is_some() {
+                let (id, terms) = (profile.id.clone(), terms.clone());
+                self.store_of(&profile.id).marks.change(move |records| {
+                    health::change_health(records, &id, |health| health.within(now, &terms).unwrap_or(health.clone()));
+                });
+            }
+        }
+    }
+
+    /// Waits until all marks and all logins that are being renewed are written.
+    pub async fn flush(&self) {
+        for store in &self.0.stores {
+            store.marks.flush().await;
+        }
+        self.0.logins.settle().await;
+    }
+
+    /// Every profile with its credential: the configuration's, then those of the files, the agent's own first.
+    fn all(&self) -> Vec<Profile> {
+        let inline = self.0.config.profiles.iter().filter_map(Profile::inline);
+        let mut all: Vec<Profile> = inline.collect();
+        let n_inline = all.len();
+        for store in &self.0.stores {
+            for profile in &store.content().profiles {
+                if all.iter().all(|other| other.id != profile.id) {
+                    all.push(profile.clone());
                 }
             }
         }
-        self.0.marks.refresh().await;
-    }
-
-    /// Waits until all marks are written.
-    pub async fn flush(&self) {
-        self.0.marks.flush().await;
-    }
-
-    /// Every profile with its credential: the configuration's, then the file's.
-    fn all(&self) -> Vec<Profile> {
-        let file = self.0.file();
-        let inline = self.0.config.profiles.iter().filter_map(Profile::inline);
-        let mut all: Vec<Profile> = inline.collect();
-        for profile in file.profiles() {
-            if all.iter().all(|other| other.id != profile.id) {
-                all.push(profile);
-            }
-        }
+        let mut stored = all.split_off(n_inline);
+        let is_inline = |id: &ProfileId| all.iter().any(|profile| profile.id == *id);
+        let is_named = |id: &ProfileId| self.0.config.names(id) && !is_inline(id);
+        self.0.external.overlay(&mut stored, is_named, self.0.host.now_ms());
+        stored.retain(|profile| !is_inline(&profile.id));
+        all.extend(stored);
         all
+    }
+
+    /// The files of all stores as one, the agent's own over the main agent's.
+    pub fn document(&self) -> ProfileFile {
+        self.0.stores.iter().fold(ProfileFile::default(), |above, store| above.over(&store.content().file))
+    }
+
+    /// The store that has a profile. Those of the configuration and of other programs count as the main agent's.
+    fn store_of(&self, id: &ProfileId) -> &ProfileStore {
+        let stores = &self.0.stores;
+        let at = stores.iter().position(|store| store.has(id)).unwrap_or(stores.len() - 1);
+        &stores[at]
     }
 
     /// The profile with this id.
@@ -128,14 +185,19 @@ impl Profiles {
 
     /// The profiles of a provider in the order in which they are tried: healthy ones first, `preferred` before all.
     pub fn candidates(&self, provider: &ProviderId, preferred: Option<&ProfileId>) -> Vec<ProfileId> {
-        let profiles = self.all();
-        let file = self.0.file();
+        let (profiles, file) = (self.all(), self.document());
+        let mut records = HealthRecords::default();
+        for profile in profiles.iter().filter(|profile| profile.provider == normalise_provider(provider.as_str())) {
+            if let Some(entry) = self.store_of(&profile.id).marks.entry(&profile.id) {
+                records.profiles.insert(profile.id.to_string(), entry);
+            }
+        }
         order::order(&order::Order {
             provider,
             preferred,
             profiles: &profiles,
             file: &file,
-            health: &self.0.marks.records(),
+            health: &records,
             config: &self.0.config,
             env: self.0.host.env(),
             now: self.0.host.now_ms(),
@@ -144,7 +206,7 @@ impl Profiles {
 
     /// The health of a profile.
     pub fn health(&self, id: &ProfileId) -> Health {
-        self.0.marks.health(id)
+        self.store_of(id).marks.health(id)
     }
 
     /// Whether a profile can be used for a model now.
@@ -153,20 +215,22 @@ impl Profiles {
         balances_itself || !self.health(id).is_cooling(self.0.host.now_ms(), model)
     }
 
-    /// When the first of a provider's profiles may be used again; `None` when one may be used now, or there is none.
-    pub fn soonest_expiry(&self, provider: &ProviderId) -> Option<i64> {
+    /// When the first of a provider's profiles may be used again for a model, or for any; `None` when one may be used now, or there is none.
+    pub fn soonest_expiry(&self, provider: &ProviderId, model: Option<&str>) -> Option<i64> {
         let now = self.0.host.now_ms();
         let ids = self.candidates(provider, None);
-        if ids.iter().any(|id| self.usable(id, None)) {
+        if ids.iter().any(|id| self.usable(id, model)) {
             return None;
         }
         ids.iter().filter_map(|id| self.health(id).cools_until(now)).min()
     }
 
-    /// Why a provider's profiles cannot be used; `None` if no reason is recorded.
-    pub fn unavailable_reason(&self, provider: &ProviderId) -> Option<FailoverReason> {
-        let healths: Vec<Health> = self.candidates(provider, None).iter().map(|id| self.health(id)).collect();
-        health::unavailable_reason(&healths, self.0.host.now_ms())
+    /// Why a provider's profiles cannot be used for a model, or for some; `None` if no reason is recorded.
+    pub fn unavailable_reason(&self, provider: &ProviderId, model: Option<&str>) -> Option<FailoverReason> {
+        let now = self.0.host.now_ms();
+        let healths = self.candidates(provider, None).into_iter().map(|id| self.health(&id));
+        let healths: Vec<Health> = healths.filter(|health| model.is_none() || health.is_cooling(now, model)).collect();
+        health::unavailable_reason(&healths, now)
     }
 
     /// The credentials of a profile, or those found without one.
@@ -175,9 +239,14 @@ impl Profiles {
     /// If there are none, or they have expired.
     pub fn auth(&self, provider: &ProviderId, id: Option<&ProfileId>) -> Result<Arc<dyn RequestAuth>, AuthError> {
         let missing = || AuthError::Missing { provider: provider.clone() };
-        let Some(id) = id else { return self.0.without_profile.clone().ok_or_else(missing) };
-        let profile = self.get(id).ok_or_else(missing)?;
-        resolve::resolve(&profile, self.0.host.env(), self.0.host.now_ms())?;
+        let profile = match id {
+            None if self.0.without_profile.is_none() => return Err(missing()),
+            None => None,
+            Some(id) => Some(self.get(id).ok_or_else(missing)?),
+        };
+        if let Some(profile) = &profile {
+            is_usable(profile, self.0.host.env(), self.0.host.now_ms())?;
+        }
         Ok(Arc::new(ProfileAuth::new(self.clone(), profile)))
     }
 
@@ -195,9 +264,10 @@ impl Profiles {
         let Some(profile) = self.get(id) else { return };
         let (id, model, now) = (id.clone(), model.map(str::to_owned), self.0.host.now_ms());
         let cooldowns = self.0.config.cooldowns.clone();
-        self.0.marks.change(move |records| {
+        let of_model = reason == FailoverReason::Auth && self.0.config.has_key_of(&id);
+        self.store_of(&id).marks.change(move |records| {
             let (model, provider) = (model.as_deref(), &profile.provider);
-            let failure = health::ProfileFailure { reason, retry_after, model, provider, now };
+            let failure = health::ProfileFailure { reason, retry_after, model, provider, now, of_model };
             health::change_health(records, &id, |health| health.after_failure(&failure, &cooldowns));
         });
     }
@@ -212,16 +282,10 @@ impl Profiles {
             |profile: &Profile| normalise_provider(profile.provider.as_str()) == normalise_provider(provider.as_str());
         let Some(profile) = self.get(id).filter(is_of) else { return };
         let (id, now) = (id.clone(), self.0.host.now_ms());
-        self.0.marks.change(move |records| {
+        self.store_of(&id).marks.change(move |records| {
             health::change_health(records, &id, |health| health.after_success(now));
             records.last_good.insert(profile.provider.to_string(), id.to_string());
         });
-    }
-}
-
-impl ProfilesInner {
-    fn file(&self) -> Arc<ProfileFile> {
-        Arc::clone(&self.file.lock().unwrap_or_else(PoisonError::into_inner).content)
     }
 }
 

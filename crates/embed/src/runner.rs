@@ -169,7 +169,7 @@ impl Runner<'_> {
     fn with_retry_time(&self, error: RunError, candidates: &[Arc<Model>]) -> RunError {
         let RunError::Failover(mut error) = error else { return error };
         let now = self.scope.host.now_ms();
-        let left = |model: &Arc<Model>| match self.parts.profiles.health(&model.provider) {
+        let left = |model: &Arc<Model>| match self.parts.profiles.health(&model.provider, model.id.as_str()) {
             ProviderHealth::Resting { until, .. } => u64::try_from(until - now).ok().map(Duration::from_millis),
             ProviderHealth::Usable => None,
         };
@@ -183,7 +183,7 @@ impl Runner<'_> {
 
     fn next(&self, state: &mut FailoverState, seen: CandidateObservation<'_>) -> NextCandidate {
         let mut throttle = self.parts.throttle.lock().unwrap_or_else(PoisonError::into_inner);
-        let health = |model: &ModelRef| self.parts.profiles.health(&model.provider.as_str().into());
+        let health = |model: &ModelRef| self.parts.profiles.health(&model.provider, model.model.as_str());
         next_candidate(state, seen, &mut throttle, self.scope.host.now_ms(), health)
     }
 
@@ -266,8 +266,12 @@ impl Runner<'_> {
             self.held.clear();
             self.replies.restart();
         }
-        let outcome = self.pull(attempts, plan, auth, &self.cancel.clone()).await?;
+        let outcome = self.pull(attempts, plan, Arc::clone(&auth), &self.cancel.clone()).await?;
         self.look_at_the_clock(state);
+        if state.may_renew_login(&outcome) {
+            let is_renewed = auth.renew(model, &self.cancel).await;
+            state.renewed_login(is_renewed);
+        }
         state.refresh_profiles(|id| self.parts.profiles.is_usable(id, model));
         let decision = decide(state, Observation::Attempt(&outcome));
         self.report(model, plan, outcome, &decision.action, began).await;

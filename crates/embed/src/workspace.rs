@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::agents::Agents;
+use crate::config::paths::expand_home;
 use crate::key::{self, AgentId};
 
 /// Why the directory of a request was not used.
@@ -116,14 +117,6 @@ pub fn resolve(agents: &Agents, request: &WorkspaceRequest<'_>) -> Result<RunWor
         }
     };
     Ok(RunWorkspace { dir, fallback, agent_id, agent_source })
-}
-
-/// The path with a leading `~` replaced by the home directory, if that is known.
-pub(crate) fn expand_home(path: &Path, home: Option<&Path>) -> PathBuf {
-    match (path.strip_prefix("~"), home) {
-        (Ok(rest), Some(home)) => home.join(rest),
-        _ => path.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -89,8 +89,22 @@ impl Logins {
         storage: &AuthStorage,
         host: &Host,
     ) -> Result<Option<Auth>, AuthError> {
-        let login = self.renewed(flow, provider, storage, host, MARGIN_MS).await?;
+        let login = self.renewed(flow, provider, storage, host, Lasting::of(MARGIN_MS)).await?;
         Ok(login.map(|login| flow.auth(&login)))
+    }
+
+    /// Renews a provider's stored login although it is not over, because the server refused the access that a request carried. Returns whether
+    /// there is another access now; another program may have renewed it as well.
+    pub async fn renew(&self, provider: &ProviderId, storage: &AuthStorage, host: &Host, refused: &Secret) -> bool {
+        let Ok(flow) = self.flows.get(provider.as_str()) else { return false };
+        let lasting = Lasting { margin_ms: 0, refused: Some(refused.clone()) };
+        match self.renewed(flow, provider, storage, host, lasting).await {
+            Ok(login) => login.is_some_and(|login| flow.auth(&login).key.as_ref() != Some(refused)),
+            Err(error) => {
+                tracing::debug!(%error, "a login that a server refused could not be renewed");
+                false
+            }
+        }
     }
 
     /// A provider's stored login, renewed if it is over before `left` has passed; `None` as for [`Logins::resolve`]. It may still be over
@@ -107,7 +121,7 @@ impl Logins {
     ) -> Result<Option<OAuthCredential>, AuthError> {
         let Ok(flow) = self.flows.get(provider.as_str()) else { return Ok(None) };
         let left = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
-        self.renewed(flow, provider, storage, host, left).await
+        self.renewed(flow, provider, storage, host, Lasting::of(left)).await
     }
 
     /// The queue of a provider: a server that does not answer holds up its own logins only.
@@ -122,10 +136,10 @@ impl Logins {
         provider: &ProviderId,
         storage: &AuthStorage,
         host: &Host,
-        margin_ms: i64,
+        lasting: Lasting,
     ) -> Result<Option<OAuthCredential>, AuthError> {
         let Some(login) = storage.login(provider) else { return Ok(None) };
-        if !login.is_over(host.now_ms().saturating_add(margin_ms)) {
+        if lasting.is_met(&**flow, &login, host.now_ms()) {
             return Ok(Some(login));
         }
         let refresh = Refresh {
@@ -134,7 +148,7 @@ impl Logins {
             provider: provider.clone(),
             storage: storage.clone(),
             host: host.clone(),
-            margin_ms,
+            lasting,
         };
         let (tell, told) = oneshot::channel();
         let turn = self.turn(provider);
@@ -239,6 +253,26 @@ pub enum LoginError {
     Store(#[from] StoreAuthError),
 }
 
+/// What a login must be like that is not renewed.
+#[derive(Clone)]
+struct Lasting {
+    /// How long it still lasts.
+    margin_ms: i64,
+    /// What requests must not carry: the server refused it.
+    refused: Option<Secret>,
+}
+
+impl Lasting {
+    fn of(margin_ms: i64) -> Self {
+        Self { margin_ms, refused: None }
+    }
+
+    fn is_met(&self, flow: &dyn OAuthFlow, login: &OAuthCredential, now: i64) -> bool {
+        let is_refused = || self.refused.as_ref().is_some_and(|refused| flow.api_key(login) == *refused);
+        !login.is_over(now.saturating_add(self.margin_ms)) && !is_refused()
+    }
+}
+
 /// One refresh.
 struct Refresh {
     flow: Arc<dyn OAuthFlow>,
@@ -246,14 +280,13 @@ struct Refresh {
     provider: ProviderId,
     storage: AuthStorage,
     host: Host,
-    /// A login that is over within this time is renewed.
-    margin_ms: i64,
+    lasting: Lasting,
 }
 
 impl Refresh {
     /// Refreshes the login, unless another program has done so meanwhile; `None` when it has been removed.
     async fn run(self) -> Result<Option<OAuthCredential>, AuthError> {
-        let is_good = |login: &OAuthCredential| !login.is_over(self.host.now_ms().saturating_add(self.margin_ms));
+        let is_good = |login: &OAuthCredential| self.lasting.is_met(&*self.flow, login, self.host.now_ms());
         let known = self.storage.login(&self.provider);
         if known.as_ref().is_none_or(is_good) {
             return Ok(known);

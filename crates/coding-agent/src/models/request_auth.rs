@@ -22,7 +22,7 @@ const NO_KEY: &str = "none";
 pub struct RegistryAuth {
     registry: Arc<ModelRegistry>,
     storage: AuthStorage,
-    logins: Logins,
+    logins: Arc<Logins>,
     given: Option<(ProviderId, Secret)>,
     host: Host,
 }
@@ -84,14 +84,14 @@ impl RegistryAuth {
         given: Option<(ProviderId, Secret)>,
         host: Host,
     ) -> Self {
-        let logins = Logins::over_network(&host);
+        let logins = Arc::new(Logins::over_network(&host));
         Self { registry, storage, logins, given, host }
     }
 
     /// Renews logins in another way than over the network with the built-in flows.
     #[must_use]
-    pub fn with_logins(self, logins: Logins) -> Self {
-        Self { logins, ..self }
+    pub fn with_logins(self, logins: impl Into<Arc<Logins>>) -> Self {
+        Self { logins: logins.into(), ..self }
     }
 
     /// What is stored.
@@ -156,10 +156,19 @@ impl RegistryAuth {
     /// # Errors
     /// When a configured value resolves to nothing, a login cannot be renewed, or a header is to hold a key that is not there.
     pub async fn key_and_headers(&self, model: &Model, lookup: KeyLookup) -> Result<Option<Auth>, AuthError> {
-        let provider = &model.provider;
-        let found = self.key(provider, lookup).await?;
+        let found = self.key(&model.provider, lookup).await?;
         let has_key = found.is_some();
-        let mut auth = found.unwrap_or_default();
+        let mut auth = self.complete(model, found.unwrap_or_default(), lookup).await?;
+        auth.env = self.storage.has_env(&model.provider).then(|| self.env(&model.provider));
+        Ok((has_key || !auth.headers.is_empty()).then_some(auth))
+    }
+
+    /// Completes credentials from another source: a key that has to be exchanged is, and the configured headers are added.
+    ///
+    /// # Errors
+    /// As [`RegistryAuth::key_and_headers`].
+    pub async fn complete(&self, model: &Model, auth: Auth, lookup: KeyLookup) -> Result<Auth, AuthError> {
+        let (provider, mut auth) = (&model.provider, auth);
         if let Some(key) = auth.key.as_ref().filter(|key| !key.is_empty())
             && let Some(exchanged) = self.logins.exchange(provider, key, &self.host).await?
         {
@@ -174,8 +183,12 @@ impl RegistryAuth {
             let Some(key) = &auth.key else { return Err(AuthError::MissingForHeader { provider: provider.clone() }) };
             auth.headers.push(("Authorization".into(), Some(format!("Bearer {}", key.reveal()))));
         }
-        auth.env = self.storage.has_env(provider).then(|| self.env(provider));
-        Ok((has_key || !auth.headers.is_empty()).then_some(auth))
+        Ok(auth)
+    }
+
+    /// Renews the stored login of a provider after its server refused this access; whether there is another one now.
+    pub async fn renew_login(&self, provider: &ProviderId, refused: &Secret) -> bool {
+        self.given_for(provider).is_none() && self.logins.renew(provider, &self.storage, &self.host, refused).await
     }
 
     async fn find(&self, model: &Model, lookup: KeyLookup) -> Result<Auth, AuthError> {

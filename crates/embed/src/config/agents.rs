@@ -124,6 +124,8 @@ pub struct AgentConfig {
     pub is_default: bool,
     /// The directory that its tools work in.
     pub workspace: Option<String>,
+    /// The directory of its documents: settings, models, credentials.
+    pub agent_dir: Option<String>,
     /// Its primary model.
     pub primary: Option<String>,
     /// Its fallbacks. If set, even to an empty list, they replace those of the defaults.
@@ -305,6 +307,7 @@ impl AgentConfig {
             id,
             is_default: node.get("default").flag(problems).unwrap_or(false),
             workspace: node.get("workspace").text(problems),
+            agent_dir: node.get("agentDir").text(problems),
             primary,
             fallbacks,
             runtime: node.get("runtime").text(problems),

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::models::normalise_provider;
 use super::node::Node;
+use super::secrets::{KeySource, SecretRef, SecretsConfig};
 use crate::key::ProfileId;
 
 /// Profiles, their order, and their cooldowns.
@@ -22,6 +23,8 @@ pub struct AuthConfig {
     pub order: BTreeMap<String, Vec<ProfileId>>,
     /// How long profiles cool down after failures.
     pub cooldowns: Cooldowns,
+    /// Where secrets are kept that profiles refer to (`secrets`).
+    pub secrets: SecretsConfig,
 }
 
 /// A profile named in the configuration, with or without its credential.
@@ -66,9 +69,14 @@ impl ProfileMode {
 #[derive(Clone, Debug)]
 pub enum InlineCredential {
     /// A key.
-    ApiKey(Secret),
+    ApiKey(KeySource),
     /// A token.
-    Token(Secret),
+    Token {
+        /// The token.
+        token: KeySource,
+        /// When it expires, in milliseconds since the epoch; 0 = never.
+        expires: i64,
+    },
     /// A login.
     OAuth {
         /// The access token.
@@ -115,7 +123,13 @@ impl Default for Cooldowns {
 }
 
 impl AuthConfig {
-    pub(super) fn read(node: &Node<'_>, cooldowns: &Cooldowns, problems: &mut Vec<Problem>) -> Self {
+    /// Reads `auth` and `secrets`. `cooldowns`: what applies where nothing is set.
+    pub(super) fn read(
+        node: &Node<'_>,
+        secrets: &Node<'_>,
+        cooldowns: &Cooldowns,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
         node.object(problems);
         let profiles = read_profiles(&node.get("profiles"), problems);
         let mut order: BTreeMap<String, Vec<ProfileId>> = BTreeMap::new();
@@ -125,7 +139,18 @@ impl AuthConfig {
             order.insert(normalise_provider(provider).as_str().to_owned(), ids);
         }
         let is_list = matches!(node.get("profiles").value(), Some(Value::Array(_)));
-        Self { profiles, is_list, order, cooldowns: Cooldowns::read(&node.get("cooldowns"), cooldowns, problems) }
+        let cooldowns = Cooldowns::read(&node.get("cooldowns"), cooldowns, problems);
+        Self { profiles, is_list, order, cooldowns, secrets: SecretsConfig::read(secrets, problems) }
+    }
+
+    /// Whether a profile or an order names this profile.
+    pub(crate) fn names(&self, id: &ProfileId) -> bool {
+        self.profiles.iter().any(|profile| profile.id == *id) || self.order.values().flatten().any(|other| other == id)
+    }
+
+    /// Whether the configuration contains the credential of this profile.
+    pub(crate) fn has_key_of(&self, id: &ProfileId) -> bool {
+        self.profiles.iter().any(|profile| profile.id == *id && profile.credential.is_some())
     }
 
     /// Whether the file itself contains a secret.
@@ -133,7 +158,11 @@ impl AuthConfig {
         let literal = |secret: &Secret| !secret.reveal().trim_start().starts_with("${");
         self.profiles.iter().any(|profile| match &profile.credential {
             None => false,
-            Some(InlineCredential::ApiKey(secret) | InlineCredential::Token(secret)) => literal(secret),
+            Some(
+                InlineCredential::ApiKey(KeySource::Text(secret))
+                | InlineCredential::Token { token: KeySource::Text(secret), .. },
+            ) => literal(secret),
+            Some(InlineCredential::ApiKey(_) | InlineCredential::Token { .. }) => false,
             Some(InlineCredential::OAuth { access, .. }) => literal(access),
         })
     }
@@ -174,18 +203,25 @@ fn read_profile(id: ProfileId, node: &Node<'_>, problems: &mut Vec<Problem>) -> 
         problems.push(provider_node.problem("is missing").remedy("Say whose credential it is"));
         return None;
     };
-    let mut secret = |name: &str| {
+    let secret = |name: &str, problems: &mut Vec<Problem>| {
         let text = node.get(name).text(problems)?;
         let text = clean_secret(&text);
         (!text.is_empty()).then(|| Secret::new(text))
     };
-    let credential = if let Some(key) = secret("apiKey") {
+    let source = |name: &str, problems: &mut Vec<Problem>| {
+        let member = node.get(name);
+        match member.is_object() {
+            true => SecretRef::read_node(&member, problems).map(KeySource::Reference),
+            false => secret(name, problems).map(KeySource::Text),
+        }
+    };
+    let expires = |problems: &mut Vec<Problem>| node.get("expires").number(problems).map_or(0, |at| at as i64);
+    let credential = if let Some(key) = source("apiKey", problems) {
         Some(InlineCredential::ApiKey(key))
-    } else if let Some(token) = secret("token") {
-        Some(InlineCredential::Token(token))
-    } else if let Some(access) = secret("access") {
-        let expires = node.get("expires").number(problems).map_or(0, |at| at as i64);
-        Some(InlineCredential::OAuth { access, expires })
+    } else if let Some(token) = source("token", problems) {
+        Some(InlineCredential::Token { token, expires: expires(problems) })
+    } else if let Some(access) = secret("access", problems) {
+        Some(InlineCredential::OAuth { access, expires: expires(problems) })
     } else {
         None
     };
@@ -193,7 +229,7 @@ fn read_profile(id: ProfileId, node: &Node<'_>, problems: &mut Vec<Problem>) -> 
     let mode = mode.or(match &credential {
         None => None,
         Some(InlineCredential::ApiKey(_)) => Some(ProfileMode::ApiKey),
-        Some(InlineCredential::Token(_)) => Some(ProfileMode::Token),
+        Some(InlineCredential::Token { .. }) => Some(ProfileMode::Token),
         Some(InlineCredential::OAuth { .. }) => Some(ProfileMode::OAuth),
     });
     let provider = normalise_provider(&provider);

@@ -9,8 +9,20 @@ use super::node::Node;
 /// The configured providers.
 #[derive(Clone, Debug, Default)]
 pub struct ModelsConfig {
+    /// What becomes of the providers of `models.json`.
+    pub mode: ModelsMode,
     /// The providers.
     pub providers: Vec<ProviderConfig>,
+}
+
+/// What becomes of the providers of `models.json` (`models.mode`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ModelsMode {
+    /// They are kept, unless the configuration has a provider of the same name.
+    #[default]
+    Merge,
+    /// They are not used.
+    Replace,
 }
 
 /// One configured provider.
@@ -36,6 +48,11 @@ pub struct ModelConfig {
 impl ModelsConfig {
     pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         node.object(problems);
+        let mode = node.get("mode").word(problems, &["merge", "replace"], |word| match word {
+            "merge" => Some(ModelsMode::Merge),
+            "replace" => Some(ModelsMode::Replace),
+            _ => None,
+        });
         let mut providers = Vec::new();
         for (name, entry) in node.get("providers").members(problems) {
             // The registry of models reads the rest of the entry.
@@ -54,7 +71,7 @@ impl ModelsConfig {
                 .collect();
             providers.push(ProviderConfig { id: normalise_provider(name), models, entry: object.clone() });
         }
-        Self { providers }
+        Self { mode: mode.unwrap_or_default(), providers }
     }
 
     /// The configured context window of a model, in tokens.
@@ -62,12 +79,6 @@ impl ModelsConfig {
         let provider = normalise_provider(provider.as_str());
         let entry = self.providers.iter().find(|entry| entry.id == provider)?;
         entry.models.iter().find(|entry| entry.id == model)?.context_window
-    }
-
-    /// The providers in the form of models.json, for a layer of the model registry.
-    pub fn as_document(&self) -> Map<String, Value> {
-        let providers = self.providers.iter().map(|p| (p.id.to_string(), Value::Object(p.entry.clone())));
-        Map::from_iter([("providers".to_owned(), Value::Object(providers.collect()))])
     }
 }
 

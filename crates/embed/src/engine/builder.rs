@@ -7,6 +7,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use pinch_agent_core::tool::Tool;
+use pinch_coding_agent::auth::Logins;
 use pinch_coding_agent::document::Problem;
 use pinch_coding_agent::extension::Extension;
 use pinch_coding_agent::machine::{LocalMachine, Machine};
@@ -17,7 +18,7 @@ use pinch_llm::provider::ProviderRegistry;
 use pinch_ports::{HealthStore, RunLeases, SessionIndex};
 use pinch_stdx::host::Host;
 
-use super::configured::{Configured, set_slots};
+use super::configured::{AgentDocuments, DocumentSources, set_slots};
 use super::{Current, Engine};
 use crate::config::Config;
 use crate::delivery::EventBus;
@@ -50,6 +51,7 @@ pub struct EngineBuilder {
     wait_limit: Option<Duration>,
     leases: Option<Arc<dyn RunLeases>>,
     health: Option<Arc<dyn HealthStore>>,
+    logins: Option<Arc<Logins>>,
     index: Option<Arc<dyn SessionIndex>>,
     parts: HostParts,
 }
@@ -67,6 +69,7 @@ impl EngineBuilder {
             wait_limit: None,
             leases: None,
             health: None,
+            logins: None,
             index: None,
             parts: HostParts {
                 toolbox: Toolbox::default(),
@@ -196,6 +199,12 @@ impl EngineBuilder {
         self
     }
 
+    /// Renews logins in another way than over the network with the built-in flows: for providers with a login of their own.
+    pub fn logins(mut self, logins: impl Into<Arc<Logins>>) -> Self {
+        self.logins = Some(logins.into());
+        self
+    }
+
     /// Remembers sessions by key elsewhere than in `sessions.json` of each agent.
     pub fn session_index(mut self, index: Arc<dyn SessionIndex>) -> Self {
         self.index = Some(index);
@@ -212,7 +221,13 @@ impl EngineBuilder {
             problems.extend(found);
             Arc::new(config)
         });
-        let loaded = Configured::load(config, &self.state_dir, &agent_dir, &host, self.health.clone());
+        let sources = DocumentSources {
+            state_dir: self.state_dir.clone(),
+            host: host.clone(),
+            health: self.health,
+            logins: self.logins.unwrap_or_else(|| Arc::new(Logins::over_network(&host))),
+        };
+        let loaded = AgentDocuments::load(&sources, &config, &agent_dir, None);
         problems.extend(loaded.problems);
         problems.extend(self.parts.toolbox.unknown().map(|name| {
             Problem::new(&self.state_dir, format!("\"{name}\" is not a built-in tool"))
@@ -227,7 +242,7 @@ impl EngineBuilder {
             Some(leases) => (leases, None),
             None => {
                 let lanes = Lanes::default();
-                set_slots(&lanes, &loaded.config);
+                set_slots(&lanes, &config);
                 let leases: Arc<dyn RunLeases> = Arc::new(LocalLeases::new(lanes.clone(), host.clone()));
                 (leases, Some(lanes))
             }
@@ -235,11 +250,13 @@ impl EngineBuilder {
         let index = self.index.unwrap_or_else(|| Arc::new(FileIndex::new(&self.state_dir, host.clone())));
         let parts = Parts {
             host,
-            config: loaded.config,
+            config,
             settings: loaded.settings,
             registry: loaded.registry,
             profiles: loaded.profiles,
-            health: self.health,
+            health: sources.health,
+            logins: sources.logins,
+            agents: Arc::default(),
             lanes,
             gate: RunGate::default(),
             leases,

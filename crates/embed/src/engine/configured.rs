@@ -1,8 +1,9 @@
 //! What an engine reads from its configuration and its documents; read again when the configuration is replaced.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pinch_coding_agent::auth::Logins;
 use pinch_coding_agent::document::Problem;
 use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::settings::Settings;
@@ -13,39 +14,63 @@ use super::resolve;
 use crate::config::Config;
 use crate::key;
 use crate::lanes::Lanes;
-use crate::parts::credentials::Credentials;
+use crate::parts::Parts;
+use crate::parts::credentials::{CredentialSources, Credentials};
 
-/// A configuration with the documents that complete it.
-pub(super) struct Configured {
-    pub(super) config: Arc<Config>,
+/// What documents are read with.
+pub(super) struct DocumentSources {
+    pub(super) state_dir: PathBuf,
+    pub(super) host: Host,
+    /// The host's own store of health.
+    pub(super) health: Option<Arc<dyn HealthStore>>,
+    pub(super) logins: Arc<Logins>,
+}
+
+impl DocumentSources {
+    pub(super) fn of(parts: &Parts) -> Self {
+        Self {
+            state_dir: parts.state_dir.clone(),
+            host: parts.host.clone(),
+            health: parts.health.clone(),
+            logins: Arc::clone(&parts.logins),
+        }
+    }
+}
+
+/// The documents of an agent.
+pub(super) struct AgentDocuments {
     pub(super) settings: Settings,
     pub(super) registry: Arc<ModelRegistry>,
     pub(super) profiles: Credentials,
     pub(super) problems: Vec<Problem>,
 }
 
-impl Configured {
-    /// Reads the documents. Mistakes in them are problems; everything else is used.
-    pub(super) fn load(
-        config: Arc<Config>,
-        state_dir: &Path,
-        agent_dir: &Path,
-        host: &Host,
-        health: Option<Arc<dyn HealthStore>>,
-    ) -> Self {
-        let shared = state_dir.join("agent");
-        // The agent's own documents take precedence over those of the command line's sessions.
+impl AgentDocuments {
+    /// Reads the documents. Mistakes in them are problems; everything else is used. `main`: the parts with the documents of the main agent,
+    /// for another one.
+    pub(super) fn load(from: &DocumentSources, config: &Config, agent_dir: &Path, main: Option<&Parts>) -> Self {
+        let shared = from.state_dir.join("agent");
+        // The agent's own documents take precedence over those of the main agent, and those over those of the command line's sessions.
         let document = |name: &str| {
-            let own = agent_dir.join(name);
-            if own.is_file() { own } else { shared.join(name) }
+            let own = std::iter::once(agent_dir).chain(main.map(|main| main.agent_dir.as_path()));
+            own.map(|dir| dir.join(name)).find(|file| file.is_file()).unwrap_or_else(|| shared.join(name))
         };
         let (settings, mut problems) = Settings::load(&document("settings.json"));
-        let (registry, found) = resolve::registry(&document("models.json"), &config);
+        let (registry, found) = resolve::registry(&document("models.json"), config);
         problems.extend(found);
         let registry = Arc::new(registry);
-        let (profiles, found) = Credentials::load(agent_dir, &document("auth.json"), &config, &registry, health, host);
+        let credentials = CredentialSources {
+            agent_dir,
+            auth_json: &document("auth.json"),
+            oauth_json: main.is_none().then(|| from.state_dir.join("credentials/oauth.json")),
+            config,
+            health: from.health.clone(),
+            below: main.map(|main| &main.profiles),
+            logins: Arc::clone(&from.logins),
+        };
+        let (profiles, found) = Credentials::load(credentials, &registry, &from.host);
         problems.extend(found);
-        Self { config, settings, registry, profiles, problems }
+        Self { settings, registry, profiles, problems }
     }
 }
 

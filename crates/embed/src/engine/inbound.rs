@@ -7,7 +7,7 @@ use pinch_coding_agent::store::SessionRef;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_ports::{Fence, OverrideSource, PortError, SessionEntry};
 
-use super::resolve;
+use super::{agents, resolve};
 use crate::key::{self, ProfileId};
 use crate::parts::Parts;
 use crate::profiles::choice::{ProfileChoice, ProfileSource};
@@ -17,14 +17,16 @@ use crate::replies::tool_notes::Verbose;
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::sessions::entry::{self, RunRecord};
 use crate::sessions::reset;
+use crate::workspace;
 
 /// The prompt of a message that only starts a new session.
 const GREETING: &str =
     "The user has started a new session. Greet them in one or two sentences, and ask what they would like to do.";
 
 /// The request that a message makes: of the session that its key means now, with the settings of that session.
-pub(super) async fn message(parts: &Parts, key: &str, text: &str) -> Result<RunRequest, RunError> {
+pub(super) async fn message(parts: &Arc<Parts>, key: &str, text: &str) -> Result<RunRequest, RunError> {
     let key = canonical(parts, key)?;
+    let parts = &agents::of_agent(parts, &workspace::agent_of(&parts.config.agents, None, Some(&key)).0);
     let parsed = reset::parse(&parts.config.session, text);
     let now = parts.host.now_ms();
     let parent = match key::thread_parent(&key) {

@@ -29,6 +29,7 @@ use crate::config::{Config, ToolsConfig};
 use crate::history::{self, HistoryLimit};
 use crate::key::AgentId;
 use crate::models::candidates::{self, CandidateRequest};
+use crate::models::providers::provider_layer;
 use crate::models::select::{self, Aliases, Allowed, ModelRef};
 use crate::models::window::Window;
 use crate::parts::Parts;
@@ -91,22 +92,18 @@ fn tool_format(request: &RunRequest) -> ToolFormat {
 
 /// The models of models.json, overlaid with the providers of the configuration.
 pub(super) fn registry(models_json: &Path, config: &Config) -> (ModelRegistry, Vec<Problem>) {
-    let (mut root, mut problems) = match document::read_object(models_json) {
+    let (root, mut problems) = match document::read_object(models_json) {
         Ok(root) => (root, Vec::new()),
         Err(problem) => (serde_json::Map::new(), vec![problem]),
     };
-    let ours = config.models.as_document();
-    let configured = || ours.get("providers").and_then(Value::as_object).into_iter().flatten();
-    if root.is_empty() && configured().next().is_none() {
+    let root = provider_layer(root, &serde_json::Map::new(), &config.models);
+    if root.is_empty() {
         return (ModelRegistry::builtin(), problems);
-    }
-    let providers = root.entry("providers").or_insert_with(|| Value::Object(serde_json::Map::new()));
-    if let Some(providers) = providers.as_object_mut() {
-        providers.extend(configured().map(|(name, entry)| (name.clone(), entry.clone())));
     }
     let (registry, more) = ModelRegistry::from_document(root, models_json);
     // A problem belongs to the document that the provider came from.
-    let is_configured = |at: &str| configured().any(|(name, _)| is_below(at, &format!("providers.{name}")));
+    let is_configured =
+        |at: &str| config.models.providers.iter().any(|provider| is_below(at, &format!("providers.{}", provider.id)));
     problems.extend(more.into_iter().map(|problem| match (&config.file, &problem.at) {
         (Some(file), Some(at)) if is_configured(at) => {
             Problem { file: file.clone(), at: Some(format!("models.{at}")), ..problem }
@@ -337,7 +334,7 @@ fn workspace(parts: &Parts, request: &RunRequest) -> Result<RunWorkspace, RunErr
     workspace::resolve(&parts.config.agents, &asked).map_err(|error| RunError::Config(error.to_string()))
 }
 
-fn agent_id_of(agents: &Agents, request: &RunRequest) -> AgentId {
+pub(super) fn agent_id_of(agents: &Agents, request: &RunRequest) -> AgentId {
     workspace::agent_of(agents, request.agent_id.as_deref(), request.session_key.as_deref()).0
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use pinch_coding_agent::document::Problem;
 use pinch_stdx::cancel::CancelReason;
 
-use super::configured::{Configured, set_slots};
+use super::agents;
+use super::configured::{AgentDocuments, DocumentSources, set_slots};
 use super::{Current, Engine};
 use crate::config::Config;
 use crate::parts::Parts;
@@ -24,7 +25,7 @@ impl Engine {
         let parts = self.parts();
         parts.gate.close();
         let ended = parts.gate.wait_until_empty(limit).await;
-        parts.profiles.flush().await;
+        agents::flush(&parts).await;
         ended
     }
 
@@ -42,7 +43,7 @@ impl Engine {
         if !parts.gate.wait_until_empty(HARD_END + GRACE).await {
             tracing::warn!("runs that were stopped have not ended; nobody polls them");
         }
-        parts.profiles.flush().await;
+        agents::flush(&parts).await;
         runs.len()
     }
 
@@ -50,13 +51,14 @@ impl Engine {
     /// new one. Returns the mistakes in it, which [`Engine::problems`] reports from now on.
     pub fn reload(&self, config: impl Into<Arc<Config>>) -> Vec<Problem> {
         let before = self.parts();
-        let loaded =
-            Configured::load(config.into(), &before.state_dir, &before.agent_dir, &before.host, before.health.clone());
+        let config: Arc<Config> = config.into();
+        let loaded = AgentDocuments::load(&DocumentSources::of(&before), &config, &before.agent_dir, None);
         if let Some(lanes) = &before.lanes {
-            set_slots(lanes, &loaded.config);
+            set_slots(lanes, &config);
         }
         let parts = Parts {
-            config: loaded.config,
+            config,
+            agents: Arc::default(),
             settings: loaded.settings,
             registry: loaded.registry,
             profiles: loaded.profiles,

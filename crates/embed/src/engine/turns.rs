@@ -99,7 +99,7 @@ async fn steer(parts: &Parts, key: &str, message: &InboundMessage) -> Option<Str
 
 /// The request of the message whose turn it is, and of those that it takes along.
 async fn lead(
-    parts: &Parts,
+    parts: &Arc<Parts>,
     key: &str,
     message: InboundMessage,
     guard: TurnGuard,

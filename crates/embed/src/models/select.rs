@@ -52,7 +52,7 @@ impl fmt::Display for ModelRef {
 }
 
 /// Expands short names that people and old files use.
-fn normalise_model(provider: &ProviderId, model: &str) -> ModelId {
+pub(super) fn normalise_model(provider: &ProviderId, model: &str) -> ModelId {
     ModelId::new(match (provider.as_str(), model.to_lowercase().as_str()) {
         ("anthropic", "opus-4.6") => "claude-opus-4-6",
         ("anthropic", "opus-4.5") => "claude-opus-4-5",

@@ -1,9 +1,9 @@
 //! Which credentials a run may use: profiles, and credentials found without one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pinch_coding_agent::auth::{AuthError, AuthStorage, RequestAuth};
+use pinch_coding_agent::auth::{AuthError, AuthStorage, Logins, RequestAuth};
 use pinch_coding_agent::document::Problem;
 use pinch_coding_agent::models::{ModelRegistry, RegistryAuth};
 use pinch_llm::ids::ProviderId;
@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::ports::HealthStore;
 use crate::profiles::choice::ProfileChoice;
 use crate::profiles::order::{NotConfigured, Selection};
-use crate::profiles::{ProfileId, Profiles};
+use crate::profiles::{ProfileId, ProfileSources, Profiles};
 use crate::reason::FailoverReason;
 use crate::run::decide::Mark;
 use crate::run::failover::ProviderHealth;
@@ -27,22 +27,42 @@ pub(crate) struct Credentials {
     plain: Arc<RegistryAuth>,
 }
 
+/// Where the credentials of an agent come from.
+pub(crate) struct CredentialSources<'a> {
+    /// The agent's directory.
+    pub(crate) agent_dir: &'a Path,
+    /// pi's file of keys and logins.
+    pub(crate) auth_json: &'a Path,
+    /// The file in which the oldest versions kept logins, for the main agent.
+    pub(crate) oauth_json: Option<PathBuf>,
+    pub(crate) config: &'a Config,
+    pub(crate) health: Option<Arc<dyn HealthStore>>,
+    /// The credentials of the main agent, for another one.
+    pub(crate) below: Option<&'a Credentials>,
+    pub(crate) logins: Arc<Logins>,
+}
+
 impl Credentials {
     /// Reads the profiles of an agent directory. Other credentials come from auth.json, models.json and the environment.
     pub(crate) fn load(
-        agent_dir: &Path,
-        auth_json: &Path,
-        config: &Config,
+        from: CredentialSources<'_>,
         registry: &Arc<ModelRegistry>,
-        health: Option<Arc<dyn HealthStore>>,
         host: &Host,
     ) -> (Self, Vec<Problem>) {
+        let CredentialSources { agent_dir, auth_json, oauth_json, config, health, below, logins } = from;
         let (storage, mut problems) = AuthStorage::load(auth_json);
-        let plain = Arc::new(RegistryAuth::new(Arc::clone(registry), storage, None, host.clone()));
-        let file = agent_dir.join("auth-profiles.json");
-        let without_profile: Arc<dyn RequestAuth> = plain.clone();
-        let (profiles, more) =
-            Profiles::load(host.clone(), config.auth.clone(), Some(file), health, Some(without_profile));
+        let plain = RegistryAuth::new(Arc::clone(registry), storage, None, host.clone());
+        let plain = Arc::new(plain.with_logins(Arc::clone(&logins)));
+        let sources = ProfileSources {
+            config: config.auth.clone(),
+            file: Some(agent_dir.join("auth-profiles.json")),
+            legacy: std::iter::once(agent_dir.join("auth.json")).chain(oauth_json).collect(),
+            below: below.map(|below| below.profiles.clone()),
+            health,
+            without_profile: Some(plain.clone()),
+            logins: Some(logins),
+        };
+        let (profiles, more) = Profiles::load(host.clone(), sources);
         problems.extend(more);
         (Self { profiles, plain }, problems)
     }
@@ -66,15 +86,16 @@ impl Credentials {
         self.profiles.usable(id, Some(model.id.as_str()))
     }
 
-    /// Why all profiles of a provider are in cooldown, if they are.
-    pub(crate) fn cooldown_reason(&self, provider: &ProviderId) -> Option<FailoverReason> {
-        self.profiles.unavailable_reason(provider)
+    /// Why all profiles are in cooldown for a model, if they are.
+    pub(crate) fn cooldown_reason(&self, model: &Model) -> Option<FailoverReason> {
+        self.profiles.unavailable_reason(&model.provider, Some(model.id.as_str()))
     }
 
-    /// Whether one of a provider's profiles can be used; if not, until when and why.
-    pub(crate) fn health(&self, provider: &ProviderId) -> ProviderHealth {
-        match self.profiles.soonest_expiry(provider) {
-            Some(until) => ProviderHealth::Resting { until, reason: self.profiles.unavailable_reason(provider) },
+    /// Whether one of a provider's profiles can be used for a model; if not, until when and why.
+    pub(crate) fn health(&self, provider: &ProviderId, model: &str) -> ProviderHealth {
+        let reason = || self.profiles.unavailable_reason(provider, Some(model));
+        match self.profiles.soonest_expiry(provider, Some(model)) {
+            Some(until) => ProviderHealth::Resting { until, reason: reason() },
             None => ProviderHealth::Usable,
         }
     }

@@ -9,7 +9,10 @@ use serde_json::{Map, Value};
 
 use crate::config::auth::{InlineCredential, InlineProfile, ProfileMode, clean_secret};
 use crate::config::normalise_provider;
+use crate::config::secrets::{KeySource, SecretRef};
 use crate::key::ProfileId;
+
+use super::login::LoginPlace;
 
 /// The content of the file as last read.
 #[derive(Clone, Debug, Default)]
@@ -24,17 +27,19 @@ pub struct Profile {
     pub provider: ProviderId,
     /// The credential.
     pub credential: Credential,
+    /// Where a login is stored that can be renewed.
+    pub(super) place: Option<LoginPlace>,
 }
 
 /// A credential.
 #[derive(Clone, Debug)]
 pub enum Credential {
     /// An API key.
-    ApiKey(Secret),
+    ApiKey(KeySource),
     /// A token that is not refreshed; `expires` in milliseconds since the epoch, 0 = never.
     Token {
         /// The token.
-        token: Secret,
+        token: KeySource,
         /// When it expires.
         expires: i64,
     },
@@ -52,6 +57,15 @@ pub enum Credential {
 }
 
 impl Credential {
+    /// Whether it contains anything to authenticate with.
+    fn is_present(&self) -> bool {
+        match self {
+            Self::ApiKey(key) => !key.is_empty(),
+            Self::Token { token, .. } => !token.is_empty(),
+            Self::OAuth { access, refreshable, .. } => !access.is_empty() || *refreshable,
+        }
+    }
+
     /// The kind of credential.
     pub fn mode(&self) -> ProfileMode {
         match self {
@@ -67,10 +81,14 @@ impl Profile {
     pub fn from_entry(id: &str, entry: &Value) -> Option<Self> {
         let provider = entry["provider"].as_str().filter(|provider| !provider.trim().is_empty())?;
         let secret = |name: &str| Secret::new(clean_secret(entry[name].as_str().unwrap_or("")));
+        // A reference takes precedence: what stands beside it is a leftover of its migration.
+        let source = |name: &str, reference: &str| {
+            SecretRef::read(&entry[reference]).map_or_else(|| KeySource::Text(secret(name)), KeySource::Reference)
+        };
         let expires = entry["expires"].as_f64().unwrap_or(0.0) as i64;
         let credential = match entry["type"].as_str()? {
-            "api_key" => Credential::ApiKey(secret("key")),
-            "token" => Credential::Token { token: secret("token"), expires },
+            "api_key" => Credential::ApiKey(source("key", "keyRef")),
+            "token" => Credential::Token { token: source("token", "tokenRef"), expires },
             "oauth" => Credential::OAuth {
                 access: secret("access"),
                 refreshable: !secret("refresh").is_empty(),
@@ -79,19 +97,19 @@ impl Profile {
             },
             _ => return None,
         };
-        Some(Self { id: id.into(), provider: normalise_provider(provider), credential })
+        Some(Self { id: id.into(), provider: normalise_provider(provider), credential, place: None })
     }
 
     /// A profile of the configuration, if the configuration contains its credential.
     pub fn inline(profile: &InlineProfile) -> Option<Self> {
         let credential = match profile.credential.clone()? {
             InlineCredential::ApiKey(key) => Credential::ApiKey(key),
-            InlineCredential::Token(token) => Credential::Token { token, expires: 0 },
+            InlineCredential::Token { token, expires } => Credential::Token { token, expires },
             InlineCredential::OAuth { access, expires } => {
                 Credential::OAuth { access, refreshable: false, expires, project: None }
             }
         };
-        Some(Self { id: profile.id.clone(), provider: profile.provider.clone(), credential })
+        Some(Self { id: profile.id.clone(), provider: profile.provider.clone(), credential, place: None })
     }
 }
 
@@ -102,6 +120,44 @@ impl ProfileFile {
             Ok(document) => (Self(document), Vec::new()),
             Err(problem) => (Self::default(), vec![problem]),
         }
+    }
+
+    /// The profiles of a file in which earlier versions kept one credential for each provider: each becomes `provider:default`.
+    pub fn of_legacy(entries: &Map<String, Value>) -> Self {
+        let mut profiles = Map::new();
+        for (name, entry) in entries {
+            let (provider, id) = (normalise_provider(name), Self::legacy_id(name));
+            let mut profile = Map::from_iter([("type".to_owned(), Value::from("oauth"))]);
+            profile.extend(entry.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+            profile.entry("provider").or_insert_with(|| provider.as_str().into());
+            let profile = Value::Object(profile);
+            if Profile::from_entry(id.as_str(), &profile).is_some_and(|profile| profile.credential.is_present()) {
+                profiles.insert(id.to_string(), profile);
+            }
+        }
+        Self(Map::from_iter([("profiles".to_owned(), Value::Object(profiles))]))
+    }
+
+    /// The profile that an entry of such a file becomes.
+    pub(super) fn legacy_id(name: &str) -> ProfileId {
+        ProfileId::from(format!("{}:default", normalise_provider(name)).as_str())
+    }
+
+    /// This file over another one: what both have is taken from this one.
+    #[must_use]
+    pub fn over(&self, below: &Self) -> Self {
+        /// Members whose own members are merged.
+        const MERGED: [&str; 4] = ["profiles", "order", "lastGood", "usageStats"];
+        let mut document = below.0.clone();
+        for (name, value) in &self.0 {
+            match (document.get_mut(name), value) {
+                (Some(Value::Object(below)), Value::Object(own)) if MERGED.contains(&name.as_str()) => {
+                    below.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
+                }
+                _ => drop(document.insert(name.clone(), value.clone())),
+            }
+        }
+        Self(document)
     }
 
     /// Wraps a parsed document.

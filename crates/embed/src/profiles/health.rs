@@ -57,6 +57,8 @@ pub struct ProfileFailure<'a> {
     pub provider: &'a ProviderId,
     /// When it failed, in milliseconds since the epoch.
     pub now: i64,
+    /// Whether other models may be tried although the reason is not the rate: a key may be refused for one model only.
+    pub of_model: bool,
 }
 
 const KNOWN: [&str; 10] = [
@@ -134,7 +136,10 @@ impl Health {
             return true;
         }
         let other_model = match (&self.cooldown_model, model) {
-            (Some(bound), Some(wanted)) => self.cooldown_reason == Some(FailoverReason::RateLimit) && bound != wanted,
+            (Some(bound), Some(wanted)) => {
+                use FailoverReason::{Auth, RateLimit};
+                matches!(self.cooldown_reason, Some(RateLimit | Auth)) && bound != wanted
+            }
             (None, _) | (_, None) => false,
         };
         !other_model && self.cooldown_until.is_some_and(|until| now < until)
@@ -170,7 +175,8 @@ impl Health {
             }
             reason => {
                 let is_active = self.cooldown_until.is_some_and(|until| now < until);
-                let model = if reason == FailoverReason::RateLimit { failure.model.map(str::to_owned) } else { None };
+                let is_of_model = reason == FailoverReason::RateLimit || failure.of_model;
+                let model = failure.model.filter(|_| is_of_model).map(str::to_owned);
                 next.cooldown_model = match is_active {
                     // A failure of another model, or without a model, extends the cooldown to all models.
                     true => self.cooldown_model.clone().filter(|bound| Some(bound) == model.as_ref()),
@@ -197,6 +203,21 @@ impl Health {
             extra: self.extra.clone(),
             ..Self::default()
         }
+    }
+
+    /// Its health if the clock was set back since it was recorded: no cooldown ends later than one that began now. `None` if none does.
+    pub fn within(&self, now: i64, terms: &Cooldowns) -> Option<Self> {
+        let longest = terms.series.iter().copied().max().unwrap_or(0).max(LONGEST_ASKED_MS);
+        let longest_disabled = terms.billing_max_ms.max(terms.auth_permanent_max_ms);
+        let capped = |until: Option<i64>, longest: i64| until.map(|until| until.min(now.saturating_add(longest)));
+        let next = Self {
+            cooldown_until: capped(self.cooldown_until, longest),
+            disabled_until: capped(self.disabled_until, longest_disabled),
+            last_window_ms: self.last_window_ms.map(|window| window.min(longest.max(longest_disabled))),
+            last_failure_at: self.last_failure_at.map(|at| at.min(now)),
+            ..self.clone()
+        };
+        (next.cooldown_until != self.cooldown_until || next.disabled_until != self.disabled_until).then_some(next)
     }
 
     /// Its health without windows that have ended; for display, not for counting.

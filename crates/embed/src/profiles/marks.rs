@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinch_ports::{HealthChange, HealthRecords, HealthStore};
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -34,15 +35,22 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl HealthMarks {
-    pub(super) fn new(store: Arc<dyn HealthStore>, records: HealthRecords) -> Self {
-        let state = Mutex::new(MarkState { records: Arc::new(records), pending: Vec::new() });
-        let shared = Shared { store, state, is_writing: watch::Sender::new(false) };
+    pub(super) fn new(store: Arc<dyn HealthStore>) -> Self {
+        let shared = Shared { store, state: Mutex::default(), is_writing: watch::Sender::new(false) };
         Self { shared: Arc::new(shared), writer: Mutex::default() }
     }
 
-    /// What is known now.
-    pub(super) fn records(&self) -> Arc<HealthRecords> {
-        Arc::clone(&locked(&self.shared.state).records)
+    /// Sets what is known before the first refresh.
+    pub(super) fn start_with(&self, records: HealthRecords) {
+        let mut state = locked(&self.shared.state);
+        if state.records.profiles.is_empty() && state.pending.is_empty() {
+            state.records = Arc::new(records);
+        }
+    }
+
+    /// What is recorded for a profile.
+    pub(super) fn entry(&self, id: &ProfileId) -> Option<Map<String, Value>> {
+        locked(&self.shared.state).records.profiles.get(id.as_str()).cloned()
     }
 
     /// The health of a profile.
@@ -133,6 +141,13 @@ impl Drop for Writing {
         if !self.is_finished {
             self.shared.is_writing.send_replace(false);
         }
+    }
+}
+
+impl Drop for HealthMarks {
+    fn drop(&mut self) {
+        // What is recorded is written all the same.
+        locked(&self.writer).detach_all();
     }
 }
 

@@ -1,7 +1,9 @@
-//! Resolves a profile to the key of a request.
+//! Resolves a profile to the credentials of a request.
+
+use std::sync::{Mutex, PoisonError};
 
 use futures::future::BoxFuture;
-use pinch_coding_agent::auth::{AuthError, RequestAuth};
+use pinch_coding_agent::auth::{AuthError, KeyLookup, RequestAuth};
 use pinch_llm::model::Model;
 use pinch_llm::request::Auth;
 use pinch_stdx::cancel::Cancel;
@@ -11,8 +13,9 @@ use serde_json::json;
 
 use super::Profiles;
 use super::file::{Credential, Profile};
+use super::secret::{SecretLookup, may_be_found, plain, text};
 
-/// The key of a profile, as requests carry it.
+/// The key of a profile, as requests carry it, as far as it is known without asking anybody.
 ///
 /// # Errors
 /// If there is none, or it has expired.
@@ -20,13 +23,13 @@ pub fn resolve(profile: &Profile, env: &Env, now: i64) -> Result<Secret, AuthErr
     let missing = || AuthError::Missing { provider: profile.provider.clone() };
     let expired = || AuthError::Expired { provider: profile.provider.clone() };
     match &profile.credential {
-        Credential::ApiKey(key) => value(key, env).ok_or_else(missing),
+        Credential::ApiKey(key) => plain(key, env).ok_or_else(missing),
         Credential::Token { token, expires } => {
-            let token = value(token, env).ok_or_else(missing)?;
+            let token = plain(token, env).ok_or_else(missing)?;
             if *expires > 0 && now >= *expires { Err(expired()) } else { Ok(token) }
         }
         Credential::OAuth { access, expires, project, .. } => {
-            let access = value(access, env).ok_or_else(missing)?;
+            let access = text(access, env).ok_or_else(missing)?;
             if now >= *expires {
                 return Err(expired());
             }
@@ -40,44 +43,114 @@ pub fn resolve(profile: &Profile, env: &Env, now: i64) -> Result<Secret, AuthErr
     }
 }
 
-/// Whether a profile can be resolved to a key; an expired login counts if it can be refreshed.
-pub(super) fn has_secret(profile: &Profile, env: &Env, now: i64) -> bool {
+/// Fails if a profile cannot be resolved, as far as that is known without asking anybody.
+pub(super) fn is_usable(profile: &Profile, env: &Env, now: i64) -> Result<(), AuthError> {
+    let missing = || AuthError::Missing { provider: profile.provider.clone() };
     match &profile.credential {
-        Credential::ApiKey(key) => value(key, env).is_some(),
-        Credential::Token { token, expires } => value(token, env).is_some() && (*expires <= 0 || now < *expires),
-        Credential::OAuth { access, refreshable, .. } => value(access, env).is_some() || *refreshable,
+        Credential::ApiKey(source) => may_be_found(source, env).then_some(()).ok_or_else(missing),
+        Credential::Token { token, expires } => {
+            let is_over = *expires > 0 && now >= *expires;
+            if is_over {
+                return Err(AuthError::Expired { provider: profile.provider.clone() });
+            }
+            may_be_found(token, env).then_some(()).ok_or_else(missing)
+        }
+        Credential::OAuth { refreshable: true, .. } if profile.place.is_some() => Ok(()),
+        Credential::OAuth { .. } => resolve(profile, env, now).map(drop),
     }
 }
 
-/// A secret, or the environment variable it names as `${NAME}`.
-fn value(secret: &Secret, env: &Env) -> Option<Secret> {
-    let text = secret.reveal().trim();
-    let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-    let text = match name {
-        Some(name) => env.non_empty(name)?,
-        None => text,
-    };
-    (!text.is_empty()).then(|| Secret::new(text))
+/// Whether a profile has a credential, perhaps one that has expired and can be renewed.
+pub(super) fn has_secret(profile: &Profile, env: &Env, now: i64) -> bool {
+    match &profile.credential {
+        Credential::ApiKey(_) | Credential::Token { .. } => is_usable(profile, env, now).is_ok(),
+        Credential::OAuth { access, refreshable, .. } => text(access, env).is_some() || *refreshable,
+    }
 }
 
-/// The credentials of one profile. They are looked up for each request, because another program may have refreshed them.
+/// The credentials of one profile, or those found without one. They are looked up for each request, because they change: this process renews
+/// logins, and so do others.
 pub(super) struct ProfileAuth {
     profiles: Profiles,
-    profile: Profile,
+    profile: Option<Profile>,
+    /// What the last request carried.
+    sent: Mutex<Option<Secret>>,
 }
 
 impl ProfileAuth {
-    pub(super) fn new(profiles: Profiles, profile: Profile) -> Self {
-        Self { profiles, profile }
+    pub(super) fn new(profiles: Profiles, profile: Option<Profile>) -> Self {
+        Self { profiles, profile, sent: Mutex::default() }
+    }
+
+    async fn find(&self, model: &Model, cancel: &Cancel) -> Result<Auth, AuthError> {
+        let inner = &self.profiles.0;
+        let plain = inner.without_profile.as_ref();
+        let auth = match (&self.profile, plain) {
+            (None, None) => return Err(AuthError::Missing { provider: model.provider.clone() }),
+            (None, Some(plain)) => plain.for_model(model, cancel).await?,
+            (Some(profile), plain) => {
+                let auth = self.of_profile(profile).await?;
+                match plain {
+                    Some(plain) => plain.complete(model, auth, KeyLookup::Value).await?,
+                    None => auth,
+                }
+            }
+        };
+        *self.sent.lock().unwrap_or_else(PoisonError::into_inner) = auth.key.clone();
+        Ok(auth)
+    }
+
+    async fn of_profile(&self, known: &Profile) -> Result<Auth, AuthError> {
+        let inner = &self.profiles.0;
+        self.profiles.reload();
+        let profile = self.profiles.get(&known.id).unwrap_or_else(|| known.clone());
+        match (&profile.credential, &profile.place) {
+            (Credential::OAuth { .. }, Some(place)) => {
+                let storage = self.profiles.store_of(&profile.id).login(&profile, place);
+                let renewed = inner.logins.resolve(&profile.provider, &storage, &inner.host).await?;
+                // Of a provider whose logins cannot be renewed here, the stored one is used until it expires.
+                renewed.map_or_else(|| self.stored(&profile), Ok)
+            }
+            (Credential::OAuth { .. }, None) => self.stored(&profile),
+            (Credential::ApiKey(source) | Credential::Token { token: source, .. }, _) => {
+                is_usable(&profile, inner.host.env(), inner.host.now_ms())?;
+                let secrets = &inner.config.secrets;
+                let lookup = SecretLookup { config: secrets, host: &inner.host, commands: &inner.commands };
+                lookup.find(source, &profile.provider).await.map(Auth::key)
+            }
+        }
+    }
+
+    fn stored(&self, profile: &Profile) -> Result<Auth, AuthError> {
+        let host = &self.profiles.0.host;
+        resolve(profile, host.env(), host.now_ms()).map(Auth::key)
     }
 }
 
 impl RequestAuth for ProfileAuth {
-    fn for_model<'a>(&'a self, _: &'a Model, _: &'a Cancel) -> BoxFuture<'a, Result<Auth, AuthError>> {
-        Box::pin(async move {
-            let profile = self.profiles.get(&self.profile.id).unwrap_or_else(|| self.profile.clone());
-            let host = &self.profiles.0.host;
-            resolve(&profile, host.env(), host.now_ms()).map(Auth::key)
+    fn for_model<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<Auth, AuthError>> {
+        Box::pin(async { cancel.run(self.find(model, cancel)).await.map_err(|_| AuthError::Cancelled)? })
+    }
+
+    fn renew<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, bool> {
+        Box::pin(async {
+            let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let Some(sent) = sent else { return false };
+            let inner = &self.profiles.0;
+            let renewed = async {
+                match self.profile.as_ref().map(|profile| (profile, &profile.place)) {
+                    Some((profile, Some(place))) => {
+                        let storage = self.profiles.store_of(&profile.id).login(profile, place);
+                        inner.logins.renew(&profile.provider, &storage, &inner.host, &sent).await
+                    }
+                    Some(_) => false,
+                    None => match &inner.without_profile {
+                        Some(plain) => plain.renew_login(&model.provider, &sent).await,
+                        None => false,
+                    },
+                }
+            };
+            cancel.run(renewed).await.unwrap_or(false)
         })
     }
 }

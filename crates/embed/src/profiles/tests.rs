@@ -12,7 +12,10 @@ fn open(dir: &std::path::Path, config: &Value, step: i64) -> Profiles {
     let document = config.as_object().unwrap().clone();
     let (config, problems) = Config::from_document(document, std::path::Path::new("pinch.json"));
     assert_eq!(problems, []);
-    let (profiles, problems) = Profiles::load(host, config.auth, Some(dir.join("auth-profiles.json")), None, None);
+    let (profiles, problems) = Profiles::load(
+        host,
+        ProfileSources { config: config.auth, file: Some(dir.join("auth-profiles.json")), ..ProfileSources::default() },
+    );
     assert_eq!(problems, []);
     profiles
 }
@@ -38,10 +41,10 @@ async fn marks_are_shared_and_unknown_members_survive() {
     two.mark_failure(&"b".into(), FailoverReason::Billing, None, Some("m"));
     two.flush().await;
     assert!(!two.usable(&"a".into(), Some("m")) && two.usable(&"a".into(), Some("other")));
-    assert_eq!(two.soonest_expiry(&openai), Some(NOW + 60_000));
-    assert_eq!(two.unavailable_reason(&openai), Some(FailoverReason::Billing));
+    assert_eq!(two.soonest_expiry(&openai, None), Some(NOW + 60_000));
+    assert_eq!(two.unavailable_reason(&openai, None), Some(FailoverReason::Billing));
     two.mark_good(&"a".into(), &openai);
-    assert_eq!(two.soonest_expiry(&openai), None);
+    assert_eq!(two.soonest_expiry(&openai, None), None);
     two.flush().await;
     assert!(!one.usable(&"a".into(), Some("m")));
     one.refresh().await;
@@ -88,6 +91,7 @@ fn the_next_cooldown_is_longer_only_while_half_open() {
             model: None,
             provider: &provider,
             now,
+            of_model: false,
         };
         health.after_failure(&failure, &terms)
     };
@@ -131,7 +135,10 @@ async fn marks_that_arrive_during_a_write_are_written_together() {
     let (config, _) = Config::from_document(document.as_object().unwrap().clone(), std::path::Path::new("pinch.json"));
     let store = Arc::new(SlowStore::default());
     let host = Host::builder().clock(NOW, 0).build();
-    let (profiles, _) = Profiles::load(host, config.auth, None, Some(store.clone()), None);
+    let (profiles, _) = Profiles::load(
+        host,
+        ProfileSources { config: config.auth, health: Some(store.clone()), ..ProfileSources::default() },
+    );
     for _ in 0..100 {
         profiles.mark_good(&"p".into(), &ProviderId::new("openai"));
         tokio::task::yield_now().await;

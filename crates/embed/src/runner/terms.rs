@@ -41,7 +41,7 @@ pub(super) fn of(
     terms.locked = selection.locked;
     terms.has_fallbacks = !candidate.is_last;
     terms.allow_cooldown_probe = request.allow_cooldown_probe || candidate.allow_cooldown_probe;
-    terms.cooldown_reason = parts.profiles.cooldown_reason(&model.provider);
+    terms.cooldown_reason = parts.profiles.cooldown_reason(model);
     terms.thinking = thinking::clamp(model, request.think_level.unwrap_or_default());
     let agents = &parts.config.agents;
     let own = agents.get(&scope.agent_id).and_then(|agent| agent.run_retries);

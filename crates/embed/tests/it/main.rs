@@ -11,6 +11,7 @@ mod ending;
 mod failover;
 mod host;
 mod listeners;
+mod logins;
 mod meta;
 mod overflow;
 mod ports;

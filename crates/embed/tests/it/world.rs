@@ -171,7 +171,8 @@ pub(crate) fn is_turn(request: &Recorded) -> bool {
     request.json().get("tools").is_some()
 }
 
-fn key_of(request: &Recorded) -> String {
+/// The key that a request carries.
+pub(crate) fn key_of(request: &Recorded) -> String {
     let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     request.header("x-api-key").or(bearer).unwrap_or("none").to_owned()
 }

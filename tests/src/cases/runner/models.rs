@@ -1,6 +1,8 @@
 //! Models: references, candidates, windows, what follows when one fails.
 
+use pinch_embed::coding_agent::auth::config_value::{ValueOrigin, origin};
 use pinch_embed::config::agents::ModelSetting;
+use pinch_embed::models::providers::provider_layer;
 use pinch_embed::models::select::Allowed;
 use pinch_embed::models::{Aliases, CandidateRequest, ModelRef, Window, WindowSource, candidates};
 use pinch_embed::reason::{Classified, FailoverReason, NamedError, classify, is_abort, is_timeout};
@@ -27,6 +29,10 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<()
             json!(aliases.resolve(given["raw"].as_str().unwrap_or("")).map(|found| found.to_string()))
         }
         "allowlist" => allowed(given)?,
+        "models-json" => match layer(given, expect) {
+            Ok(actual) => return Some(check(expect, &actual)),
+            Err(why) => return Some(Err(why)),
+        },
         _ => return None,
     };
     Some(check(expect, &actual))
@@ -92,6 +98,77 @@ fn allowed(given: &Value) -> Option<Value> {
         Ok(()) => true.into(),
         Err(error) => json!({"error": error.to_string()}),
     })
+}
+
+/// The layer of providers that a configuration makes over a models.json: the order of the providers, or members by path.
+fn layer(given: &Value, expect: &Value) -> Result<Value, String> {
+    const KNOWN: [&str; 8] = ["mode", "existing", "new", "config", "implicit", "explicit", "twice", "env"];
+    if let Some(name) =
+        given.as_object().into_iter().flatten().map(|(name, _)| name).find(|n| !KNOWN.contains(&n.as_str()))
+    {
+        return Err(format!("a member that is not understood: {name}"));
+    }
+    let provider = || json!({"baseUrl": "https://p.invalid/v1", "api": "openai-completions", "models": [{"id": "m"}]});
+    let listed = |names: &Value| -> serde_json::Map<String, Value> {
+        let names = names.as_array().into_iter().flatten().filter_map(Value::as_str);
+        names.map(|name| (name.to_owned(), provider())).collect()
+    };
+    let mut models = given["config"].as_object().cloned().unwrap_or_default();
+    if let Some(mode) = given.get("mode") {
+        models.insert("mode".into(), mode.clone());
+    }
+    let own = models.entry("providers").or_insert_with(|| json!({}));
+    own.as_object_mut().ok_or("providers must be an object")?.extend(listed(&given["new"]));
+    let ids = |ids: &Value| -> Value {
+        let ids = ids.as_array().into_iter().flatten();
+        ids.map(|id| json!({"id": id})).collect()
+    };
+    for (name, explicit) in given["explicit"].as_object().into_iter().flatten() {
+        let mut entry = provider();
+        entry["models"] = ids(explicit);
+        own[name] = entry;
+    }
+    let implicit: serde_json::Map<String, Value> = (given["implicit"].as_object().into_iter().flatten())
+        .map(|(name, models)| {
+            let mut entry = provider();
+            entry["models"] = ids(models);
+            (name.clone(), entry)
+        })
+        .collect();
+    let config = config(json!({"models": models}));
+    let existing = json!({"providers": listed(&given["existing"])});
+    let existing = existing.as_object().cloned().unwrap_or_default();
+    let mut root = provider_layer(existing, &implicit, &config.models);
+    if given["twice"] == true {
+        root = provider_layer(root, &implicit, &config.models);
+    }
+    let providers = root.get("providers").and_then(Value::as_object).cloned().unwrap_or_default();
+    if expect.is_array() {
+        return Ok(providers.keys().map(String::as_str).collect());
+    }
+    let mut actual = serde_json::Map::new();
+    for (path, _) in expect.as_object().into_iter().flatten() {
+        let value = match path.rsplit_once('.') {
+            // Nothing is ever written.
+            None if path == "secondWrites" => false.into(),
+            None if path == "providers" => providers.keys().map(String::as_str).collect(),
+            None => providers.get(path).cloned().unwrap_or_default(),
+            Some((name, "models")) => {
+                let models = providers.get(name).and_then(|entry| entry["models"].as_array());
+                models.into_iter().flatten().map(|model| model["id"].clone()).collect()
+            }
+            Some((name, "apiKey")) => {
+                match providers.get(name).and_then(|entry| entry["apiKey"].as_str()).map(origin) {
+                    Some(ValueOrigin::Variables(names)) => names.join(", ").into(),
+                    Some(_) => providers[name]["apiKey"].clone(),
+                    None => Value::Null,
+                }
+            }
+            Some((name, member)) => providers.get(name).map(|entry| entry[member].clone()).unwrap_or_default(),
+        };
+        actual.insert(path.clone(), value);
+    }
+    Ok(actual.into())
 }
 
 /// What a candidate that failed so gives: what the runner would have made of it.

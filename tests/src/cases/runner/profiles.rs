@@ -8,7 +8,7 @@ use pinch_embed::ports::FileHealth;
 use pinch_embed::profiles::health::{self, Health, ProfileFailure};
 use pinch_embed::profiles::order::{Order, order};
 use pinch_embed::profiles::resolve::resolve;
-use pinch_embed::profiles::{Credential, Profile, ProfileFile, ProfileId, Profiles};
+use pinch_embed::profiles::{Credential, Profile, ProfileFile, ProfileId, ProfileSources, Profiles};
 use pinch_embed::run::FailoverReason;
 use pinch_llm::ids::ProviderId;
 use pinch_stdx::fs::{Access, write_atomic};
@@ -39,7 +39,10 @@ pub(super) fn run(area: &str, group: &Value, given: &Value, expect: &Value) -> O
         "profile-order" => profile_order(group, given, now),
         "secret-resolution" => secret(group, given, now),
         "config-profiles" => return Some(config_profiles(given, expect, now)),
-        "store-load" if given.get("file").is_some() => store_load(given),
+        "store-load" => match store_load(given, expect, now) {
+            Ok(actual) => actual,
+            Err(why) => return Some(Err(why)),
+        },
         _ => return None,
     };
     Some(check_absent(expect, &actual))
@@ -94,6 +97,7 @@ fn mark_failure(given: &Value, expect: &Value, now: i64) -> Result<(), String> {
         model: given["model"].as_str(),
         provider: &provider,
         now,
+        of_model: false,
     };
     let after = before.after_failure(&failure, &terms(&given["config"]));
     let mut actual = with_unchanged(&before, &after);
@@ -145,7 +149,8 @@ fn open(auth: &AuthConfig, store: &Value, env: Env, now: i64) -> Result<(Profile
     let path = dir.path().join("auth-profiles.json");
     write_atomic(&path, store.to_string().as_bytes(), Access::Private).map_err(|error| error.to_string())?;
     let host = Host::builder().clock(now, 0).env(env).build();
-    Ok((Profiles::load(host, auth.clone(), Some(path), None, None).0, dir))
+    let sources = ProfileSources { config: auth.clone(), file: Some(path), ..ProfileSources::default() };
+    Ok((Profiles::load(host, sources).0, dir))
 }
 
 fn read(dir: &tempfile::TempDir) -> Result<Value, String> {
@@ -169,8 +174,14 @@ fn half_open(given: &Value, now: i64) -> Value {
     }
     let provider = ProviderId::new("openai");
     let retry_after = given["retryAfterMs"].as_u64().map(Duration::from_millis);
-    let failure =
-        ProfileFailure { reason: FailoverReason::RateLimit, retry_after, model: None, provider: &provider, now };
+    let failure = ProfileFailure {
+        reason: FailoverReason::RateLimit,
+        retry_after,
+        model: None,
+        provider: &provider,
+        now,
+        of_model: false,
+    };
     let after = before.after_failure(&failure, &Cooldowns::default());
     json!({"errorCount": after.error_count, "windowMs": after.cooldown_until.map(|until| until - now)})
 }
@@ -256,11 +267,63 @@ fn config_profiles(given: &Value, expect: &Value, now: i64) -> Result<(), String
     check(expect, &json!({"order": order, "credential": credentials, "fileUnchanged": file_unchanged}))
 }
 
-fn store_load(given: &Value) -> Value {
-    let file = ProfileFile::from_document(given["file"].as_object().cloned().unwrap_or_default());
-    let profiles = file.profiles();
-    let orders = given["file"]["order"].as_object().into_iter().flatten();
+/// Loads the files of an agent directory, perhaps over those of the main agent.
+fn store_load(given: &Value, expect: &Value, now: i64) -> Result<Value, String> {
+    const KNOWN: [&str; 6] = ["file", "legacy", "oauth", "main", "agent", "config"];
+    if let Some(name) =
+        given.as_object().into_iter().flatten().map(|(name, _)| name).find(|n| !KNOWN.contains(&n.as_str()))
+    {
+        return Err(format!("a member that is not understood: {name}"));
+    }
+    let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let put = |path: &str, content: &Value| match content {
+        Value::Null => Ok(()),
+        content => {
+            let path = dir.path().join(path);
+            path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| error.to_string())?;
+            write_atomic(&path, content.to_string().as_bytes(), Access::Private).map_err(|error| error.to_string())
+        }
+    };
+    put("main/auth-profiles.json", &given["main"])?;
+    let own = if given["agent"].is_null() { &given["file"] } else { &given["agent"] };
+    put("agent/auth-profiles.json", own)?;
+    put("agent/auth.json", &given["legacy"])?;
+    put("credentials/oauth.json", &given["oauth"])?;
+    let host = Host::builder().clock(now, 0).build();
+    let auth = config(json!({"auth": given["config"]})).auth;
+    let load = |name: &str, below: Option<Profiles>| {
+        let at = |file: &str| dir.path().join(file);
+        let legacy = vec![at(&format!("{name}/auth.json")), at("credentials/oauth.json")];
+        let (config, file) = (auth.clone(), Some(at(&format!("{name}/auth-profiles.json"))));
+        Profiles::load(host.clone(), ProfileSources { config, file, legacy, below, ..ProfileSources::default() }).0
+    };
+    let main = given["main"].is_object().then(|| load("main", None));
+    let profiles = load("agent", main);
+    let file = profiles.document();
+    let list = file.profiles();
+    let orders = file.document().get("order").and_then(Value::as_object).into_iter().flatten();
     let order: Map<String, Value> =
         orders.filter_map(|(name, _)| Some((name.clone(), ids(&file.order(&ProviderId::new(name))?)))).collect();
-    json!({"profiles": profiles.iter().map(|p| p.id.as_str()).collect::<Vec<_>>(), "order": order})
+    let keys = list.iter().filter_map(|profile| {
+        let key = resolve(profile, host.env(), now).ok()?;
+        Some((profile.id.to_string(), key.reveal().into()))
+    });
+    let keys: Map<String, Value> = keys.collect();
+    // Whole profiles are compared when a case gives them whole.
+    let whole = expect["profiles"].is_object();
+    let listed = match whole {
+        true => file.document().get("profiles").cloned().unwrap_or_default(),
+        false => list.iter().map(|profile| profile.id.as_str()).collect(),
+    };
+    if let (true, Some(expected)) = (whole, expect["profiles"].as_object())
+        && listed.as_object().map(Map::len) != Some(expected.len())
+    {
+        return Err(format!("/profiles: other profiles than expected: {listed}"));
+    }
+    let empty = Value::Object(Map::new());
+    let member = |name: &str| file.document().get(name).unwrap_or(&empty).clone();
+    Ok(json!({
+        "profiles": listed, "order": order, "keys": keys,
+        "lastGood": member("lastGood"), "usageStats": member("usageStats"),
+    }))
 }

@@ -36,6 +36,9 @@ pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError
             None => end(state, stage, error, Vec::new()),
         };
     };
+    if reason == FailoverReason::Auth && state.take_renewed_login() {
+        return Decision::only(state.attempt());
+    }
     if state.terms.transient.before_rotation
         && let Some(wait) = same_profile_wait(state, reason, error)
     {

@@ -118,6 +118,8 @@ pub struct RunState {
     /// The wall clock time of the first failure that may pass, since an answer was completed.
     pub(super) failing_since: Option<Duration>,
     pub(super) pending: NextStep,
+    /// Whether the login of the current profile was to be renewed, and whether it was.
+    renewal: Option<bool>,
     iterations: u32,
     attempts_before: u32,
     usage: Usage,
@@ -153,6 +155,7 @@ impl RunState {
             overloads: 0,
             same_profile_retries: 0,
             failing_since: None,
+            renewal: None,
             pending: NextStep::Attempt,
             iterations: 0,
             attempts_before: 0,
@@ -254,7 +257,24 @@ impl RunState {
         self.tried_thinking.clear();
         self.same_profile_retries = 0;
         self.failing_since = None;
+        self.renewal = None;
         true
+    }
+
+    /// Whether the login that an attempt used should be renewed: its server refused the access, perhaps before its time.
+    pub(crate) fn may_renew_login(&self, outcome: &AttemptOutcome) -> bool {
+        let is_refused = outcome.error().is_some_and(|error| error.status.is_some_and(|status| status.as_u16() == 401));
+        is_refused && self.stopped.is_none() && self.renewal.is_none()
+    }
+
+    /// Records whether the login was renewed: then the same profile is tried again.
+    pub(crate) fn renewed_login(&mut self, is_renewed: bool) {
+        self.renewal = Some(is_renewed);
+    }
+
+    /// Whether the last attempt failed with a login that has been renewed since.
+    pub(super) fn take_renewed_login(&mut self) -> bool {
+        self.renewal.replace(false) == Some(true)
     }
 
     /// The mark for a failure of the current profile, which counts as in cooldown from now on.

@@ -11,8 +11,8 @@ use pinch_coding_agent::images::sniff;
 use pinch_coding_agent::machine::Machine;
 use pinch_llm::message::Image;
 
+use crate::config::paths::expand_home;
 use crate::run::scope::RunScope;
-use crate::workspace::expand_home;
 
 const ENDINGS: &[&str] = &["png", "jpg", "jpeg", "gif", "webp", "bmp", "tiff", "tif", "heic", "heif"];
 
