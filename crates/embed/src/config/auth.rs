@@ -220,10 +220,8 @@ fn read_profile(id: ProfileId, node: &Node<'_>, problems: &mut Vec<Problem>) -> 
         Some(InlineCredential::ApiKey(key))
     } else if let Some(token) = source("token", problems) {
         Some(InlineCredential::Token { token, expires: expires(problems) })
-    } else if let Some(access) = secret("access", problems) {
-        Some(InlineCredential::OAuth { access, expires: expires(problems) })
     } else {
-        None
+        secret("access", problems).map(|access| InlineCredential::OAuth { access, expires: expires(problems) })
     };
     let mode = node.get("mode").word(problems, &["api_key", "oauth", "token"], ProfileMode::parse);
     let mode = mode.or(match &credential {

@@ -74,8 +74,11 @@ const UNKNOWN_LIFETIME_MS: i64 = 60 * 60_000;
 #[derive(Debug, Default)]
 pub(super) struct ExternalLogins {
     home: Option<PathBuf>,
-    read: Mutex<Vec<(&'static str, Option<FileStamp>, Option<Profile>)>>,
+    read: Mutex<Vec<ReadLogin>>,
 }
+
+/// The id of a login, the state of its file, and what was in it.
+type ReadLogin = (&'static str, Option<FileStamp>, Option<Profile>);
 
 impl ExternalLogins {
     pub(super) fn new(home: Option<&Path>) -> Self {
