@@ -112,11 +112,11 @@ pub struct NotConfigured {
     pub provider: ProviderId,
 }
 
-/// Applies the choice of a request to an order. A choice of the user is binding if the profile belongs to the provider; `owner` is the
-/// provider it belongs to.
+/// Applies the choice of a request to an order. A choice of the user is binding unless the profile belongs to another provider; `owner` is
+/// the provider it belongs to, `None` if there is no such profile.
 ///
 /// # Errors
-/// If the user chose a profile of this provider that its order leaves out.
+/// If the user chose a profile that does not exist, or one of this provider that its order leaves out.
 pub(super) fn select(
     order: Vec<ProfileId>,
     choice: Option<&ProfileChoice>,
@@ -125,8 +125,7 @@ pub(super) fn select(
 ) -> Result<Selection, NotConfigured> {
     let provider = normalise_provider(provider.as_str());
     let locked = choice.filter(|choice| {
-        choice.source == ProfileSource::User
-            && owner.is_some_and(|owner| normalise_provider(owner.as_str()) == provider)
+        choice.source == ProfileSource::User && owner.is_none_or(|owner| normalise_provider(owner.as_str()) == provider)
     });
     match locked {
         None => Ok(Selection { ids: order, locked: false }),

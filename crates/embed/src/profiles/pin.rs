@@ -23,18 +23,22 @@ pub struct SessionPin {
 impl SessionPin {
     /// The profile for the next run, of those in `order`; `None` if there are none.
     ///
-    /// A profile that the user chose stays until a new session begins. Otherwise a new session and a compaction, which leave nothing cached,
+    /// A profile that the user chose stays until a new session begins, even if it is not in the order. Otherwise a new session and a compaction, which leave nothing cached,
     /// move on to the next usable profile; and a profile in cooldown is replaced by the first usable one.
     pub fn next(&self, order: &[ProfileId], is_usable: impl Fn(&ProfileId) -> bool) -> Option<ProfileChoice> {
+        // It is never replaced silently: a run whose profile is gone says so.
+        if let Some(chosen) = &self.profile
+            && self.source() == OverrideSource::User
+            && !self.is_new_session
+        {
+            return Some(ProfileChoice { id: chosen.clone(), source: ProfileSource::User });
+        }
         let first = order.iter().find(|id| is_usable(id)).or(order.first())?;
         let auto = |id: &ProfileId| Some(ProfileChoice { id: id.clone(), source: ProfileSource::Auto });
         let Some(at) = self.profile.as_ref().and_then(|current| order.iter().position(|id| id == current)) else {
             return auto(first);
         };
         let current = &order[at];
-        if self.source() == OverrideSource::User && !self.is_new_session {
-            return Some(ProfileChoice { id: current.clone(), source: ProfileSource::User });
-        }
         let was_compacted = self.chosen_at_compaction.is_some_and(|then| self.compaction_count > then);
         if self.is_new_session || was_compacted {
             let (before, from) = order.split_at(at);

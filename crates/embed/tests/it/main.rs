@@ -10,6 +10,8 @@ mod dropped;
 mod ending;
 mod failover;
 mod host;
+#[cfg(unix)]
+mod layers;
 mod listeners;
 mod logins;
 mod meta;

@@ -95,6 +95,16 @@ impl World {
         register(builder(self.dir.path(), &self.config)).build()
     }
 
+    /// The configuration.
+    pub(crate) fn document(&self) -> Value {
+        self.config.clone()
+    }
+
+    /// A builder on the same directory with another configuration.
+    pub(crate) fn configured(&self, document: &Value) -> EngineBuilder {
+        builder(self.dir.path(), document)
+    }
+
     /// A path in the directory.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.dir.path().join(path)

@@ -1,0 +1,236 @@
+//! Where credentials come from: agents over the main agent, files of earlier versions and of other programs, references to secrets.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use pinch_embed::profiles::choice::{ProfileChoice, ProfileSource};
+use pinch_embed::run::RunError;
+use pinch_stdx::host::{Env, Host};
+use pinch_testing::server::ServerReply;
+use serde_json::{Value, json};
+
+use crate::world::{MODEL, World, answer, attempts, fallback_answer, refusal, stream, within};
+
+const MAIN: &str = "state/agents/main/agent";
+
+async fn without_keys(change: impl FnOnce(&mut Value)) -> World {
+    World::with(|config| {
+        config["auth"] = json!({});
+        change(config);
+    })
+    .await
+}
+
+fn key(provider: &str, key: &str) -> Value {
+    json!({"type": "api_key", "provider": provider, "key": key})
+}
+
+fn store(profiles: Value) -> String {
+    json!({"version": 1, "profiles": profiles}).to_string()
+}
+
+fn read(world: &World, path: &str) -> Value {
+    std::fs::read(world.path(path)).map_or(Value::Null, |bytes| serde_json::from_slice(&bytes).unwrap())
+}
+
+/// Runs a prompt of an agent.
+async fn ask(world: &World, engine: &pinch_embed::Engine, session: &str, agent: &str) -> Vec<String> {
+    world.server.reply(stream(answer("m1", "Here.")));
+    let result = within(engine.run(engine.request(session, None, Some(agent), "go")).finish()).await.unwrap();
+    attempts(&result)
+}
+
+#[tokio::test]
+async fn an_agent_uses_its_own_profiles_over_those_of_the_main_agent() {
+    let world = without_keys(|config| {
+        config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops", "agentDir": "~/ops-documents"}, {"id": "dev"}]);
+    })
+    .await;
+    let main = json!({"anthropic:a": key("anthropic", "main-a"), "openai:x": key("openai", "main-x")});
+    world.write(&format!("{MAIN}/auth-profiles.json"), &store(main));
+    world.write("ops-documents/auth-profiles.json", &store(json!({"anthropic:a": key("anthropic", "ops-a")})));
+    world.write("state/agents/dev/agent/settings.json", "{}");
+    let engine = world.restarted();
+    for agent in ["main", "ops", "dev"] {
+        ask(&world, &engine, agent, agent).await;
+    }
+    assert_eq!(world.keys(), ["main-a", "ops-a", "main-a"]);
+    engine.shutdown(Duration::from_secs(1)).await;
+    let is_marked = |path: &str| read(&world, path)["usageStats"]["anthropic:a"]["lastUsed"].is_i64();
+    assert!(is_marked("state/agents/main/agent/auth-profiles.json") && is_marked("ops-documents/auth-profiles.json"));
+    // Nothing of the main agent is copied, neither secrets nor health.
+    assert!(!world.path("state/agents/dev/agent/auth-profiles.json").exists());
+    assert_eq!(read(&world, "ops-documents/auth-profiles.json")["profiles"].as_object().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn credentials_of_earlier_versions_are_profiles_until_there_are_others() {
+    let world = without_keys(|_| {}).await;
+    let legacy = json!({"anthropic": {"type": "token", "token": "old-token"}, "junk": {"foo": 1}}).to_string();
+    world.write(&format!("{MAIN}/auth.json"), &legacy);
+    let engine = world.restarted();
+    assert_eq!(ask(&world, &engine, "s1", "main").await, [format!("anthropic:default anthropic/{MODEL} ok finish")]);
+    engine.shutdown(Duration::from_secs(1)).await;
+    assert_eq!(std::fs::read_to_string(world.path(&format!("{MAIN}/auth.json"))).unwrap(), legacy);
+    let written = read(&world, &format!("{MAIN}/auth-profiles.json"));
+    assert_eq!(written["profiles"], json!({}));
+    // Its health alone does not make the newer file the one that counts.
+    let engine = world.restarted();
+    ask(&world, &engine, "s2", "main").await;
+    world.write(&format!("{MAIN}/auth-profiles.json"), &store(json!({"anthropic:new": key("anthropic", "new-key")})));
+    ask(&world, &engine, "s3", "main").await;
+    assert_eq!(world.keys(), ["old-token", "old-token", "new-key"]);
+}
+
+fn in_minutes(minutes: i64) -> i64 {
+    Host::builder().build().now_ms() + minutes * 60_000
+}
+
+#[tokio::test]
+async fn logins_of_other_programs_are_read_and_followed() {
+    let world = without_keys(|config| {
+        let mut provider = config["models"]["providers"]["local"].clone();
+        provider.as_object_mut().unwrap().remove("apiKey");
+        config["models"]["providers"]["qwen-portal"] = provider;
+        config["agents"]["defaults"]["model"] = json!("qwen-portal/small");
+    })
+    .await;
+    let write = |access: &str, minutes: i64| {
+        let login = json!({"access_token": access, "refresh_token": "r", "expiry_date": in_minutes(minutes)});
+        world.write(".qwen/oauth_creds.json", &login.to_string());
+    };
+    write("cli-1", 5);
+    let engine = world.restarted();
+    let ask = async |session: &str| {
+        world.server.reply(stream(fallback_answer("Here.")));
+        let result = within(engine.run(engine.request(session, None, None, "go")).finish()).await.unwrap();
+        attempts(&result)
+    };
+    assert_eq!(ask("s1").await, ["qwen-portal:qwen-cli qwen-portal/small ok finish"]);
+    write("cli-2", 60);
+    ask("s2").await;
+    assert_eq!(world.keys(), ["cli-1", "cli-2"]);
+    engine.shutdown(Duration::from_secs(1)).await;
+    assert_eq!(read(&world, &format!("{MAIN}/auth-profiles.json"))["profiles"], json!({}), "no secret is copied");
+}
+
+#[tokio::test]
+async fn a_login_of_another_program_that_is_not_implicit_is_used_only_where_it_is_named() {
+    let login = json!({"claudeAiOauth": {"accessToken": "claude", "refreshToken": "r", "expiresAt": in_minutes(60)}});
+    let world = without_keys(|_| {}).await;
+    world.write(".claude/.credentials.json", &login.to_string());
+    let error = within(world.restarted().run(world.request("s1", "go")).finish()).await.unwrap_err();
+    assert!(error.to_string().starts_with("No API key found for anthropic."), "{error}");
+    let world = without_keys(|config| {
+        let named = json!({"anthropic:claude-cli": {"provider": "anthropic", "mode": "oauth"}});
+        config["auth"]["profiles"] = named;
+    })
+    .await;
+    world.write(".claude/.credentials.json", &login.to_string());
+    let engine = world.restarted();
+    assert_eq!(ask(&world, &engine, "s1", "main").await, [format!("anthropic:claude-cli anthropic/{MODEL} ok finish")]);
+    assert_eq!(world.keys(), ["claude"]);
+}
+
+#[tokio::test]
+async fn secrets_are_looked_up_where_profiles_refer_to() {
+    let world = without_keys(|config| {
+        let profile = |id: &str, source: &str, name: &str| {
+            json!({"id": id, "provider": "anthropic", "apiKey": {"source": source, "provider": id, "id": name}})
+        };
+        let profiles =
+            [profile("variable", "env", "THE_KEY"), profile("vault", "file", "/keys/a"), profile("program", "exec", "b")];
+        config["auth"]["profiles"] = json!(profiles);
+    })
+    .await;
+    world.write("vault.json", r#"{"keys": {"a": "from-file"}}"#);
+    let program = "#!/bin/sh\nread request\ncase \"$request\" in *'\"ids\":[\"b\"]'*) echo \"{\\\"values\\\": {\\\"b\\\": \\\"$PART-program\\\"}}\";; esac\n";
+    world.write("program.sh", program);
+    std::fs::set_permissions(world.path("program.sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut document = world.document();
+    document["secrets"] = json!({"providers": {
+        "variable": {"source": "env", "allowlist": ["THE_KEY"]},
+        "vault": {"source": "file", "path": "~/vault.json"},
+        "program": {"source": "exec", "command": world.path("program.sh"), "env": {"PART": "from"}, "timeoutMs": 5000},
+    }});
+    let host = Host::builder().home(world.path("")).env(Env::from_iter([("THE_KEY", "from-env")])).build();
+    let engine = world.configured(&document).host(host).build();
+    for id in ["variable", "vault", "program"] {
+        world.server.reply(stream(answer("m1", "Here.")));
+        let mut request = engine.request(id, None, None, "go");
+        request.auth_profile = Some(ProfileChoice { id: id.into(), source: ProfileSource::User });
+        within(engine.run(request).finish()).await.unwrap();
+    }
+    assert_eq!(world.keys(), ["from-env", "from-file", "from-program"]);
+}
+
+#[tokio::test]
+async fn a_profile_that_the_user_chose_is_never_replaced() {
+    let world = World::new().await;
+    let mut request = world.request("s1", "go");
+    request.auth_profile = Some(ProfileChoice { id: "gone".into(), source: ProfileSource::User });
+    let error = within(world.engine.run(request).finish()).await.unwrap_err();
+    assert!(
+        matches!(&error, RunError::Config(text) if text == "Auth profile \"gone\" is not configured for anthropic.")
+    );
+    // The choice of a session does not vanish with its profile either.
+    let choice = |entry: Option<pinch_embed::ports::SessionEntry>| {
+        entry.map(|mut entry| {
+            entry.auth_profile_override = Some("gone".to_owned());
+            entry.auth_profile_override_source = Some(pinch_embed::ports::OverrideSource::User);
+            entry
+        })
+    };
+    world.engine.message("main", "hello").await.unwrap();
+    world.engine.update_session("main", choice).await.unwrap();
+    let request = world.engine.message("main", "hello").await.unwrap();
+    let error = within(world.engine.run(request).finish()).await.unwrap_err();
+    assert!(error.to_string().contains("\"gone\""), "{error}");
+    assert_eq!(world.keys(), Vec::<String>::new());
+}
+
+/// A key that is refused for one model is still asked about another one.
+async fn refused_for_the_first_model(auth: Value, provider_key: Option<&str>) {
+    let world = World::with(|config| {
+        config["auth"] = auth;
+        if let Some(key) = provider_key {
+            config["models"]["providers"]["anthropic"]["apiKey"] = key.into();
+        }
+        config["agents"]["defaults"]["model"]["fallbacks"] = json!(["anthropic/claude-haiku-4-5"]);
+    })
+    .await;
+    let refused = || refusal(401, "authentication_error", "invalid x-api-key");
+    world.server.reply(refused()).reply(stream(answer("m1", "Here.")));
+    let result = world.ask("s1", "go").await.unwrap();
+    assert!(attempts(&result).last().unwrap().contains("claude-haiku-4-5 ok"), "{:?}", attempts(&result));
+    // The next run remembers it, and goes on with the second model if the first is refused again.
+    world.server.answer_with(move |request| {
+        Some(if request.json()["model"] == MODEL { refused() } else { stream(answer("m2", "Again.")) })
+    });
+    world.ask("s2", "go").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_configured_key_that_is_refused_for_one_model_is_tried_for_another() {
+    let one = json!({"profiles": [{"id": "only", "provider": "anthropic", "apiKey": "key-1"}]});
+    refused_for_the_first_model(one, None).await;
+    refused_for_the_first_model(json!({}), Some("key-1")).await;
+}
+
+#[tokio::test]
+async fn a_cooldown_is_cut_when_the_clock_was_set_back() {
+    let world = without_keys(|_| {}).await;
+    let now = in_minutes(0);
+    let far = now + 10 * 365 * 86_400_000;
+    let document = json!({"version": 1, "profiles": {"anthropic:a": key("anthropic", "k")}, "usageStats": {"anthropic:a": {
+        "errorCount": 1, "lastFailureAt": far - 60_000, "cooldownUntil": far, "cooldownReason": "rate_limit",
+        "disabledUntil": far, "disabledReason": "billing"}}});
+    world.write(&format!("{MAIN}/auth-profiles.json"), &document.to_string());
+    let engine = world.restarted();
+    world.server.answer_with(|_| None::<ServerReply>);
+    within(engine.run(engine.request("s1", None, None, "go")).finish()).await.unwrap_err();
+    engine.shutdown(Duration::from_secs(1)).await;
+    let health = &read(&world, &format!("{MAIN}/auth-profiles.json"))["usageStats"]["anthropic:a"];
+    let hours = |name: &str| (health[name].as_i64().unwrap() - now + 1_800_000) / 3_600_000;
+    assert_eq!((hours("cooldownUntil"), hours("disabledUntil")), (1, 24), "{health}");
+}
