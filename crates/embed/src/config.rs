@@ -1,13 +1,14 @@
-//! The configuration: `pinch.json` or `openclaw.json`, JSON5, read leniently. Mistakes are reported with their location; the rest is used.
+//! The configuration: `pinch.json` or `openclaw.json`, JSON5 or YAML, read leniently. Mistakes are reported with their location; the rest is used.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use pinch_coding_agent::document::Problem;
-use pinch_stdx::fs::read_regular;
+use pinch_stdx::host::Env;
 use serde_json::{Map, Value};
 
 mod text;
+mod source;
+mod renamed;
 mod node;
 pub(crate) mod paths;
 pub mod models;
@@ -33,9 +34,7 @@ use sessions::SessionConfig;
 pub use tools::ToolsConfig;
 
 use self::node::{Node, UsedKeys};
-
-/// Largest configuration file, in bytes.
-const MAX_BYTES: u64 = 64 * 1024 * 1024;
+use self::source::ConfigSource;
 
 /// A configuration. The default is that of an empty file.
 #[derive(Clone, Debug, Default)]
@@ -62,31 +61,45 @@ pub struct Config {
     pub ignored: Vec<String>,
     /// The file it was read from, if any.
     pub file: Option<PathBuf>,
+    /// Why nothing of the file can be used, if that is so: no run starts then.
+    pub unusable: Option<String>,
     /// The whole document, for sections that are read elsewhere.
     pub document: Map<String, Value>,
 }
 
+/// The names of configuration files, in the order in which they are looked for.
+const FILES: [&str; 4] = ["pinch.json", "pinch.yml", "openclaw.json", "openclaw.yml"];
+
 impl Config {
-    /// Reads a file; a missing one is empty.
-    pub fn load(path: &Path) -> (Self, Vec<Problem>) {
-        let read = read_regular(path, MAX_BYTES).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
-        let text = match read {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return (Self::default(), Vec::new()),
-            Err(error) => {
-                let problem =
-                    Problem::new(path, format!("cannot be read: {error}")).remedy("Check the file's permissions");
-                return (Self::default(), vec![problem]);
+    /// The configuration file of a state directory: the first of `pinch.json`, `pinch.yml`, `openclaw.json` and `openclaw.yml`.
+    pub fn find(state_dir: &Path) -> Option<PathBuf> {
+        FILES.iter().map(|name| state_dir.join(name)).find(|path| path.is_file())
+    }
+
+    /// Reads a file: YAML if its name ends in `.yml` or `.yaml`, otherwise JSON5. A missing one is empty. `env`: the variables that `${NAME}` in
+    /// it stands for.
+    ///
+    /// If it cannot be read at all, no run starts: it is unknown what it forbids.
+    pub fn load(path: &Path, env: &Env) -> (Self, Vec<Problem>) {
+        let ConfigSource { document, files, mut problems } = match ConfigSource::read(path, env) {
+            Ok(source) => source,
+            Err(problem) => {
+                let config = Self { unusable: Some(problem.to_string()), ..Self::default() };
+                return (config, vec![problem]);
             }
         };
-        let (document, mut problems) = text::parse(&text, path);
+        if files.is_empty() {
+            return (Self::default(), problems);
+        }
         let (mut config, more) = Self::from_document(document, path);
         problems.extend(more);
         config.file = Some(path.to_owned());
         problems.extend(config.without_effect(path));
-        if config.auth.has_secrets() && is_open_to_others(path) {
+        if config.auth.has_secrets()
+            && let Some(open) = files.iter().find(|file| is_open_to_others(file))
+        {
             problems.push(
-                Problem::new(path, "holds credentials and can be read by other users of this machine")
+                Problem::new(open, "holds credentials and can be read by other users of this machine")
                     .at("auth.profiles")
                     .remedy("Run chmod 600 on it"),
             );
@@ -109,7 +122,8 @@ impl Config {
 
     /// Reads a parsed document; `file` is named in problems.
     pub fn from_document(document: Map<String, Value>, file: &Path) -> (Self, Vec<Problem>) {
-        let mut problems = Vec::new();
+        let mut document = document;
+        let mut problems = renamed::modernise(&mut document, file);
         let root = Value::Object(document);
         let used = UsedKeys::default();
         let node = Node::root(&root, file, &used);
@@ -144,6 +158,7 @@ impl Config {
                 messages,
                 max_concurrent_cron_runs,
                 file: None,
+                unusable: None,
                 document,
             },
             problems,
@@ -168,7 +183,10 @@ mod tests {
 
     fn read(text: &str) -> (Config, Vec<String>) {
         let path = Path::new("pinch.json");
-        let (document, mut problems) = text::parse(text, path);
+        let (document, mut problems) = match text::parse(text, path) {
+            Ok(parsed) => parsed,
+            Err(problem) => return (Config::default(), vec![problem.to_string()]),
+        };
         let (config, more) = Config::from_document(document, path);
         problems.extend(more);
         (config, problems.iter().map(ToString::to_string).collect())

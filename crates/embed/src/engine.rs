@@ -209,6 +209,9 @@ async fn carry_out(
     if request.prompt.trim().is_empty() && request.images.is_empty() {
         return Err(RunError::Config("The prompt is empty".to_owned()));
     }
+    if let Some(why) = &parts.config.unusable {
+        return Err(RunError::Config(why.clone()));
+    }
     let _admitted = parts.gate.admit()?;
     let parts = &agents::of_agent(parts, &resolve::agent_id_of(&parts.config.agents, &request));
     let cancel = request.cancel.child();

@@ -303,14 +303,12 @@ pub(crate) fn load_config(
     {
         return Err(CommandFailure::configuration(format!("configuration file not found: {}", path.display())));
     }
-    let found = named.or_else(|| {
-        ["pinch.json", "openclaw.json"].map(|name| state_dir.join(name)).into_iter().find(|path| path.is_file())
-    });
-    let (config, problems) = found.map_or_else(|| (Config::default(), Vec::new()), |path| Config::load(&path));
-    match problems.first() {
-        // Nothing of it can be used: what was meant is unknown, so nothing is run.
-        Some(problem) if config.document.is_empty() => Err(CommandFailure::configuration(problem.to_string())),
-        _ => Ok((config, problems)),
+    let found = named.or_else(|| Config::find(state_dir));
+    let (config, problems) = found.map_or_else(|| (Config::default(), Vec::new()), |path| Config::load(&path, env));
+    match config.unusable {
+        // What was meant is unknown, so nothing is run.
+        Some(why) => Err(CommandFailure::configuration(why)),
+        None => Ok((config, problems)),
     }
 }
 

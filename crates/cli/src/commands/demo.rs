@@ -18,7 +18,7 @@ use pinch_embed::run::request::BlockReplies;
 use pinch_embed::run::{RunRequest, RunResult};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::fs::{Access, create_private_dir, write_atomic};
-use pinch_embed::stdx::host::Host;
+use pinch_embed::stdx::host::{Env, Host};
 use pinch_testing::server::Server;
 use serde_json::{Value, json};
 
@@ -254,7 +254,7 @@ fn config(paths: &DemoPaths, server: Option<&Server>) -> Result<Config, CommandF
             CommandFailure::internal(format!("cannot set permissions of {}: {error}", path.display()))
         })?;
     }
-    let (config, problems) = Config::load(&path);
+    let (config, problems) = Config::load(&path, &Env::default());
     warn_of(&problems);
     Ok(config)
 }

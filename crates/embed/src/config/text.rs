@@ -1,4 +1,4 @@
-//! Parses JSON5 and reports duplicate keys.
+//! Parses JSON5 and YAML, and reports duplicate keys.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -8,33 +8,66 @@ use pinch_coding_agent::document::Problem;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Parses a document. If the text is not an object, the document is empty and a problem is reported.
-pub(super) fn parse(text: &str, file: &Path) -> (Map<String, Value>, Vec<Problem>) {
+/// Parses a document: YAML if the name of its file ends in `.yml` or `.yaml`, otherwise JSON5. If the text is not an object, there is no
+/// document.
+///
+/// # Errors
+/// Why nothing of it can be used.
+pub(super) fn parse(text: &str, file: &Path) -> Result<(Map<String, Value>, Vec<Problem>), Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
-        return (Map::new(), Vec::new());
+        return Ok((Map::new(), Vec::new()));
     }
     let twice = RefCell::new(Vec::new());
     let seed = Seed { path: String::new(), twice: &twice };
-    let parsed = seed.deserialize(&mut json5::Deserializer::from_str(text));
-    let mut problems: Vec<Problem> = (twice.into_inner().into_iter())
+    let is_yaml = file.extension().is_some_and(|ending| ending == "yml" || ending == "yaml");
+    let parsed = if is_yaml { parse_yaml(text, seed) } else { parse_json5(text, seed) };
+    let problems = (twice.into_inner().into_iter())
         .map(|at| Problem::new(file, "the key appears twice; the last one counts").at(at).remedy("Remove one of them"))
         .collect();
+    let language = if is_yaml { "YAML" } else { "JSON5" };
     match parsed {
-        Ok(Value::Object(document)) => return (document, problems),
-        Ok(_) => problems.push(Problem::new(file, "must be an object").remedy("Put everything between { and }")),
-        Err(error) => {
-            let what = error.to_string();
-            let what = what.split_once(" at line ").map_or(what.as_str(), |(what, _)| what).to_owned();
-            let problem = Problem::new(file, format!("is not valid JSON5: {what}"))
+        Ok(Value::Object(document)) => Ok((document, problems)),
+        Ok(Value::Null) => Ok((Map::new(), problems)),
+        Ok(_) if is_yaml => Err(Problem::new(file, "must be a map of keys to values")),
+        Ok(_) => Err(Problem::new(file, "must be an object").remedy("Put everything between { and }")),
+        Err((what, at)) => {
+            let problem = Problem::new(file, format!("is not valid {language}: {what}"))
                 .remedy("Correct it there: nothing of the file can be used");
-            problems.push(match error.position() {
-                Some(at) => problem.at(format!("{}:{}", at.line + 1, at.column + 1)),
+            Err(match at {
+                Some((line, column)) => problem.at(format!("{line}:{column}")),
                 None => problem,
-            });
+            })
         }
     }
-    (Map::new(), problems)
+}
+
+/// What is wrong, and where: line and column from 1.
+type SyntaxError = (String, Option<(u64, u64)>);
+
+fn parse_json5(text: &str, seed: Seed<'_>) -> Result<Value, SyntaxError> {
+    seed.deserialize(&mut json5::Deserializer::from_str(text)).map_err(|error| {
+        let what = error.to_string();
+        let what = what.split_once(" at line ").map_or(what.as_str(), |(what, _)| what).to_owned();
+        (what, error.position().map(|at| (at.line as u64 + 1, at.column as u64 + 1)))
+    })
+}
+
+fn parse_yaml(text: &str, seed: Seed<'_>) -> Result<Value, SyntaxError> {
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::PassThrough,
+        with_snippet: false,
+    };
+    let parsed = serde_saphyr::with_deserializer_from_str_with_options(text, options, |deserializer| {
+        seed.deserialize(deserializer)
+    });
+    parsed.map_err(|error| {
+        let what = error.to_string();
+        let what = what.lines().next().unwrap_or_default();
+        // The place stands in front, where problems have it.
+        let what = what.split_once(" at line ").map_or(what, |(what, _)| what).to_owned();
+        (what, error.location().map(|at| (at.line(), at.column())))
+    })
 }
 
 /// Reads a value and collects the paths of duplicate keys.

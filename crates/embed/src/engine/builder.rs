@@ -35,9 +35,6 @@ use crate::run::scope::PromptInputs;
 use crate::runtime::AttemptRuntime;
 use crate::runtime::native::NativeRuntime;
 
-/// The configuration file of a state directory.
-const CONFIG_FILE: &str = "pinch.json";
-
 /// Builds an [`Engine`]. Everything is optional.
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct EngineBuilder {
@@ -89,7 +86,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the configuration. By default `pinch.json` of the state directory, if there is one.
+    /// Sets the configuration. By default that of the state directory, if there is one: see [`Config::find`].
     pub fn config(mut self, config: impl Into<Arc<Config>>) -> Self {
         self.config = Some(config.into());
         self
@@ -217,7 +214,8 @@ impl EngineBuilder {
         let host = self.host.unwrap_or_else(|| Host::builder().build());
         let mut problems = Vec::new();
         let config = self.config.unwrap_or_else(|| {
-            let (config, found) = Config::load(&self.state_dir.join(CONFIG_FILE));
+            let found = Config::find(&self.state_dir).map(|file| Config::load(&file, host.env()));
+            let (config, found) = found.unwrap_or_default();
             problems.extend(found);
             Arc::new(config)
         });

@@ -1,0 +1,172 @@
+//! Keys of other versions of OpenClaw: they are read under their present names, with a notice that names the new key.
+
+use std::path::Path;
+
+use pinch_coding_agent::document::Problem;
+use serde_json::{Map, Value};
+
+/// Old and new paths. `*` stands for every member of an object or item of a list.
+const RENAMED: [(&str, &str); 17] = [
+    ("session.idleMinutes", "session.reset.idleMinutes"),
+    ("session.resetByType.dm", "session.resetByType.direct"),
+    ("tools.exec.timeoutSec", "tools.exec.timeoutSeconds"),
+    ("agents.list.*.tools.exec.timeoutSec", "agents.list.*.tools.exec.timeoutSeconds"),
+    ("tools.allowCrossContextSend", "tools.message.crossContext"),
+    ("agents.defaults.memorySearch", "agents.defaults.memory.search"),
+    ("agents.list.*.memorySearch", "agents.list.*.memory.search"),
+    ("agents.defaults.embeddedPi", "agents.defaults.embeddedAgent"),
+    ("agents.list.*.embeddedPi", "agents.list.*.embeddedAgent"),
+    ("embeddedPi", "embeddedAgent"),
+    ("channels.*.chunkMode", "channels.*.streaming.chunkMode"),
+    ("channels.*.blockStreaming", "channels.*.streaming.block"),
+    ("messages.tts", "tts"),
+    ("media", "attachments"),
+    ("audit", "logging.audit"),
+    ("cron.failureDestination", "cron.failureAlert"),
+    ("agents.defaults.sandbox.perSession", "agents.defaults.sandbox.scope"),
+];
+
+/// Keys that are gone: they had a meaning once, and have no successor.
+const RETIRED: [&str; 3] =
+    ["agents.defaults.llm", "agents.defaults.systemPromptOverride", "agents.defaults.silentReplyRewrite"];
+
+/// Moves what stands under old keys to the new ones, unless those are there. A notice names every old key.
+pub(super) fn modernise(document: &mut Map<String, Value>, file: &Path) -> Vec<Problem> {
+    let mut notices = Vec::new();
+    for (old, new) in RENAMED {
+        let (old, new): (Vec<&str>, Vec<&str>) = (old.split('.').collect(), new.split('.').collect());
+        rename(document, &old, &new, &mut Vec::new(), &mut |at, new| {
+            let what = format!("the key is called {new} now");
+            notices.push(Problem::new(file, what).at(at).remedy("Rename it; until then it is read as such"));
+        });
+    }
+    for old in RETIRED {
+        let path: Vec<&str> = old.split('.').collect();
+        if descend(document, &path).is_some() {
+            let what = "the key is retired and has no effect";
+            notices.push(Problem::new(file, what).at(old).remedy("Remove it"));
+        }
+    }
+    entries_to_list(document);
+    notices
+}
+
+/// Moves one path, below every member that a `*` of both paths stands for.
+fn rename(
+    object: &mut Map<String, Value>,
+    old: &[&str],
+    new: &[&str],
+    at: &mut Vec<String>,
+    notice: &mut impl FnMut(String, String),
+) {
+    let Some(star) = old.iter().position(|name| *name == "*") else {
+        let Some(value) = remove(object, old) else { return };
+        let full =
+            |rest: &[&str]| at.iter().map(String::as_str).chain(rest.iter().copied()).collect::<Vec<_>>().join(".");
+        notice(full(old), full(new));
+        put(object, new, value);
+        return;
+    };
+    let members: Vec<(String, &mut Map<String, Value>)> = match descend(object, &old[..star]) {
+        Some(Value::Object(members)) => {
+            members.iter_mut().filter_map(|(name, member)| Some((name.clone(), member.as_object_mut()?))).collect()
+        }
+        Some(Value::Array(items)) => {
+            let items = items.iter_mut().enumerate();
+            items.filter_map(|(n, item)| Some((n.to_string(), item.as_object_mut()?))).collect()
+        }
+        _ => Vec::new(),
+    };
+    for (name, member) in members {
+        let depth = at.len();
+        at.extend(old[..star].iter().map(|name| (*name).to_owned()).chain([name]));
+        rename(member, &old[star + 1..], &new[star + 1..], at, notice);
+        at.truncate(depth);
+    }
+}
+
+fn descend<'a>(object: &'a mut Map<String, Value>, path: &[&str]) -> Option<&'a mut Value> {
+    let (name, rest) = path.split_first()?;
+    let value = object.get_mut(*name)?;
+    if rest.is_empty() { Some(value) } else { descend(value.as_object_mut()?, rest) }
+}
+
+fn remove(object: &mut Map<String, Value>, path: &[&str]) -> Option<Value> {
+    let (name, rest) = path.split_first()?;
+    match rest {
+        [] => object.shift_remove(*name),
+        rest => remove(object.get_mut(*name)?.as_object_mut()?, rest),
+    }
+}
+
+/// Sets a member unless it is there.
+fn put(object: &mut Map<String, Value>, path: &[&str], value: Value) {
+    let Some((name, rest)) = path.split_first() else { return };
+    let member = object.entry(*name);
+    match rest {
+        [] => drop(member.or_insert(value)),
+        rest => {
+            if let Some(inner) = member.or_insert_with(|| Value::Object(Map::new())).as_object_mut() {
+                put(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// The newer form of `agents.list`: `agents.entries.<id>`.
+fn entries_to_list(document: &mut Map<String, Value>) {
+    let Some(agents) = document.get_mut("agents").and_then(Value::as_object_mut) else { return };
+    let Some(Value::Object(entries)) = agents.get("entries") else { return };
+    let entries = entries.clone();
+    agents.shift_remove("entries");
+    let list = agents.entry("list").or_insert_with(|| Value::Array(Vec::new()));
+    let Some(list) = list.as_array_mut() else { return };
+    for (id, mut entry) in entries {
+        if let Some(members) = entry.as_object_mut() {
+            members.insert("id".to_owned(), id.into());
+        }
+        list.push(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn old_keys_are_moved_and_named() {
+        let document = json!({
+            "session": {"idleMinutes": 5}, "tools": {"exec": {"timeoutSec": 9, "timeoutSeconds": 8}},
+            "agents": {"entries": {"ops": {"workspace": "/o"}}, "list": [{"id": "main", "embeddedPi": 1}], "defaults": {"llm": {}}},
+            "channels": {"telegram": {"chunkMode": "x"}, "other": 5}, "cron": [],
+        });
+        let mut document = document.as_object().unwrap().clone();
+        let notices = modernise(&mut document, Path::new("p.json"));
+        let notices: Vec<String> = notices.iter().map(ToString::to_string).collect();
+        let renamed = |old: &str, new: &str| {
+            format!("p.json:{old}: the key is called {new} now. Rename it; until then it is read as such")
+        };
+        assert_eq!(
+            notices,
+            [
+                renamed("session.idleMinutes", "session.reset.idleMinutes"),
+                renamed("tools.exec.timeoutSec", "tools.exec.timeoutSeconds"),
+                renamed("agents.list.0.embeddedPi", "agents.list.0.embeddedAgent"),
+                renamed("channels.telegram.chunkMode", "channels.telegram.streaming.chunkMode"),
+                "p.json:agents.defaults.llm: the key is retired and has no effect. Remove it".to_owned(),
+            ]
+        );
+        assert_eq!(
+            Value::Object(document),
+            json!({
+                "session": {"reset": {"idleMinutes": 5}}, "tools": {"exec": {"timeoutSeconds": 8}},
+                "agents": {
+                    "list": [{"id": "main", "embeddedAgent": 1}, {"id": "ops", "workspace": "/o"}], "defaults": {"llm": {}},
+                },
+                "channels": {"telegram": {"streaming": {"chunkMode": "x"}}, "other": 5}, "cron": [],
+            })
+        );
+    }
+}
