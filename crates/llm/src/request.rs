@@ -316,7 +316,7 @@ pub struct CallOptions {
     pub headers: Vec<(String, Option<String>)>,
     /// Opaque metadata for the provider; `user_id` is forwarded where the format supports it.
     pub metadata: Option<Map<String, Value>>,
-    /// Members merged into the body last (OpenAI-shaped formats only).
+    /// Members merged into the body last, in the formats of Anthropic and OpenAI.
     pub sampling_params: Option<Map<String, Value>>,
     /// Further settings of one wire format, by the name its part of the documentation gives (`serviceTier`, `azureBaseUrl`, …).
     pub native: Map<String, Value>,

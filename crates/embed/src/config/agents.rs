@@ -29,8 +29,10 @@ pub struct Agents {
 pub struct AgentDefaults {
     /// The models to use.
     pub model: ModelSetting,
-    /// Settings of models by reference. If it is not empty, only the models listed here may be used.
+    /// Settings of models by reference. If it is not empty, only the models listed here may be used, unless there is a list of its own for that.
     pub models: Vec<(String, ModelEntry)>,
+    /// The only models that may be used (`modelPolicy.allow`), instead of the keys of `models`.
+    pub allowed_models: Option<Vec<String>>,
     /// The directory that tools work in.
     pub workspace: Option<String>,
     /// Time limit of a run, in seconds.
@@ -223,6 +225,7 @@ impl AgentDefaults {
         Self {
             model: ModelSetting { primary, fallbacks: fallbacks.unwrap_or_default() },
             models,
+            allowed_models: node.get("modelPolicy").get("allow").texts(problems),
             workspace: node.get("workspace").text(problems),
             timeout_seconds: node.get("timeoutSeconds").number(problems),
             runtime: node.get("runtime").text(problems),

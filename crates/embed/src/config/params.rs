@@ -2,12 +2,12 @@
 
 use pinch_coding_agent::document::Problem;
 use pinch_llm::request::CacheRetention;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::node::Node;
 
 /// Parameters of a model's calls, from the configuration or from a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct StreamParams {
     /// Sampling temperature.
@@ -16,6 +16,8 @@ pub struct StreamParams {
     pub max_tokens: Option<u64>,
     /// How long the provider caches the prompt. Only sent to Anthropic's own API.
     pub cache_retention: Option<CacheRetention>,
+    /// Further members of the request's body, as the provider names them. They are only sent in the formats of Anthropic and OpenAI.
+    pub extra: Map<String, Value>,
 }
 
 impl StreamParams {
@@ -42,20 +44,23 @@ impl StreamParams {
 
     /// These parameters; those of `below` fill in what is not set.
     pub(crate) fn over(self, below: Self) -> Self {
+        let mut extra = below.extra;
+        extra.extend(self.extra);
         Self {
+            extra,
             temperature: self.temperature.or(below.temperature),
             max_tokens: self.max_tokens.or(below.max_tokens),
             cache_retention: self.cache_retention.or(below.cache_retention),
         }
     }
 
-    /// Reads the parameters of one model. Unsupported ones are reported and ignored, so that an existing configuration loads.
+    /// Reads the parameters of one model. Those that have no meaning here are for the provider.
     pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         let mut params = Self::default();
         for (name, member) in node.members(problems) {
             match name {
-                "temperature" => params.temperature = member.value().and_then(Value::as_f64),
-                "maxTokens" => params.max_tokens = member.value().and_then(Value::as_u64),
+                "temperature" => params.temperature = member.number(problems),
+                "maxTokens" => params.max_tokens = member.count(problems).filter(|n| *n > 0),
                 "cacheRetention" => {
                     params.cache_retention = member.word(problems, &["none", "short", "long"], retention);
                 }
@@ -68,11 +73,7 @@ impl StreamParams {
                     });
                 }
                 "cacheControlTtl" => {}
-                _ => problems.push(
-                    member
-                        .problem("has no effect")
-                        .remedy("Supported parameters are temperature, maxTokens and cacheRetention"),
-                ),
+                _ => drop(member.value().map(|value| params.extra.insert(name.to_owned(), value.clone()))),
             }
         }
         params

@@ -188,7 +188,7 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
             .defaults
             .models
             .iter()
-            .map(|(name, entry)| (name.clone(), entry.params))
+            .map(|(name, entry)| (name.clone(), entry.params.clone()))
             .collect(),
         timeouts: parts.settings.timeouts,
         silence: parts.config.preset.values().silence,
@@ -375,14 +375,22 @@ pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<
 
 /// Refuses a requested model that is not on the list of the configuration, if there is one. Fallbacks that are named explicitly are allowed.
 fn check_allowed(parts: &Parts, wanted: &ModelRef, asked: &CandidateRequest<'_>) -> Result<(), RunError> {
-    let listed = parts.config.agents.defaults.models.iter();
-    let listed: Vec<ModelRef> = listed.filter_map(|(name, _)| asked.aliases.resolve(name)).collect();
+    let defaults = &parts.config.agents.defaults;
+    let listed: Vec<&String> = match &defaults.allowed_models {
+        Some(allowed) => allowed.iter().collect(),
+        None => defaults.models.iter().map(|(name, _)| name).collect(),
+    };
+    let listed: Vec<ModelRef> = listed.into_iter().filter_map(|name| asked.aliases.resolve(name)).collect();
     let default = select::primary(asked.setting.primary.as_deref(), asked.aliases);
     let is_fallback = asked.setting.fallbacks.iter().any(|name| asked.aliases.resolve(name).as_ref() == Some(wanted));
+    let list = match defaults.allowed_models {
+        Some(_) => "agents.defaults.modelPolicy.allow",
+        None => "agents.defaults.models",
+    };
     match (Allowed { models: &listed, default: &default }).check(wanted) {
-        Err(refused) if !is_fallback => Err(RunError::Config(format!(
-            "{refused}. Add it to agents.defaults.models, or remove that list to allow every model"
-        ))),
+        Err(refused) if !is_fallback => {
+            Err(RunError::Config(format!("{refused}. Add it to {list}, or remove that list to allow every model")))
+        }
         _ => Ok(()),
     }
 }

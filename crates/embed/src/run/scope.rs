@@ -88,8 +88,8 @@ impl RunScope {
     /// The parameters of a model's calls: those of the request, then those of the configuration.
     pub fn stream_params(&self, model: &Model) -> StreamParams {
         let name = format!("{}/{}", model.provider, model.id);
-        let configured = self.model_params.iter().find(|(of, _)| *of == name).map(|(_, params)| *params);
-        let mut params = self.request.stream_params.over(configured.unwrap_or_default());
+        let configured = self.model_params.iter().find(|(of, _)| *of == name).map(|(_, params)| params.clone());
+        let mut params = self.request.stream_params.clone().over(configured.unwrap_or_default());
         if model.provider.as_str() != ANTHROPIC {
             params.cache_retention = None;
         }

@@ -78,6 +78,11 @@ impl NativeRuntime {
         options.temperature = params.temperature;
         options.max_tokens = params.max_tokens;
         options.cache_retention = params.cache_retention;
+        if !params.extra.is_empty() && !TAKES_MEMBERS.contains(&model.api.as_str()) {
+            let (api, model) = (model.api.as_str(), model.id.as_str());
+            tracing::warn!(api, model, "further parameters of the model have no effect in its wire format");
+        }
+        options.sampling_params = Some(params.extra).filter(|extra| !extra.is_empty());
         // Credentials come with each attempt.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let mut parts = SessionParts::new(scope.host.clone(), log, model, nobody);
@@ -104,6 +109,15 @@ impl NativeRuntime {
         Ok(NativeAttempts { session, provider, summaries, pruner, request: request.clone(), reads, is_compacting })
     }
 }
+
+/// Wire formats in which a configuration can add members to the body.
+const TAKES_MEMBERS: [&str; 5] = [
+    "anthropic-messages",
+    "openai-completions",
+    "openai-responses",
+    "azure-openai-responses",
+    "openai-codex-responses",
+];
 
 impl AttemptRuntime for NativeRuntime {
     fn id(&self) -> &str {

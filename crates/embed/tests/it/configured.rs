@@ -94,3 +94,92 @@ fn keys_without_effect_are_named_as_wholes() {
         ]
     );
 }
+
+#[tokio::test]
+async fn parameters_of_a_model_reach_the_wire() {
+    let world = World::with(|config| {
+        config["agents"]["defaults"]["models"] = json!({
+            format!("anthropic/{MODEL}"): {"params": {"top_k": 7, "maxTokens": 99, "cacheRetention": "long"}},
+            FALLBACK: {"params": {"temperature": 0.5, "parallel_tool_calls": false, "extra": {"a": 1}}},
+        });
+    })
+    .await;
+    world.server.reply(stream(answer("m1", "One."))).reply(stream(fallback_answer("Two.")));
+    world.ask("s1", "hello").await.unwrap();
+    within(world.engine.run(world.request("s2", "hello").model("local", "small")).finish()).await.unwrap();
+    let bodies: Vec<serde_json::Value> = world.server.requests().iter().map(|request| request.json()).collect();
+    assert_eq!((&bodies[0]["top_k"], &bodies[0]["max_tokens"]), (&json!(7), &json!(99)));
+    assert!(bodies[0]["system"].to_string().contains("\"ttl\":\"1h\""), "{}", bodies[0]["system"]);
+    let of_other = (&bodies[1]["temperature"], &bodies[1]["parallel_tool_calls"], &bodies[1]["extra"]);
+    assert_eq!(of_other, (&json!(0.5), &json!(false), &json!({"a": 1})));
+}
+
+#[tokio::test]
+async fn a_list_of_allowed_models_can_stand_beside_their_settings() {
+    let world = World::with(|config| {
+        config["agents"]["defaults"]["models"] = json!({FALLBACK: {"alias": "small"}});
+        config["agents"]["defaults"]["modelPolicy"] = json!({"allow": ["anthropic/claude-haiku-4-5"]});
+    })
+    .await;
+    let request = world.request("s1", "hello").model("local", "small");
+    let refused = within(world.engine.run(request).finish()).await.unwrap_err().to_string();
+    let list = "Add it to agents.defaults.modelPolicy.allow";
+    assert!(refused.starts_with("model not allowed: local/small") && refused.contains(list), "{refused}");
+    world.server.reply(stream(answer("m1", "Yes.")));
+    let request = world.request("s1", "hello").model("anthropic", "claude-haiku-4-5");
+    within(world.engine.run(request).finish()).await.unwrap();
+}
+
+#[tokio::test]
+async fn providers_of_models_json_are_kept_unless_they_are_to_be_replaced() {
+    for (mode, is_kept) in [("merge", true), ("replace", false)] {
+        let world = World::with(|config| config["models"]["mode"] = mode.into()).await;
+        let provider = json!({"baseUrl": format!("{}/v1", world.server.url()), "api": "openai-completions", "apiKey": "key-9",
+            "models": [{"id": "m", "contextWindow": 100_000, "maxTokens": 4_000}]});
+        let document = json!({"providers": {"mine": provider}});
+        world.write("state/agents/main/agent/models.json", &document.to_string());
+        let engine = world.restarted();
+        world.server.reply(stream(fallback_answer("Yes.")));
+        let request = engine.request("s1", None, None, "hello").model("mine", "m");
+        let result = within(engine.run(request).finish()).await;
+        assert_eq!(result.is_ok(), is_kept, "{mode}: {result:?}");
+        if !is_kept {
+            assert!(matches!(result, Err(RunError::UnknownModel(_))));
+        }
+    }
+}
+
+#[tokio::test]
+async fn headers_of_a_provider_are_sent_with_the_key_of_a_profile() {
+    let world = World::with(|config| {
+        config["models"]["providers"]["anthropic"]["headers"] = json!({"x-team": "blue"});
+    })
+    .await;
+    world.server.reply(stream(answer("m1", "Yes.")));
+    world.ask("s1", "hello").await.unwrap();
+    assert_eq!(world.server.requests()[0].header("x-team"), Some("blue"));
+    assert_eq!(world.keys(), ["key-1"]);
+}
+
+#[tokio::test]
+async fn a_state_directory_may_have_its_configuration_in_yaml() {
+    let world = World::new().await;
+    let yaml = serde_json::to_string_pretty(&world.document()).unwrap();
+    // JSON is YAML; what follows is not JSON.
+    world.write("state/openclaw.yml", &format!("# ours\n{yaml}\n"));
+    world.write("state/openclaw.json", "");
+    let host = pinch_stdx::host::Host::builder().home(world.path("")).build();
+    std::fs::remove_file(world.path("state/openclaw.json")).unwrap();
+    let engine = pinch_embed::Engine::builder(world.path("state")).host(host).build();
+    world.server.reply(stream(answer("m1", "Yes.")));
+    within(engine.run(engine.request("s1", None, None, "hello")).finish()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_configuration_that_cannot_be_read_stops_every_run() {
+    let world = World::new().await;
+    world.write("state/pinch.json", "{tools: {$include: \"gone.json\"}}");
+    let engine = pinch_embed::Engine::builder(world.path("state")).build();
+    let error = within(engine.run(engine.request("s1", None, None, "hello")).finish()).await.unwrap_err();
+    assert!(matches!(&error, RunError::Config(text) if text.contains("gone.json cannot be read")), "{error}");
+}

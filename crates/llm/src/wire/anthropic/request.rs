@@ -83,6 +83,9 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
         let list: Vec<Value> = wire.fallbacks.iter().map(|f| json!({"model": f.model})).collect();
         body.insert("fallbacks".into(), list.into());
     }
+    if let Some(params) = &request.options.sampling_params {
+        body.extend(params.clone());
+    }
     let betas = betas(request, &thinking, &tools);
     Ok(HttpRequest {
         url,
