@@ -2,6 +2,8 @@
 
 pub mod select;
 pub mod providers;
+pub(crate) mod implicit;
+pub(crate) mod lookup;
 pub mod candidates;
 pub mod window;
 

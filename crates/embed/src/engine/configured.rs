@@ -56,7 +56,7 @@ impl AgentDocuments {
             own.map(|dir| dir.join(name)).find(|file| file.is_file()).unwrap_or_else(|| shared.join(name))
         };
         let (settings, mut problems) = Settings::load(&document("settings.json"));
-        let (registry, found) = resolve::registry(&document("models.json"), config);
+        let (registry, found) = resolve::registry(&document("models.json"), config, from.host.env());
         problems.extend(found);
         let registry = Arc::new(registry);
         let credentials = CredentialSources {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
-use pinch_coding_agent::models::{ModelRegistry, pattern};
+use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::prompt::PromptSections;
 use pinch_coding_agent::session::PromptFor;
 use pinch_coding_agent::store::SessionRef;
@@ -19,6 +19,7 @@ use pinch_llm::catalog;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_ports::Fence;
+use pinch_stdx::host::Env;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -32,6 +33,7 @@ use crate::models::candidates::{self, CandidateRequest};
 use crate::models::providers::provider_layer;
 use crate::models::select::{self, Aliases, Allowed, ModelRef};
 use crate::models::window::Window;
+use crate::models::{implicit, lookup};
 use crate::parts::Parts;
 use crate::replies::tool_notes::ToolFormat;
 use crate::replies::{Replies, ReplyOptions, default_stages};
@@ -91,15 +93,12 @@ fn tool_format(request: &RunRequest) -> ToolFormat {
 }
 
 /// The models of models.json, overlaid with the providers of the configuration.
-pub(super) fn registry(models_json: &Path, config: &Config) -> (ModelRegistry, Vec<Problem>) {
+pub(super) fn registry(models_json: &Path, config: &Config, env: &Env) -> (ModelRegistry, Vec<Problem>) {
     let (root, mut problems) = match document::read_object(models_json) {
         Ok(root) => (root, Vec::new()),
         Err(problem) => (serde_json::Map::new(), vec![problem]),
     };
-    let root = provider_layer(root, &serde_json::Map::new(), &config.models);
-    if root.is_empty() {
-        return (ModelRegistry::builtin(), problems);
-    }
+    let root = provider_layer(root, &implicit::providers(env), &config.models);
     let (registry, more) = ModelRegistry::from_document(root, models_json);
     // A problem belongs to the document that the provider came from.
     let is_configured =
@@ -344,8 +343,8 @@ pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<
     let mut setting = agents.models_of(&agent_id_of(agents, request));
     let has_auth = |provider: &ProviderId| parts.profiles.is_configured(provider);
     let find = |provider: Option<&str>, name: &str| -> Result<Arc<Model>, RunError> {
-        pattern::resolve(&parts.registry, provider, name, &has_auth)
-            .map(|found| within_cap(found.model, agents.defaults.context_tokens))
+        lookup::find(&parts.registry, &parts.config.models, provider, name, &has_auth)
+            .map(|found| within_cap(found, agents.defaults.context_tokens))
             .map_err(RunError::UnknownModel)
     };
     let first = match (&request.model, &setting.primary) {

@@ -183,3 +183,49 @@ async fn a_configuration_that_cannot_be_read_stops_every_run() {
     let error = within(engine.run(engine.request("s1", None, None, "hello")).finish()).await.unwrap_err();
     assert!(matches!(&error, RunError::Config(text) if text.contains("gone.json cannot be read")), "{error}");
 }
+
+#[tokio::test]
+async fn models_that_are_newer_than_the_catalog_are_asked_by_their_own_names() {
+    let world = World::with(|config| {
+        config["models"]["providers"]["bare"] = json!({
+            "baseUrl": config["models"]["providers"]["local"]["baseUrl"], "api": "openai-completions", "apiKey": "key-4",
+        });
+    })
+    .await;
+    let model = async |provider: &str, model: &str, reply: Vec<String>| {
+        world.server.reply(stream(reply));
+        let session = format!("{provider}-{model}");
+        let request = world.request(&session, "hello").model(provider, model);
+        within(world.engine.run(request).finish()).await.unwrap();
+        world.server.requests().last().unwrap().json()["model"].clone()
+    };
+    // Not the model of the catalog that its name resembles.
+    assert_eq!(model("anthropic", "claude-sonnet-4", answer("m1", "a")).await, "claude-sonnet-4");
+    assert_eq!(model("anthropic", "claude-opus-77", answer("m2", "a")).await, "claude-opus-77");
+    assert_eq!(model("anthropic", "sonnet-4.5", answer("m3", "a")).await, MODEL);
+    assert_eq!(model("local", "small-2", fallback_answer("a")).await, "small-2");
+    // A configured provider need not list its models.
+    assert_eq!(model("bare", "anything", fallback_answer("a")).await, "anything");
+}
+
+#[tokio::test]
+async fn a_provider_needs_no_configuration_where_its_key_is_set() {
+    let world = World::with(|config| {
+        let base = config["models"]["providers"]["local"]["baseUrl"].clone();
+        // The only thing that is configured is where the test's server is.
+        config["models"]["providers"]["venice"] = json!({"baseUrl": base});
+        config["models"]["providers"]["zai"] = json!({"baseUrl": base});
+    })
+    .await;
+    let variables = [("VENICE_API_KEY", "v-key"), ("Z_AI_API_KEY", "z-key")];
+    let env = pinch_stdx::host::Env::from_iter(variables);
+    let host = pinch_stdx::host::Host::builder().home(world.path("")).env(env).build();
+    let engine = world.configured(&world.document()).host(host).build();
+    assert_eq!(engine.problems(), []);
+    for (session, provider, model) in [("s1", "venice", "llama-3.3-70b"), ("s2", "zai", "glm-5.3")] {
+        world.server.reply(stream(fallback_answer("Yes.")));
+        let request = engine.request(session, None, None, "hello").model(provider, model);
+        within(engine.run(request).finish()).await.unwrap();
+    }
+    assert_eq!(world.keys(), ["v-key", "z-key"]);
+}
