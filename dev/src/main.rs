@@ -6,6 +6,7 @@ mod cargo;
 
 mod catalog;
 mod interop;
+mod live;
 mod bench;
 mod browser;
 mod picture;
@@ -28,6 +29,9 @@ enum DevCommand {
     Bench(bench::Args),
     /// Run pinch against other programs: servers, clients
     Interop(interop::Args),
+    /// Call every provider that has a key in the environment
+    #[command(bin_name = "cargo xtask test --live")]
+    Live(live::Args),
     /// Open an exported session in a browser, check the page and take screenshots
     Browser(browser::Args),
     /// Write the catalog of models, or check it
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
     let done = match DevCli::parse().command {
         DevCommand::Bench(args) => bench::run(&args),
         DevCommand::Interop(args) => interop::run(&args),
+        DevCommand::Live(args) => live::run(&args),
         DevCommand::Browser(args) => browser::run(&args),
         DevCommand::Catalog(args) => catalog::run(&args),
         DevCommand::Picture(args) => picture::run(&args),

@@ -37,3 +37,11 @@ fn the_catalog_is_good() {
     let (output, text) = run(&["catalog"]);
     assert!(output.status.success() && text.trim_end().ends_with(", 0 errors"), "{text}");
 }
+
+#[test]
+fn providers_without_a_key_are_not_called() {
+    let output = Command::new(env!("CARGO_BIN_EXE_pinch-dev")).arg("live").env_clear().output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("openai: skipped: OPENAI_API_KEY is not set\n"), "{text}");
+    assert!(text.contains("0 passed, ") && text.ends_with(" skipped, 0 failed\n"), "{text}");
+}

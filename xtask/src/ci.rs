@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
             }
         }
     }
-    test::run(&test::Args { full: false, rest: Vec::new() })
+    test::run(&test::Args { full: false, live: false, rest: Vec::new() })
 }
 
 fn tool(tool: &CargoTool) -> anyhow::Result<StepOutcome> {

@@ -2,7 +2,7 @@
 //!
 //! The case files and `tidy` are tests of packages of the workspace, so that `cargo test --workspace` alone runs the same.
 
-use crate::cargo;
+use crate::{cargo, launch};
 
 /// What `cargo xtask test` takes.
 #[derive(clap::Args)]
@@ -10,6 +10,9 @@ pub(crate) struct Args {
     /// Tries what depends on chance as often as before a release: a thousand kills instead of sixty.
     #[arg(long)]
     pub(crate) full: bool,
+    /// Calls every provider that has a key in the environment once, instead of running the tests. Names of providers may follow.
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) live: bool,
     /// Handed to cargo test as it is, e.g. `-p pinch-llm` or `-- part_of_a_name`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     pub(crate) rest: Vec<String>,
@@ -17,6 +20,11 @@ pub(crate) struct Args {
 
 /// Runs the command; true when all tests pass.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
+    if args.live {
+        let rest = std::iter::once("live").chain(args.rest.iter().map(String::as_str));
+        let rest: Vec<std::ffi::OsString> = rest.map(Into::into).collect();
+        return Ok(launch::DEV.run(&rest, &[])?.success());
+    }
     let chosen = args.rest.iter().any(|arg| arg == "-p" || arg == "--package" || arg.starts_with("--package="));
     let mut all = vec!["test"];
     if !chosen {
