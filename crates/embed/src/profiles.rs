@@ -177,14 +177,24 @@ impl Profiles {
     ///
     /// # Errors
     /// The user chose a profile of this provider that its order leaves out.
-    pub fn select(&self, provider: &ProviderId, choice: Option<&ProfileChoice>) -> Result<Selection, NotConfigured> {
+    pub fn select(
+        &self,
+        provider: &ProviderId,
+        model: Option<&str>,
+        choice: Option<&ProfileChoice>,
+    ) -> Result<Selection, NotConfigured> {
         let owner = choice.and_then(|choice| self.get(&choice.id)).map(|profile| profile.provider);
-        let order = self.candidates(provider, choice.map(|choice| &choice.id));
+        let order = self.candidates(provider, model, choice.map(|choice| &choice.id));
         order::select(order, choice, owner.as_ref(), provider)
     }
 
-    /// The profiles of a provider in the order in which they are tried: healthy ones first, `preferred` before all.
-    pub fn candidates(&self, provider: &ProviderId, preferred: Option<&ProfileId>) -> Vec<ProfileId> {
+    /// The profiles of a provider in the order in which they are tried for a model, or for any: healthy ones first, `preferred` before all.
+    pub fn candidates(
+        &self,
+        provider: &ProviderId,
+        model: Option<&str>,
+        preferred: Option<&ProfileId>,
+    ) -> Vec<ProfileId> {
         let (profiles, file) = (self.all(), self.document());
         let mut records = HealthRecords::default();
         for profile in profiles.iter().filter(|profile| profile.provider == normalise_provider(provider.as_str())) {
@@ -194,6 +204,7 @@ impl Profiles {
         }
         order::order(&order::Order {
             provider,
+            model,
             preferred,
             profiles: &profiles,
             file: &file,
@@ -218,7 +229,7 @@ impl Profiles {
     /// When the first of a provider's profiles may be used again for a model, or for any; `None` when one may be used now, or there is none.
     pub fn soonest_expiry(&self, provider: &ProviderId, model: Option<&str>) -> Option<i64> {
         let now = self.0.host.now_ms();
-        let ids = self.candidates(provider, None);
+        let ids = self.candidates(provider, model, None);
         if ids.iter().any(|id| self.usable(id, model)) {
             return None;
         }
@@ -228,7 +239,7 @@ impl Profiles {
     /// Why a provider's profiles cannot be used for a model, or for some; `None` if no reason is recorded.
     pub fn unavailable_reason(&self, provider: &ProviderId, model: Option<&str>) -> Option<FailoverReason> {
         let now = self.0.host.now_ms();
-        let healths = self.candidates(provider, None).into_iter().map(|id| self.health(&id));
+        let healths = self.candidates(provider, model, None).into_iter().map(|id| self.health(&id));
         let healths: Vec<Health> = healths.filter(|health| model.is_none() || health.is_cooling(now, model)).collect();
         health::unavailable_reason(&healths, now)
     }

@@ -19,9 +19,16 @@ pub struct ChannelConfig {
     pub dm_history_limit: Option<u64>,
     /// The same for single direct chats, by the id of the peer in lower case.
     pub dms: BTreeMap<String, Option<u64>>,
+    /// Keys that restrict what agents may do in single chats, with their paths: they are not enforced.
+    pub unenforced: Vec<String>,
 }
 
 impl ChannelsConfig {
+    /// Keys that restrict what agents may do, and are not enforced.
+    pub(crate) fn unenforced(&self) -> impl Iterator<Item = &String> {
+        self.0.values().flat_map(|channel| &channel.unenforced)
+    }
+
     /// The settings of a channel, whose name is given in lower case.
     pub fn get(&self, channel: &str) -> Option<&ChannelConfig> {
         self.0.get(channel)
@@ -41,6 +48,7 @@ impl ChannelsConfig {
             });
             let dms = dms.collect();
             let config = ChannelConfig {
+                unenforced: restrictions(&channel, problems),
                 history_limit: channel.get("historyLimit").count(problems),
                 dm_history_limit: channel.get("dmHistoryLimit").count(problems),
                 dms,
@@ -49,4 +57,26 @@ impl ChannelsConfig {
         }
         Self(channels)
     }
+}
+
+/// Tool policies of a channel, of its accounts, and of its groups and their senders.
+fn restrictions(channel: &Node<'_>, problems: &mut Vec<Problem>) -> Vec<String> {
+    let accounts = channel.get("accounts");
+    let accounts: Vec<Node<'_>> = match accounts.is_object() {
+        true => accounts.members(problems).into_iter().map(|(_, account)| account).collect(),
+        false => Vec::new(),
+    };
+    let mut found = Vec::new();
+    for part in std::iter::once(channel).chain(&accounts).filter(|part| part.is_object()) {
+        let mut chats = vec![part.clone()];
+        for name in ["groups", "guilds", "channels", "teams", "rooms"] {
+            let all = part.get(name);
+            if all.is_object() {
+                chats.extend(all.members(problems).into_iter().map(|(_, chat)| chat).filter(Node::is_object));
+            }
+        }
+        let policies = chats.iter().flat_map(|chat| [chat.get("tools"), chat.get("toolsBySender")]);
+        found.extend(policies.filter(|policy| policy.value().is_some()).map(|policy| policy.path().to_owned()));
+    }
+    found
 }

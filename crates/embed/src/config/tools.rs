@@ -55,6 +55,8 @@ impl ToolsConfig {
         restricts(&exec.get("host"), &is_word(&["gateway", "auto"]));
         restricts(&exec.get("security"), &is_word(&["full"]));
         restricts(&exec.get("ask"), &is_word(&["off"]));
+        restricts(&exec.get("applyPatch").get("workspaceOnly"), &|value| *value == Value::Bool(false));
+        restricts(&tools.get("toolsBySender"), &is_empty);
         restricts(&sandbox.get("mode"), &is_word(&["off"]));
         Self { deny: denied, unenforced }
     }
@@ -80,6 +82,9 @@ fn normal(name: &str) -> String {
     match name.trim().to_ascii_lowercase().as_str() {
         "bash" => "exec".to_owned(),
         "apply-patch" => "apply_patch".to_owned(),
+        // Newer names of the same tools.
+        "view_image" => "image".to_owned(),
+        "automations" => "cron".to_owned(),
         other => other.to_owned(),
     }
 }
@@ -168,6 +173,10 @@ mod tests {
             (json!({"tools": {"exec": {"security": "allowlist"}}}), "tools.exec.security"),
             (json!({"tools": {"exec": {"ask": "always"}}}), "tools.exec.ask"),
             (json!({"tools": {"exec": {"host": "sandbox"}}}), "tools.exec.host"),
+            (
+                json!({"tools": {"exec": {"applyPatch": {"workspaceOnly": true}}}}),
+                "tools.exec.applyPatch.workspaceOnly",
+            ),
             (json!({"sandbox": {"mode": "all"}}), "sandbox.mode"),
             (json!({"tools": {"deny": ["group:unknown"]}}), "tools.deny"),
             (json!({"tools": {"deny": "bash"}}), "tools.deny"),

@@ -117,7 +117,7 @@ async fn pin(
         compaction_count: entry.compaction_count.unwrap_or(0),
         is_new_session,
     };
-    let order = parts.profiles.order(&model.provider, None);
+    let order = parts.profiles.order(&model.provider, Some(model.id.as_str()));
     let choice = pin.next(&order, |id| parts.profiles.is_usable(id, model));
     if is_same(entry, choice.as_ref()) {
         request.auth_profile = choice;

@@ -263,7 +263,9 @@ pub(super) fn runtime(parts: &Parts, request: &RunRequest) -> Result<Arc<dyn Att
 fn tool_policy(config: &Config, agent: &AgentId) -> Result<ToolPolicy, RunError> {
     let of_agent = config.agents.get(agent).map(|agent| &agent.tools);
     let layers: Vec<ToolsConfig> = std::iter::once(&config.tools).chain(of_agent).cloned().collect();
-    match layers.iter().flat_map(|layer| &layer.unenforced).next() {
+    let unenforced =
+        layers.iter().flat_map(|layer| &layer.unenforced).chain(config.channels.unenforced()).next().cloned();
+    match unenforced {
         None => Ok(ToolPolicy { layers }),
         Some(key) => {
             let file = config.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();

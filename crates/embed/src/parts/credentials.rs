@@ -67,18 +67,14 @@ impl Credentials {
         (Self { profiles, plain }, problems)
     }
 
-    /// The profiles of a provider in the order in which they are tried.
-    pub(crate) fn order(&self, provider: &ProviderId, preferred: Option<&ProfileId>) -> Vec<ProfileId> {
-        self.profiles.candidates(provider, preferred)
+    /// The profiles of a provider in the order in which they are tried for a model, or for any.
+    pub(crate) fn order(&self, provider: &ProviderId, model: Option<&str>) -> Vec<ProfileId> {
+        self.profiles.candidates(provider, model, None)
     }
 
     /// The profiles that a run may use, after the choice of its request.
-    pub(crate) fn select(
-        &self,
-        provider: &ProviderId,
-        choice: Option<&ProfileChoice>,
-    ) -> Result<Selection, NotConfigured> {
-        self.profiles.select(provider, choice)
+    pub(crate) fn select(&self, model: &Model, choice: Option<&ProfileChoice>) -> Result<Selection, NotConfigured> {
+        self.profiles.select(&model.provider, Some(model.id.as_str()), choice)
     }
 
     /// Whether a profile is not in cooldown.

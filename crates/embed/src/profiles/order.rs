@@ -17,6 +17,8 @@ use crate::key::ProfileId;
 pub struct Order<'a> {
     /// The provider of the profiles.
     pub provider: &'a ProviderId,
+    /// The model they are for; `None`: any. A cooldown can be for another one.
+    pub model: Option<&'a str>,
     /// The profile to try first, if it is one of them.
     pub preferred: Option<&'a ProfileId>,
     /// All profiles.
@@ -49,7 +51,9 @@ pub fn order(by: &Order<'_>) -> Vec<ProfileId> {
         usable = of_provider(by, &provider, stored());
     }
     let until = |profile: &&Profile| {
-        if never_cools(&profile.provider) { None } else { health_of(by.health, &profile.id).cools_until(by.now) }
+        let health = health_of(by.health, &profile.id);
+        let rests = !never_cools(&profile.provider) && health.is_cooling(by.now, by.model);
+        if rests { health.cools_until(by.now) } else { None }
     };
     let (mut healthy, mut resting): (Vec<&Profile>, Vec<&Profile>) =
         usable.into_iter().partition(|profile| until(profile).is_none());

@@ -132,6 +132,22 @@ impl RequestAuth for ProfileAuth {
         Box::pin(async { cancel.run(self.find(model, cancel)).await.map_err(|_| AuthError::Cancelled)? })
     }
 
+    fn check<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<(), AuthError>> {
+        Box::pin(async move {
+            let inner = &self.profiles.0;
+            match (&self.profile, &inner.without_profile) {
+                // No program is run to find out.
+                (Some(profile), _) => is_usable(profile, inner.host.env(), inner.host.now_ms()),
+                (None, Some(plain)) => plain.check(model, cancel).await,
+                (None, None) => Err(AuthError::Missing { provider: model.provider.clone() }),
+            }
+        })
+    }
+
+    fn settle(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.profiles.0.logins.settle())
+    }
+
     fn renew<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, bool> {
         Box::pin(async {
             let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner).clone();

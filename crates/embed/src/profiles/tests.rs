@@ -42,6 +42,9 @@ async fn marks_are_shared_and_unknown_members_survive() {
     two.flush().await;
     assert!(!two.usable(&"a".into(), Some("m")) && two.usable(&"a".into(), Some("other")));
     assert_eq!(two.soonest_expiry(&openai, None), Some(NOW + 60_000));
+    assert_eq!(two.soonest_expiry(&openai, Some("other")), None, "the first rests for one model only");
+    assert_eq!(names(&two.candidates(&openai, Some("m"), None)), ["a", "b"]);
+    assert_eq!(names(&two.candidates(&openai, Some("other"), None)), ["a", "b"]);
     assert_eq!(two.unavailable_reason(&openai, None), Some(FailoverReason::Billing));
     two.mark_good(&"a".into(), &openai);
     assert_eq!(two.soonest_expiry(&openai, None), None);
@@ -70,10 +73,10 @@ async fn only_the_health_of_configured_profiles_is_written_to_disk() {
         {"id": "unset", "provider": "anthropic", "apiKey": "${NOPE}"}]}});
     let profiles = open(dir.path(), &config, 0);
     let anthropic = ProviderId::new("anthropic");
-    assert_eq!(names(&profiles.candidates(&anthropic, None)), ["primary", "backup"]);
+    assert_eq!(names(&profiles.candidates(&anthropic, None, None)), ["primary", "backup"]);
     profiles.mark_failure(&"primary".into(), FailoverReason::Auth, None, None);
     profiles.flush().await;
-    assert_eq!(names(&profiles.candidates(&anthropic, None)), ["backup", "primary"]);
+    assert_eq!(names(&profiles.candidates(&anthropic, None, None)), ["backup", "primary"]);
     assert!(profiles.auth(&anthropic, Some(&"backup".into())).is_ok());
     assert!(profiles.auth(&anthropic, Some(&"unset".into())).is_err());
     let text = std::fs::read_to_string(dir.path().join("auth-profiles.json")).unwrap();

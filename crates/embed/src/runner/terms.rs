@@ -29,7 +29,7 @@ pub(super) fn of(
     let selection = match runtime.profiles {
         true => parts
             .profiles
-            .select(&model.provider, request.auth_profile.as_ref())
+            .select(model, request.auth_profile.as_ref())
             .map_err(|error| RunError::Config(error.to_string()))?,
         // A runtime with its own credentials gets one attempt.
         false => Selection::default(),

@@ -229,3 +229,18 @@ async fn a_provider_needs_no_configuration_where_its_key_is_set() {
     }
     assert_eq!(world.keys(), ["v-key", "z-key"]);
 }
+
+#[tokio::test]
+async fn a_tool_policy_of_a_chat_stops_runs_until_it_is_enforced() {
+    for (channels, key) in [
+        (json!({"telegram": {"groups": {"*": {"tools": {"deny": ["exec"]}}}}}), "channels.telegram.groups.*.tools"),
+        (
+            json!({"discord": {"accounts": {"a": {"guilds": {"g": {"toolsBySender": {"*": {}}}}}}}}),
+            "channels.discord.accounts.a.guilds.g.toolsBySender",
+        ),
+    ] {
+        let world = World::with(|config| config["channels"] = channels).await;
+        let error = world.ask("s1", "hello").await.unwrap_err();
+        assert!(matches!(&error, RunError::Config(text) if text.contains(key)), "{error}");
+    }
+}

@@ -31,12 +31,12 @@ impl OAuthTransport for Rewired {
     }
 }
 
-fn logins(server: &str) -> Logins {
+pub(crate) fn logins(server: &str) -> Logins {
     let network = HttpTransport::new(Arc::new(HttpClient::new()), Env::default());
     Logins::new(OAuthRegistry::built_in(), Arc::new(Rewired { server: server.to_owned(), network }))
 }
 
-fn in_minutes(minutes: i64) -> i64 {
+pub(crate) fn in_minutes(minutes: i64) -> i64 {
     Host::builder().build().now_ms() + minutes * 60_000
 }
 

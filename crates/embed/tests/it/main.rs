@@ -18,6 +18,7 @@ mod meta;
 mod overflow;
 mod ports;
 mod pruning;
+mod processes;
 mod replies;
 mod rest;
 mod rotation;

@@ -203,6 +203,7 @@ fn profile_order(group: &Value, given: &Value, now: i64) -> Value {
     let preferred = given["preferred"].as_str().map(ProfileId::from);
     ids(&order(&Order {
         provider: &ProviderId::new(given["provider"].as_str().unwrap_or("")),
+        model: given["model"].as_str(),
         preferred: preferred.as_ref(),
         profiles: &profiles,
         file: &file,
@@ -247,7 +248,8 @@ fn config_profiles(given: &Value, expect: &Value, now: i64) -> Result<(), String
     let store = json!({"version": 1, "profiles": given["store"]});
     let (profiles, dir) = open(auth, &store, env.clone(), now)?;
     let by_provider = expect["order"].as_object().into_iter().flatten();
-    let order = by_provider.map(|(name, _)| (name.clone(), ids(&profiles.candidates(&ProviderId::new(name), None))));
+    let order =
+        by_provider.map(|(name, _)| (name.clone(), ids(&profiles.candidates(&ProviderId::new(name), None, None))));
     let order = order.collect::<Map<_, _>>();
     let mut credentials = Map::new();
     for (id, _) in expect["credential"].as_object().into_iter().flatten() {

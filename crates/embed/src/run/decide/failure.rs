@@ -36,7 +36,7 @@ pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError
             None => end(state, stage, error, Vec::new()),
         };
     };
-    if reason == FailoverReason::Auth && state.take_renewed_login() {
+    if state.take_renewed_login() {
         return Decision::only(state.attempt());
     }
     if state.terms.transient.before_rotation
