@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 
-    /// Configuration file, instead of pinch.json or openclaw.json in the state directory
+    /// Configuration file, instead of the one in the state directory
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
