@@ -85,10 +85,12 @@ impl Profiles {
             (Some(health), None) => Some(Arc::new(HealthMarks::new(health))),
             (None, _) => None,
         };
+        let external = ExternalLogins::new(host.home());
+        external.reload();
         let (own, problems) = ProfileStore::load(from.file, from.legacy, health, &host);
         let inner = ProfilesInner {
             stores: std::iter::once(Arc::new(own)).chain(below).collect(),
-            external: ExternalLogins::new(host.home()),
+            external,
             logins: from.logins.unwrap_or_else(|| Arc::new(Logins::over_network(&host))),
             commands: Remembered::default(),
             without_profile: from.without_profile,
@@ -112,6 +114,7 @@ impl Profiles {
         for problem in self.0.stores.iter().flat_map(|store| store.reload()) {
             tracing::warn!(%problem, "the profiles could not be read again");
         }
+        self.0.external.reload();
     }
 
     /// Shortens cooldowns that end later than any can: the clock was set back.
@@ -195,7 +198,18 @@ impl Profiles {
         model: Option<&str>,
         preferred: Option<&ProfileId>,
     ) -> Vec<ProfileId> {
-        let (profiles, file) = (self.all(), self.document());
+        let profiles = self.all();
+        let (only, merged);
+        let file: &ProfileFile = match &self.0.stores[..] {
+            [store] => {
+                only = store.content();
+                &only.file
+            }
+            _ => {
+                merged = self.document();
+                &merged
+            }
+        };
         let mut records = HealthRecords::default();
         for profile in profiles.iter().filter(|profile| profile.provider == normalise_provider(provider.as_str())) {
             if let Some(entry) = self.store_of(&profile.id).marks.entry(&profile.id) {
@@ -207,7 +221,7 @@ impl Profiles {
             model,
             preferred,
             profiles: &profiles,
-            file: &file,
+            file,
             health: &records,
             config: &self.0.config,
             env: self.0.host.env(),

@@ -20,7 +20,8 @@ const GRACE: Duration = Duration::from_secs(1);
 impl Engine {
     /// Starts no more runs, and waits until those under way have ended. Runs that wait for their session or a slot, and messages that wait
     /// for their turn, end with [`RunError::Draining`](crate::run::RunError::Draining): their hosts may send them again elsewhere. Returns
-    /// whether all runs ended within the limit. It cannot be undone.
+    /// whether all runs ended within the limit. A login that is being renewed is waited for beyond that, for a minute at most: its old token is
+    /// used up. It cannot be undone.
     pub async fn drain(&self, limit: Duration) -> bool {
         let parts = self.parts();
         parts.gate.close();

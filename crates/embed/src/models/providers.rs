@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::select::normalise_model;
 use crate::config::models::{ModelsConfig, ModelsMode};
+use crate::config::secrets::{SecretPlace, SecretRef};
 
 /// The providers of a `models.json` with those of the configuration over them, in the form of `models.json`. `implicit`: providers that need no
 /// configuration, because there are credentials for them; what is configured for them comes first.
@@ -31,6 +32,12 @@ pub fn provider_layer(
         let mut entry = provider.entry.clone();
         if let Some(implicit) = implicit.get(provider.id.as_str()).and_then(Value::as_object) {
             complete(&mut entry, implicit);
+        }
+        // A reference to a variable, in the form that the registry knows.
+        if let Some(reference) = entry.get("apiKey").and_then(SecretRef::read)
+            && reference.source == SecretPlace::Env
+        {
+            entry.insert("apiKey".to_owned(), format!("${{{}}}", reference.id).into());
         }
         for model in entry.get_mut("models").and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(id) = model["id"].as_str().map(|id| normalise_model(&provider.id, id)) {

@@ -63,7 +63,8 @@ impl Credentials {
             logins: Some(logins),
         };
         let (profiles, more) = Profiles::load(host.clone(), sources);
-        problems.extend(more);
+        // A file of an earlier version is read as well, and has the same problem then.
+        problems.extend(more.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>());
         (Self { profiles, plain }, problems)
     }
 

@@ -85,6 +85,21 @@ impl ExternalLogins {
         Self { home: home.map(Path::to_owned), read: Mutex::default() }
     }
 
+    /// Looks at the files, and reads those that have changed.
+    pub(super) fn reload(&self) {
+        let Some(home) = &self.home else { return };
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        for login in &LOGINS {
+            let path = home.join(login.file);
+            let stamp = FileStamp::of(&path);
+            if read.iter().any(|(id, seen, _)| *id == login.id && *seen == stamp) {
+                continue;
+            }
+            read.retain(|(id, ..)| *id != login.id);
+            read.push((login.id, stamp, stamp.and_then(|_| read_login(login, &path))));
+        }
+    }
+
     /// Replaces and adds profiles: a login counts if it is not stored, or if the stored one is about to expire and expires earlier.
     /// `is_named` says which profiles the configuration names.
     pub(super) fn overlay(&self, profiles: &mut Vec<Profile>, is_named: impl Fn(&ProfileId) -> bool, now: i64) {
@@ -112,18 +127,10 @@ impl ExternalLogins {
         }
     }
 
-    /// The login in a program's file; the file is read when it has changed.
+    /// The login in a program's file, as it was last read.
     fn find(&self, login: &ExternalLogin) -> Option<Profile> {
-        let path = self.home.as_ref()?.join(login.file);
-        let stamp = FileStamp::of(&path);
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, _, profile)) = read.iter().find(|(id, seen, _)| *id == login.id && *seen == stamp) {
-            return profile.clone();
-        }
-        let profile = stamp.and_then(|_| read_login(login, &path));
-        read.retain(|(id, ..)| *id != login.id);
-        read.push((login.id, stamp, profile.clone()));
-        profile
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.iter().find(|(id, ..)| *id == login.id)?.2.clone()
     }
 }
 

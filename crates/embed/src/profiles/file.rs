@@ -176,6 +176,13 @@ impl ProfileFile {
         entries.filter_map(|(id, entry)| Profile::from_entry(id, entry)).collect()
     }
 
+    /// The profile of a provider that was last used with success.
+    pub(super) fn last_good(&self, provider: &ProviderId) -> Option<ProfileId> {
+        let last_good = self.0.get("lastGood")?.as_object()?;
+        let (_, id) = last_good.iter().find(|(name, _)| normalise_provider(name) == *provider)?;
+        id.as_str().map(ProfileId::new)
+    }
+
     /// The explicit order of a provider.
     pub fn order(&self, provider: &ProviderId) -> Option<Vec<ProfileId>> {
         let orders = self.0.get("order")?.as_object()?;

@@ -80,7 +80,8 @@ pub fn order(by: &Order<'_>) -> Vec<ProfileId> {
 fn of_provider<'a>(by: &Order<'a>, provider: &ProviderId, ids: Vec<ProfileId>) -> Vec<&'a Profile> {
     let mut found: Vec<&Profile> = Vec::new();
     for id in ids {
-        let Some(profile) = by.profiles.iter().find(|profile| profile.id == id) else { continue };
+        let known = by.profiles.iter().find(|profile| profile.id == id).or_else(|| renamed(by, provider, &id));
+        let Some(profile) = known else { continue };
         let entry = by.config.profiles.iter().find(|entry| entry.id == id);
         let fits = entry.is_none_or(|entry| {
             let mode = profile.credential.mode();
@@ -89,12 +90,36 @@ fn of_provider<'a>(by: &Order<'a>, provider: &ProviderId, ids: Vec<ProfileId>) -
                     .mode
                     .is_none_or(|wanted| wanted == mode || (wanted == ProfileMode::OAuth && mode == ProfileMode::Token))
         });
-        let is_new = found.iter().all(|other| other.id != id);
+        let is_new = found.iter().all(|other| other.id != profile.id);
         if profile.provider == *provider && fits && is_new && resolve::has_secret(profile, by.env, by.now) {
             found.push(profile);
         }
     }
     found
+}
+
+/// The login that a configured one has become: programs rename `provider:default` when they learn the user's email address.
+fn renamed<'a>(by: &Order<'a>, provider: &ProviderId, id: &ProfileId) -> Option<&'a Profile> {
+    let is_default = id.as_str().strip_suffix(":default").is_some_and(|name| normalise_provider(name) == *provider);
+    let entry = by.config.profiles.iter().find(|entry| entry.id == *id)?;
+    if !is_default || entry.mode != Some(ProfileMode::OAuth) || entry.credential.is_some() {
+        return None;
+    }
+    let is_login =
+        |profile: &&Profile| profile.provider == *provider && profile.credential.mode() == ProfileMode::OAuth;
+    let logins: Vec<&Profile> = by.profiles.iter().filter(is_login).collect();
+    let label = |profile: &Profile| profile.id.as_str().split_once(':').map(|(_, label)| label.to_owned());
+    let of_email = logins.iter().find(|profile| entry.email.is_some() && label(profile) == entry.email);
+    let last_good = by.file.last_good(provider).and_then(|good| logins.iter().find(|profile| profile.id == good));
+    let only = || match logins[..] {
+        [only] => Some(only),
+        _ => None,
+    };
+    let only_email = || {
+        let mut with_email = logins.iter().filter(|profile| profile.id.as_str().contains('@'));
+        with_email.next().filter(|_| with_email.next().is_none()).copied()
+    };
+    of_email.or(last_good).copied().or_else(only).or_else(only_email)
 }
 
 /// The profiles that a run may use.

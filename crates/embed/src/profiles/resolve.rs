@@ -107,7 +107,11 @@ impl ProfileAuth {
         match (&profile.credential, &profile.place) {
             (Credential::OAuth { .. }, Some(place)) => {
                 let storage = self.profiles.store_of(&profile.id).login(&profile, place);
-                let renewed = inner.logins.resolve(&profile.provider, &storage, &inner.host).await?;
+                let renewed = match inner.logins.resolve(&profile.provider, &storage, &inner.host).await {
+                    Ok(renewed) => renewed,
+                    // Other programs copy logins of the main agent, and the copy dies when the original is renewed.
+                    Err(error) => Some(self.of_lower_layer(&profile).await.ok_or(error)?),
+                };
                 // Of a provider whose logins cannot be renewed here, the stored one is used until it expires.
                 renewed.map_or_else(|| self.stored(&profile), Ok)
             }
@@ -119,6 +123,22 @@ impl ProfileAuth {
                 lookup.find(source, &profile.provider).await.map(Auth::key)
             }
         }
+    }
+
+    /// The same login where the main agent has it, if it is good there.
+    async fn of_lower_layer(&self, profile: &Profile) -> Option<Auth> {
+        let inner = &self.profiles.0;
+        let below = inner.stores.iter().skip_while(|store| !store.has(&profile.id)).skip(1);
+        for store in below {
+            let content = store.content();
+            let Some(other) = content.profiles.iter().find(|other| other.id == profile.id) else { continue };
+            let Some(place) = &other.place else { continue };
+            if let Ok(Some(auth)) = inner.logins.resolve(&other.provider, &store.login(other, place), &inner.host).await
+            {
+                return Some(auth);
+            }
+        }
+        None
     }
 
     fn stored(&self, profile: &Profile) -> Result<Auth, AuthError> {

@@ -18,10 +18,15 @@ use crate::config::secrets::KeySource;
 use crate::key::ProfileId;
 use crate::ports::{FileHealth, MemoryHealth};
 
+/// Where later versions keep order and health.
+const STATE_FILE: &str = "auth-state.json";
+
 /// The profiles of an agent directory.
 pub(super) struct ProfileStore {
     /// `auth-profiles.json`, and the files of earlier versions that count while it has no profiles.
     files: Vec<PathBuf>,
+    /// `auth-state.json`, if it exists.
+    state: Option<PathBuf>,
     read: Mutex<StoreRead>,
     pub(super) marks: Arc<HealthMarks>,
     /// The storages of its logins: all requests of this process share them.
@@ -50,9 +55,12 @@ impl ProfileStore {
         health: Option<Arc<HealthMarks>>,
         host: &Host,
     ) -> (Self, Vec<Problem>) {
-        let marks = health.unwrap_or_else(|| Arc::new(HealthMarks::new(own_health(path.as_deref(), host))));
+        // Later versions keep order and health in a file of their own. Where it exists, it counts.
+        let state = path.as_ref().map(|path| path.with_file_name(STATE_FILE)).filter(|path| path.is_file());
+        let health_file = state.as_deref().or(path.as_deref());
+        let marks = health.unwrap_or_else(|| Arc::new(HealthMarks::new(own_health(health_file, host))));
         let files = path.into_iter().chain(legacy).collect();
-        let store = Self { files, read: Mutex::default(), marks, logins: Mutex::default() };
+        let store = Self { files, state, read: Mutex::default(), marks, logins: Mutex::default() };
         let problems = store.reload();
         store.marks.start_with(FileHealth::records(store.content().file.document()));
         (store, problems)
@@ -70,11 +78,16 @@ impl ProfileStore {
 
     /// Reads the files again if one has changed. What was read before stays in use if one of them is damaged now.
     pub(super) fn reload(&self) -> Vec<Problem> {
-        let stamps: Vec<_> = self.files.iter().map(|file| FileStamp::of(file)).collect();
+        let stamps: Vec<_> = self.files.iter().chain(&self.state).map(|file| FileStamp::of(file)).collect();
         if self.read().stamps == stamps {
             return Vec::new();
         }
-        let (content, problems) = read_all(&self.files);
+        let (mut content, mut problems) = read_all(&self.files);
+        if let Some(state) = &self.state {
+            let (state, found) = ProfileFile::load(state);
+            content.file = state.over(&content.file);
+            problems.extend(found);
+        }
         let mut read = self.read();
         read.stamps = stamps;
         if problems.is_empty() {

@@ -234,3 +234,48 @@ async fn a_cooldown_is_cut_when_the_clock_was_set_back() {
     let hours = |name: &str| (health[name].as_i64().unwrap() - now + 1_800_000) / 3_600_000;
     assert_eq!((hours("cooldownUntil"), hours("disabledUntil")), (1, 24), "{health}");
 }
+
+#[tokio::test]
+async fn order_and_health_in_a_file_of_their_own_are_read_and_written_there() {
+    let world = without_keys(|_| {}).await;
+    let profiles = json!({"a": key("anthropic", "key-a"), "b": key("anthropic", "key-b")});
+    let secrets = json!({"version": 1, "profiles": profiles, "usageStats": {"b": {"lastUsed": 5}}}).to_string();
+    world.write(&format!("{MAIN}/auth-profiles.json"), &secrets);
+    world.write(
+        &format!("{MAIN}/auth-state.json"),
+        &json!({"version": 1, "order": {"anthropic": ["b", "a"]}}).to_string(),
+    );
+    let engine = world.restarted();
+    ask(&world, &engine, "s1", "main").await;
+    assert_eq!(world.keys(), ["key-b"]);
+    engine.shutdown(Duration::from_secs(1)).await;
+    assert_eq!(std::fs::read_to_string(world.path(&format!("{MAIN}/auth-profiles.json"))).unwrap(), secrets);
+    let state = read(&world, &format!("{MAIN}/auth-state.json"));
+    assert!(
+        state["usageStats"]["b"]["lastUsed"].as_i64() > Some(5) && state["lastGood"]["anthropic"] == "b",
+        "{state}"
+    );
+    assert!(state.get("profiles").is_none());
+}
+
+#[tokio::test]
+async fn a_login_that_was_renamed_is_found_by_its_old_name() {
+    let login = |access: &str| json!({"type": "oauth", "provider": "anthropic", "access": access, "refresh": "r", "expires": in_minutes(60)});
+    for (email, last_good, expected) in
+        [(Some("b@x"), None, "access-b"), (None, Some("anthropic:b@x"), "access-b"), (Some("a@x"), None, "access-a")]
+    {
+        let world = without_keys(|config| {
+            config["auth"] = json!({
+                "profiles": {"anthropic:default": {"provider": "anthropic", "mode": "oauth", "email": email}},
+                "order": {"anthropic": ["anthropic:default"]},
+            });
+        })
+        .await;
+        let profiles = json!({"anthropic:a@x": login("access-a"), "anthropic:b@x": login("access-b")});
+        let store = json!({"version": 1, "profiles": profiles, "lastGood": {"anthropic": last_good}});
+        world.write(&format!("{MAIN}/auth-profiles.json"), &store.to_string());
+        let engine = world.restarted();
+        ask(&world, &engine, "s1", "main").await;
+        assert_eq!(world.keys(), [expected]);
+    }
+}

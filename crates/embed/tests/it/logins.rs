@@ -185,3 +185,21 @@ async fn a_refresh_outlives_the_run_that_began_it() {
     within(engine.shutdown(Duration::from_secs(1))).await;
     assert_eq!(store(&world)["profiles"]["anthropic:me"]["refresh"], "R1");
 }
+
+#[tokio::test]
+async fn a_copy_of_a_login_gives_way_to_the_original_when_it_can_no_longer_be_renewed() {
+    let world = with_login(60).await;
+    let dead = json!({"type": "oauth", "provider": "anthropic", "access": "X0", "refresh": "used-up", "expires": in_minutes(-1)});
+    let copy = json!({"version": 1, "profiles": {"anthropic:me": dead}});
+    world.write("state/agents/ops/agent/auth-profiles.json", &copy.to_string());
+    world.server.answer_with(|request| {
+        Some(match is_refresh(request) {
+            true => ServerReply::json(400, &json!({"error": "invalid_grant"})),
+            false => stream(answer("m1", "Here.")),
+        })
+    });
+    let engine = engine(&world);
+    let result = within(engine.run(engine.request("s1", None, Some("ops"), "go")).finish()).await.unwrap();
+    assert_eq!(said(&result), ["Here."]);
+    assert_eq!(world.keys().last().map(String::as_str), Some("A0"));
+}

@@ -271,7 +271,7 @@ fn config_profiles(given: &Value, expect: &Value, now: i64) -> Result<(), String
 
 /// Loads the files of an agent directory, perhaps over those of the main agent.
 fn store_load(given: &Value, expect: &Value, now: i64) -> Result<Value, String> {
-    const KNOWN: [&str; 6] = ["file", "legacy", "oauth", "main", "agent", "config"];
+    const KNOWN: [&str; 7] = ["file", "state", "legacy", "oauth", "main", "agent", "config"];
     if let Some(name) =
         given.as_object().into_iter().flatten().map(|(name, _)| name).find(|n| !KNOWN.contains(&n.as_str()))
     {
@@ -289,6 +289,7 @@ fn store_load(given: &Value, expect: &Value, now: i64) -> Result<Value, String> 
     put("main/auth-profiles.json", &given["main"])?;
     let own = if given["agent"].is_null() { &given["file"] } else { &given["agent"] };
     put("agent/auth-profiles.json", own)?;
+    put("agent/auth-state.json", &given["state"])?;
     put("agent/auth.json", &given["legacy"])?;
     put("credentials/oauth.json", &given["oauth"])?;
     let host = Host::builder().clock(now, 0).build();
