@@ -124,6 +124,7 @@ impl Config {
     pub fn from_document(document: Map<String, Value>, file: &Path) -> (Self, Vec<Problem>) {
         let mut document = document;
         let mut problems = renamed::modernise(&mut document, file);
+        let old_keys: Vec<String> = problems.iter().filter_map(|notice| notice.at.clone()).collect();
         let root = Value::Object(document);
         let used = UsedKeys::default();
         let node = Node::root(&root, file, &used);
@@ -144,7 +145,9 @@ impl Config {
             Value::Object(document) => document,
             _ => Map::new(),
         };
-        let ignored = used.ignored(&document);
+        // The notice about an old key says what becomes of it.
+        let mut ignored = used.ignored(&document);
+        ignored.retain(|key| !old_keys.contains(key));
         (
             Self {
                 preset,

@@ -6,7 +6,7 @@ use pinch_coding_agent::document::Problem;
 use serde_json::{Map, Value};
 
 /// Old and new paths. `*` stands for every member of an object or item of a list.
-const RENAMED: [(&str, &str); 17] = [
+const RENAMED: [(&str, &str); 16] = [
     ("session.idleMinutes", "session.reset.idleMinutes"),
     ("session.resetByType.dm", "session.resetByType.direct"),
     ("tools.exec.timeoutSec", "tools.exec.timeoutSeconds"),
@@ -23,19 +23,22 @@ const RENAMED: [(&str, &str); 17] = [
     ("media", "attachments"),
     ("audit", "logging.audit"),
     ("cron.failureDestination", "cron.failureAlert"),
-    ("agents.defaults.sandbox.perSession", "agents.defaults.sandbox.scope"),
 ];
 
 /// Keys that are gone: they had a meaning once, and have no successor.
-const RETIRED: [&str; 3] =
-    ["agents.defaults.llm", "agents.defaults.systemPromptOverride", "agents.defaults.silentReplyRewrite"];
+const RETIRED: [&str; 4] = [
+    "agents.defaults.llm",
+    "agents.defaults.sandbox.perSession",
+    "agents.defaults.silentReplyRewrite",
+    "agents.defaults.systemPromptOverride",
+];
 
-/// Moves what stands under old keys to the new ones, unless those are there. A notice names every old key.
+/// Copies what stands under old keys to the new ones, unless those are there. A notice names every old key.
 pub(super) fn modernise(document: &mut Map<String, Value>, file: &Path) -> Vec<Problem> {
     let mut notices = Vec::new();
     for (old, new) in RENAMED {
         let (old, new): (Vec<&str>, Vec<&str>) = (old.split('.').collect(), new.split('.').collect());
-        rename(document, &old, &new, &mut Vec::new(), &mut |at, new| {
+        rename(document, &old, &new, "", &mut |at, new| {
             let what = format!("the key is called {new} now");
             notices.push(Problem::new(file, what).at(at).remedy("Rename it; until then it is read as such"));
         });
@@ -51,37 +54,39 @@ pub(super) fn modernise(document: &mut Map<String, Value>, file: &Path) -> Vec<P
     notices
 }
 
-/// Moves one path, below every member that a `*` of both paths stands for.
+/// Copies one path, below every member that a `*` of both paths stands for. `at`: the path of the object.
 fn rename(
     object: &mut Map<String, Value>,
     old: &[&str],
     new: &[&str],
-    at: &mut Vec<String>,
+    at: &str,
     notice: &mut impl FnMut(String, String),
 ) {
+    let full = |rest: &[&str]| {
+        let rest = rest.join(".");
+        if at.is_empty() { rest } else { format!("{at}.{rest}") }
+    };
     let Some(star) = old.iter().position(|name| *name == "*") else {
-        let Some(value) = remove(object, old) else { return };
-        let full =
-            |rest: &[&str]| at.iter().map(String::as_str).chain(rest.iter().copied()).collect::<Vec<_>>().join(".");
-        notice(full(old), full(new));
-        put(object, new, value);
+        if let Some(value) = descend(object, old).cloned() {
+            notice(full(old), full(new));
+            put(object, new, value);
+        }
         return;
     };
+    let above = full(&old[..star]);
     let members: Vec<(String, &mut Map<String, Value>)> = match descend(object, &old[..star]) {
         Some(Value::Object(members)) => {
-            members.iter_mut().filter_map(|(name, member)| Some((name.clone(), member.as_object_mut()?))).collect()
+            let members = members.iter_mut();
+            members.filter_map(|(name, member)| Some((format!("{above}.{name}"), member.as_object_mut()?))).collect()
         }
         Some(Value::Array(items)) => {
             let items = items.iter_mut().enumerate();
-            items.filter_map(|(n, item)| Some((n.to_string(), item.as_object_mut()?))).collect()
+            items.filter_map(|(n, item)| Some((format!("{above}[{n}]"), item.as_object_mut()?))).collect()
         }
         _ => Vec::new(),
     };
-    for (name, member) in members {
-        let depth = at.len();
-        at.extend(old[..star].iter().map(|name| (*name).to_owned()).chain([name]));
-        rename(member, &old[star + 1..], &new[star + 1..], at, notice);
-        at.truncate(depth);
+    for (at, member) in members {
+        rename(member, &old[star + 1..], &new[star + 1..], &at, notice);
     }
 }
 
@@ -89,14 +94,6 @@ fn descend<'a>(object: &'a mut Map<String, Value>, path: &[&str]) -> Option<&'a 
     let (name, rest) = path.split_first()?;
     let value = object.get_mut(*name)?;
     if rest.is_empty() { Some(value) } else { descend(value.as_object_mut()?, rest) }
-}
-
-fn remove(object: &mut Map<String, Value>, path: &[&str]) -> Option<Value> {
-    let (name, rest) = path.split_first()?;
-    match rest {
-        [] => object.shift_remove(*name),
-        rest => remove(object.get_mut(*name)?.as_object_mut()?, rest),
-    }
 }
 
 /// Sets a member unless it is there.
@@ -136,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_keys_are_moved_and_named() {
+    fn old_keys_are_read_and_named() {
         let document = json!({
             "session": {"idleMinutes": 5}, "tools": {"exec": {"timeoutSec": 9, "timeoutSeconds": 8}},
             "agents": {"entries": {"ops": {"workspace": "/o"}}, "list": [{"id": "main", "embeddedPi": 1}], "defaults": {"llm": {}}},
@@ -153,7 +150,7 @@ mod tests {
             [
                 renamed("session.idleMinutes", "session.reset.idleMinutes"),
                 renamed("tools.exec.timeoutSec", "tools.exec.timeoutSeconds"),
-                renamed("agents.list.0.embeddedPi", "agents.list.0.embeddedAgent"),
+                renamed("agents.list[0].embeddedPi", "agents.list[0].embeddedAgent"),
                 renamed("channels.telegram.chunkMode", "channels.telegram.streaming.chunkMode"),
                 "p.json:agents.defaults.llm: the key is retired and has no effect. Remove it".to_owned(),
             ]
@@ -161,11 +158,13 @@ mod tests {
         assert_eq!(
             Value::Object(document),
             json!({
-                "session": {"reset": {"idleMinutes": 5}}, "tools": {"exec": {"timeoutSeconds": 8}},
+                "session": {"idleMinutes": 5, "reset": {"idleMinutes": 5}},
+                "tools": {"exec": {"timeoutSec": 9, "timeoutSeconds": 8}},
                 "agents": {
-                    "list": [{"id": "main", "embeddedAgent": 1}, {"id": "ops", "workspace": "/o"}], "defaults": {"llm": {}},
+                    "list": [{"id": "main", "embeddedPi": 1, "embeddedAgent": 1}, {"id": "ops", "workspace": "/o"}],
+                    "defaults": {"llm": {}},
                 },
-                "channels": {"telegram": {"streaming": {"chunkMode": "x"}}, "other": 5}, "cron": [],
+                "channels": {"telegram": {"chunkMode": "x", "streaming": {"chunkMode": "x"}}, "other": 5}, "cron": [],
             })
         );
     }

@@ -244,3 +244,16 @@ async fn a_tool_policy_of_a_chat_stops_runs_until_it_is_enforced() {
         assert!(matches!(&error, RunError::Config(text) if text.contains(key)), "{error}");
     }
 }
+
+#[test]
+fn old_names_of_keys_are_read_with_a_notice_and_are_not_listed_as_ignored() {
+    let document = json!({
+        "session": {"idleMinutes": 30}, "media": {"x": 1}, "agents": {"entries": {"ops": {"workspace": "/o", "agentDir": "/d"}}},
+    });
+    let (config, problems) = Config::from_document(document.as_object().unwrap().clone(), Path::new("pinch.json"));
+    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert!(problems.len() == 2 && problems[0].contains("session.reset.idleMinutes"), "{problems:?}");
+    assert_eq!(config.session.reset.idle_minutes, Some(30));
+    assert_eq!(config.agents.list[0].agent_dir.as_deref(), Some("/d"));
+    assert_eq!(config.ignored, ["attachments"]);
+}

@@ -222,13 +222,32 @@ fn secret(group: &Value, given: &Value, now: i64) -> Value {
         Some(id) => &group["profiles"][id],
         None => &given["cred"],
     };
-    let Some(profile) = Profile::from_entry("p", entry) else { return Value::Null };
+    let id = given["profile"].as_str().unwrap_or("p");
+    let Some(profile) = Profile::from_entry(id, entry) else { return Value::Null };
+    let vars = given["env"].as_object().into_iter().flatten();
+    let env = Env::from_iter(vars.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))));
+    let auth = config(json!({"auth": given["config"].get("auth").unwrap_or(&given["config"])})).auth;
+    let usable = order(&Order {
+        provider: &profile.provider,
+        model: None,
+        preferred: None,
+        profiles: std::slice::from_ref(&profile),
+        file: &ProfileFile::default(),
+        health: &FileHealth::records(&Map::new()),
+        config: &auth,
+        env: &env,
+        now,
+    });
+    // A configuration can name the profile for another provider, or with another kind of credential.
+    if usable.is_empty() {
+        return Value::Null;
+    }
     let mode = match profile.credential {
         Credential::ApiKey(_) => "api-key",
         Credential::Token { .. } => "token",
         Credential::OAuth { .. } => "oauth",
     };
-    match resolve(&profile, &Env::default(), now) {
+    match resolve(&profile, &env, now) {
         Ok(key) => json!({"apiKey": key.reveal(), "mode": mode}),
         Err(_) => Value::Null,
     }
