@@ -138,8 +138,14 @@ async fn secrets_are_looked_up_where_profiles_refer_to() {
         let profile = |id: &str, source: &str, name: &str| {
             json!({"id": id, "provider": "anthropic", "apiKey": {"source": source, "provider": id, "id": name}})
         };
-        let profiles =
-            [profile("variable", "env", "THE_KEY"), profile("vault", "file", "/keys/a"), profile("program", "exec", "b")];
+        let profiles = [
+            profile("variable", "env", "THE_KEY"),
+            profile("vault", "file", "/keys/a"),
+            profile("program", "exec", "b"),
+            profile("whole", "file", "value"),
+            profile("printed", "exec", "any"),
+            profile("forbidden", "env", "OTHER_KEY"),
+        ];
         config["auth"]["profiles"] = json!(profiles);
     })
     .await;
@@ -152,16 +158,30 @@ async fn secrets_are_looked_up_where_profiles_refer_to() {
         "variable": {"source": "env", "allowlist": ["THE_KEY"]},
         "vault": {"source": "file", "path": "~/vault.json"},
         "program": {"source": "exec", "command": world.path("program.sh"), "env": {"PART": "from"}, "timeoutMs": 5000},
+        "whole": {"source": "file", "path": "~/whole.txt", "mode": "singleValue"},
+        "printed": {"source": "exec", "command": "/bin/sh", "args": ["-c", "echo $THE_KEY-printed"], "passEnv": ["THE_KEY"],
+            "jsonOnly": false},
+        "forbidden": {"source": "env", "allowlist": ["THE_KEY"]},
     }});
-    let host = Host::builder().home(world.path("")).env(Env::from_iter([("THE_KEY", "from-env")])).build();
+    world.write("whole.txt", "from-whole\n");
+    let host = Host::builder()
+        .home(world.path(""))
+        .env(Env::from_iter([("THE_KEY", "from-env"), ("OTHER_KEY", "secret")]))
+        .build();
     let engine = world.configured(&document).host(host).build();
-    for id in ["variable", "vault", "program"] {
+    for id in ["variable", "vault", "program", "whole", "printed"] {
         world.server.reply(stream(answer("m1", "Here.")));
         let mut request = engine.request(id, None, None, "go");
         request.auth_profile = Some(ProfileChoice { id: id.into(), source: ProfileSource::User });
         within(engine.run(request).finish()).await.unwrap();
     }
-    assert_eq!(world.keys(), ["from-env", "from-file", "from-program"]);
+    let keys = ["from-env", "from-file", "from-program", "from-whole", "from-env-printed"];
+    assert_eq!(world.keys(), keys);
+    let mut request = engine.request("forbidden", None, None, "go");
+    request.auth_profile = Some(ProfileChoice { id: "forbidden".into(), source: ProfileSource::User });
+    let result = within(engine.run(request).finish()).await;
+    assert!(!format!("{result:?}").contains("\"secret\""));
+    assert_eq!(world.keys(), keys, "no request is sent with it");
 }
 
 #[tokio::test]

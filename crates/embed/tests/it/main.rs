@@ -10,6 +10,7 @@ mod dropped;
 mod ending;
 mod failover;
 mod host;
+mod keys;
 #[cfg(unix)]
 mod layers;
 mod listeners;

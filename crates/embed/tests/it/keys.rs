@@ -1,0 +1,107 @@
+//! Keys of the configuration, each set and seen to have its effect. Those with more to them have tests of their own elsewhere.
+
+use std::time::Duration;
+
+use pinch_embed::run::RunError;
+use serde_json::{Value, json};
+
+use crate::world::{FALLBACK, MODEL, World, answer, fallback_answer, refusal, stream, within};
+
+/// The model of the only request of a run of an agent.
+async fn asked_model(world: &World, agent: Option<&str>) -> Value {
+    world.server.answer_with(|request| {
+        let is_local = request.path.starts_with("/v1/chat");
+        Some(stream(if is_local { fallback_answer("Yes.") } else { answer("m1", "Yes.") }))
+    });
+    let n_before = world.server.requests().len();
+    let request = world.engine.request("session", None, agent, "hello");
+    within(world.engine.run(request).finish()).await.unwrap();
+    let requests = world.server.requests();
+    assert_eq!(requests.len(), n_before + 1);
+    requests[n_before].json()["model"].clone()
+}
+
+#[tokio::test]
+async fn an_alias_names_a_model() {
+    let world = World::with(|config| {
+        let models = json!({FALLBACK: {"alias": "Quick"}, format!("anthropic/{MODEL}"): {}});
+        config["agents"]["defaults"]["models"] = models;
+        config["agents"]["defaults"]["model"] = json!("quick");
+    })
+    .await;
+    assert_eq!(asked_model(&world, None).await, "small");
+}
+
+#[tokio::test]
+async fn an_agent_has_its_own_model_and_fallbacks() {
+    let world = World::with(|config| {
+        config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK]);
+        let strict = json!({"id": "strict", "model": {"fallbacks": []}});
+        config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops", "model": FALLBACK}, strict]);
+    })
+    .await;
+    assert_eq!(asked_model(&world, Some("ops")).await, "small");
+    assert_eq!(asked_model(&world, Some("main")).await, MODEL);
+    world.server.answer_with(|_| Some(refusal(404, "not_found_error", "model: gone")));
+    let request = world.engine.request("other", None, Some("strict"), "hello");
+    let error = within(world.engine.run(request).finish()).await.unwrap_err();
+    assert!(!error.to_string().contains("local/small"), "{error}");
+}
+
+#[tokio::test]
+async fn the_default_agent_and_its_workspace_are_used_where_none_is_named() {
+    let world = World::with(|config| {
+        config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops", "default": true, "workspace": "~/ops-files"}]);
+    })
+    .await;
+    asked_model(&world, None).await;
+    assert!(world.path("ops-files").is_dir() && !world.path("workspace").exists());
+    assert!(world.path("state/agents/ops/sessions/session.jsonl").is_file());
+}
+
+#[tokio::test]
+async fn a_time_limit_holds_for_requests() {
+    let world = World::with(|config| config["agents"]["defaults"]["timeoutSeconds"] = json!(7)).await;
+    assert_eq!(world.engine.request("s1", None, None, "x").timeout, Some(Duration::from_secs(7)));
+}
+
+#[tokio::test]
+async fn a_context_can_be_capped() {
+    let world = World::with(|config| config["agents"]["defaults"]["contextTokens"] = json!(9_000)).await;
+    let error = world.ask("s1", "hello").await.unwrap_err().to_string();
+    assert!(error.contains("9000") && world.keys().is_empty(), "{error}");
+}
+
+#[tokio::test]
+async fn a_runtime_is_chosen_for_all_agents_and_for_one() {
+    for (place, runtime) in [("/agents/defaults", "theirs"), ("/agents/list/0", "own")] {
+        let world = World::with(|config| {
+            config["agents"]["list"] = json!([{"id": "main"}]);
+            config.pointer_mut(place).unwrap()["runtime"] = runtime.into();
+        })
+        .await;
+        let error = world.ask("s1", "hello").await.unwrap_err();
+        assert!(matches!(&error, RunError::Config(text) if text.contains(&format!("unknown runtime \"{runtime}\""))));
+    }
+}
+
+#[tokio::test]
+async fn profiles_are_tried_in_the_configured_order_and_rest_as_configured() {
+    let world = World::with(|config| {
+        config["auth"]["order"] = json!({"Anthropic": ["second", "first"]});
+        let cooldowns = json!({"series": [1234], "billingBackoffHours": 2, "billingMaxHours": 3});
+        config["auth"]["cooldowns"] = cooldowns;
+    })
+    .await;
+    world.server.reply(refusal(429, "rate_limit_error", "slow down"));
+    world.server.reply(refusal(402, "billing_error", "Your credit balance is too low"));
+    world.ask("s1", "hello").await.unwrap_err();
+    assert_eq!(world.keys(), ["key-2", "key-1"]);
+    world.engine.drain(Duration::from_secs(1)).await;
+    let health = world.health();
+    let rest = |id: &str, until: &str| {
+        health[id][until].as_i64().zip(health[id]["lastFailureAt"].as_i64()).map(|(until, from)| until - from)
+    };
+    assert_eq!(rest("second", "cooldownUntil"), Some(1234), "{health}");
+    assert_eq!(rest("first", "disabledUntil"), Some(2 * 3_600_000), "{health}");
+}
