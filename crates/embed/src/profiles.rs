@@ -4,6 +4,7 @@
 //! programs; other credentials are found without a profile (pi's auth.json, models.json, the environment). Only health and renewed logins are
 //! written, each to the file that the profile comes from.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,7 @@ use self::marks::HealthMarks;
 use self::order::{NotConfigured, Selection};
 use self::resolve::{ProfileAuth, is_usable};
 use self::store::ProfileStore;
+use crate::config::secrets::KeySource;
 use crate::config::{AuthConfig, normalise_provider};
 use crate::ports::HealthStore;
 use crate::reason::FailoverReason;
@@ -162,6 +164,15 @@ impl Profiles {
     /// The files of all stores as one, the agent's own over the main agent's.
     pub fn document(&self) -> ProfileFile {
         self.0.stores.iter().fold(ProfileFile::default(), |above, store| above.over(&store.content().file))
+    }
+
+    /// The variables that profiles take their credentials from: commands must not see them.
+    pub fn key_variables(&self) -> BTreeSet<String> {
+        let names = |profile: &Profile| match &profile.credential {
+            Credential::ApiKey(source) | Credential::Token { token: source, .. } => source.variables(),
+            Credential::OAuth { access, .. } => KeySource::Text(access.clone()).variables(),
+        };
+        self.all().iter().flat_map(names).collect()
     }
 
     /// The store that has a profile. Those of the configuration and of other programs count as the main agent's.

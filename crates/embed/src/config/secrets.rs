@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pinch_coding_agent::auth::config_value::{self, ValueOrigin};
 use pinch_coding_agent::document::Problem;
 use pinch_stdx::secret::Secret;
 use serde_json::Value;
@@ -24,6 +25,18 @@ pub enum KeySource {
 }
 
 impl KeySource {
+    /// The variables that it stands for.
+    pub(crate) fn variables(&self) -> Vec<String> {
+        match self {
+            Self::Text(text) | Self::Value(text) => match config_value::origin(text.reveal().trim()) {
+                ValueOrigin::Variables(names) => names,
+                ValueOrigin::Literal | ValueOrigin::Command => Vec::new(),
+            },
+            Self::Reference(SecretRef { source: SecretPlace::Env, id, .. }) => vec![id.clone()],
+            Self::Reference(_) => Vec::new(),
+        }
+    }
+
     /// Whether there is nothing.
     pub(crate) fn is_empty(&self) -> bool {
         match self {

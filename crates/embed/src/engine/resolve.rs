@@ -433,7 +433,11 @@ fn shell(parts: &Parts) -> Result<Shell, RunError> {
     };
     let program = program.ok_or_else(|| RunError::Config("There is no /bin/bash or /bin/sh".to_owned()))?;
     let rule = &parts.settings.shell_environment;
-    let env = rule.select(parts.host.env().iter(), &parts.registry.key_variables());
+    // Commands do not see the variables that credentials come from.
+    let mut credentials = parts.registry.key_variables();
+    credentials.extend(parts.profiles.key_variables());
+    credentials.extend(implicit::variables().map(str::to_owned));
+    let env = rule.select(parts.host.env().iter(), &credentials);
     let env = Shell::environment(env);
     let prefix = parts.settings.shell_command_prefix.clone();
     Ok(Shell { program, prefix, env, temp: parts.host.temp().to_owned() })

@@ -71,6 +71,12 @@ const PROVIDERS: [ImplicitProvider; 7] = [
 const OTHER_VARIABLES: [(&str, &str); 3] =
     [("zai", "Z_AI_API_KEY"), ("opencode", "OPENCODE_ZEN_API_KEY"), ("kimi-coding", "KIMICODE_API_KEY")];
 
+/// The variables that may have keys of these providers.
+pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
+    let own = PROVIDERS.iter().flat_map(|provider| provider.variables.iter().copied());
+    own.chain(OTHER_VARIABLES.iter().map(|(_, name)| *name))
+}
+
 /// The providers in the form of `models.json`. Keys are references to variables that are set.
 pub(crate) fn providers(env: &Env) -> Map<String, Value> {
     let reference = |name: &str| Value::from(format!("${{{name}}}"));

@@ -1,5 +1,6 @@
 //! Which credentials a run may use: profiles, and credentials found without one.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -125,6 +126,11 @@ impl Credentials {
     /// Reads what other processes have changed.
     pub(crate) async fn refresh(&self) {
         self.profiles.refresh().await;
+    }
+
+    /// The variables that profiles take their credentials from.
+    pub(crate) fn key_variables(&self) -> BTreeSet<String> {
+        self.profiles.key_variables()
     }
 
     /// Waits until all marks are written.

@@ -9,7 +9,7 @@ use pinch_stdx::host::{Env, Host};
 use pinch_testing::server::ServerReply;
 use serde_json::{Value, json};
 
-use crate::world::{MODEL, World, answer, attempts, fallback_answer, refusal, stream, within};
+use crate::world::{MODEL, World, answer, attempts, call, fallback_answer, refusal, stream, within};
 
 const MAIN: &str = "state/agents/main/agent";
 
@@ -298,4 +298,25 @@ async fn a_login_that_was_renamed_is_found_by_its_old_name() {
         ask(&world, &engine, "s1", "main").await;
         assert_eq!(world.keys(), [expected]);
     }
+}
+
+#[tokio::test]
+async fn commands_do_not_see_the_variables_that_profiles_take_keys_from() {
+    let world = without_keys(|config| {
+        let reference = json!({"source": "env", "id": "OTHER_KEY"});
+        config["auth"]["profiles"] = json!([
+            {"id": "one", "provider": "anthropic", "apiKey": "${MY_KEY}"},
+            {"id": "two", "provider": "anthropic", "apiKey": reference},
+        ]);
+    })
+    .await;
+    let env =
+        [("MY_KEY", "k1"), ("OTHER_KEY", "k2"), ("VENICE_API_KEY", "k3"), ("PLAIN", "p"), ("PATH", "/usr/bin:/bin")];
+    let host = Host::builder().home(world.path("")).temp(world.path("")).env(Env::from_iter(env)).build();
+    let engine = world.configured(&world.document()).host(host).builtin_tools(["bash"]).build();
+    let command = json!({"command": "echo \"[$MY_KEY|$OTHER_KEY|$VENICE_API_KEY|$PLAIN]\""});
+    world.server.reply(stream(call("1", "bash", &command))).reply(stream(answer("m2", "Done.")));
+    within(engine.run(engine.request("s1", None, None, "go")).finish()).await.unwrap();
+    let messages = world.server.requests()[1].json()["messages"].to_string();
+    assert!(messages.contains("[|||p]"), "{messages}");
 }
