@@ -268,6 +268,9 @@ mod tests {
         assert_eq!(document, json!({"a": 1, "b": {"c": 2}}));
         assert_eq!(problems, ["a.yaml:b.c: the key appears twice; the last one counts. Remove one of them"]);
         assert!(read(&[("a.yml", "a: [1\nb: 2")]).unwrap_err().starts_with("a.yml:2:"));
+        let words = "on: off\n4711: {yes: -1.5}\n-5: ~\nanchors: &a {x: 1}\nother: *a\nday: 2026-11-23\nid: 0049\n";
+        let expected = json!({"on": "off", "4711": {"yes": -1.5}, "-5": null, "anchors": {"x": 1}, "other": {"x": 1}, "day": "2026-11-23", "id": "0049"});
+        assert_eq!(read(&[("a.yml", words)]), Ok((expected, vec![])));
         assert_eq!(read(&[("a.yml", "- 1")]), Err("a.yml: must be a map of keys to values".to_owned()));
     }
 

@@ -57,6 +57,10 @@ fn parse_yaml(text: &str, seed: Seed<'_>) -> Result<Value, SyntaxError> {
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::PassThrough,
         with_snippet: false,
+        // `on` and `off` are words of this configuration.
+        strict_booleans: true,
+        // Ids of people and groups may begin with a zero.
+        leading_zero_numbers_as_strings: true,
     };
     let parsed = serde_saphyr::with_deserializer_from_str_with_options(text, options, |deserializer| {
         seed.deserialize(deserializer)
