@@ -141,7 +141,7 @@ fn auth(
     }
     let selection = parts
         .profiles
-        .select(&model.provider, request.auth_profile.as_ref())
+        .select(model, request.auth_profile.as_ref())
         .map_err(|error| RunError::Config(error.to_string()))?;
     let usable = selection.ids.iter().find(|id| selection.locked || parts.profiles.is_usable(id, model));
     let profile = usable.or(selection.ids.first());
