@@ -165,6 +165,15 @@ impl Engine {
         self.parts().active.wait_for_end(target, limit).await
     }
 
+    /// Waits until the newest matching run does not compact its conversation, and is past the request that a compaction interrupted: from then
+    /// on [`Engine::queue_message`] does not refuse because of it. Returns at once if nothing is compacted.
+    ///
+    /// # Errors
+    /// [`QueueError::NoActiveRun`], and [`QueueError::RunEnded`] if the run ends or is stopped first.
+    pub async fn wait_for_compaction(&self, target: RunTarget<'_>) -> Result<(), QueueError> {
+        self.parts().active.wait_for_compaction(target).await
+    }
+
     /// Runs a request. Nothing happens until the run is polled; dropping it stops everything and releases the lanes.
     pub fn run(&self, request: RunRequest) -> EngineRun {
         EngineRun::new(self.parts(), request)

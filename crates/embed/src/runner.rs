@@ -351,6 +351,7 @@ impl Runner<'_> {
                     if let SessionEvent::Agent(AgentEvent::MessageStart(message)) = &event {
                         self.active.entered(message);
                     }
+                    self.active.follow_compaction(&event);
                     if is_broken_off(&event) || !self.held.is_empty() {
                         self.held.push(event.clone());
                     } else {
@@ -360,6 +361,7 @@ impl Runner<'_> {
                     self.say(&mut ready).await;
                 }
                 Some(AttemptEvent::End(outcome)) => {
+                    self.active.set_compacting(false);
                     return Ok(*outcome);
                 }
                 Some(AttemptEvent::Broken(error)) => return Err(error),
@@ -397,11 +399,13 @@ impl Runner<'_> {
     ) -> RepairOutcome {
         self.emitter.emit(RunEvent::Repair(*repair)).await;
         let cancel = self.cancel.clone();
+        self.active.set_compacting(matches!(repair, Repair::Compact { .. }));
         let repaired = tokio::select! {
             biased;
             repaired = attempts.repair(repair, auth, cancel.clone()) => repaired,
             _ = hard_end(&cancel) => RepairOutcome::NotCompacted { why: "the run was stopped".to_owned() },
         };
+        self.active.set_compacting(false);
         self.emitter.emit(RunEvent::Repaired(repaired.clone())).await;
         repaired
     }

@@ -10,7 +10,7 @@ use super::{Case, CaseOutcome};
 mod attempts;
 mod calls;
 mod compaction;
-mod engine;
+pub(super) mod engine;
 mod keys;
 mod lanes;
 mod models;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pinch_agent_core::queue::QueueKind;
+use pinch_coding_agent::event::SessionEvent;
 use pinch_llm::message::{Image, Message};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use tokio::sync::{oneshot, watch};
@@ -84,6 +85,8 @@ struct RunEntry {
     state: Mutex<State>,
     /// True once the run has ended.
     ended: watch::Sender<bool>,
+    /// True while the conversation is being compacted, or while what was asked before a compaction is asked again.
+    compacts: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -118,6 +121,7 @@ impl ActiveRuns {
             cancel,
             state: Mutex::default(),
             ended: watch::Sender::new(false),
+            compacts: watch::Sender::new(false),
         });
         locked(&self.0).push(Arc::clone(&entry));
         Registered { runs: self.clone(), entry }
@@ -184,6 +188,20 @@ impl ActiveRuns {
         }));
         tokio::time::timeout(limit, all).await.is_ok()
     }
+
+    /// Waits until the newest of the runs does not compact, and has asked again what a compaction interrupted.
+    pub(crate) async fn wait_for_compaction(&self, target: RunTarget<'_>) -> Result<(), QueueError> {
+        let entry = self.find(target).pop().ok_or(QueueError::NoActiveRun)?;
+        let (mut compacts, mut ended) = (entry.compacts.subscribe(), entry.ended.subscribe());
+        let cancel = entry.cancel.clone();
+        drop(entry);
+        tokio::select! {
+            biased;
+            _ = cancel.cancelled() => Err(QueueError::RunEnded),
+            _ = ended.wait_for(|ended| *ended) => Err(QueueError::RunEnded),
+            over = compacts.wait_for(|compacts| !*compacts) => over.map(drop).map_err(|_| QueueError::RunEnded),
+        }
+    }
 }
 
 impl RunEntry {
@@ -220,6 +238,22 @@ impl Registered {
             }
         }
         state.control = Some(control);
+    }
+
+    /// Records whether the run compacts, from the events of its session.
+    pub(crate) fn follow_compaction(&self, event: &SessionEvent) {
+        match event {
+            SessionEvent::CompactionStart { .. } => self.set_compacting(true),
+            // What was asked before is asked again: until then the compaction is not over.
+            SessionEvent::CompactionEnd { will_retry, .. } => self.set_compacting(*will_retry),
+            SessionEvent::RunEnd { .. } => self.set_compacting(false),
+            _ => {}
+        }
+    }
+
+    /// Records whether the run compacts.
+    pub(crate) fn set_compacting(&self, compacts: bool) {
+        self.entry.compacts.send_if_modified(|now| std::mem::replace(now, compacts) != compacts);
     }
 
     /// Records that a message entered the conversation; if it was queued, its sender is notified.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +15,7 @@ use pinch_agent_core::tool::ToolOutput;
 use pinch_coding_agent::auth::RequestAuth;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_embed::Engine;
-use pinch_embed::engine::RunTarget;
+use pinch_embed::engine::{QueueError, RunTarget};
 use pinch_embed::replies::ReasoningLevel;
 use pinch_embed::run::decide::{Repair, RepairOutcome};
 use pinch_embed::run::scope::RunScope;
@@ -25,7 +26,7 @@ use pinch_embed::workspace::{self, WorkspaceRequest};
 use pinch_llm::event::{BlockKind, StreamEvent};
 use pinch_llm::message::{AssistantMessage, Block, Image, Message, StopReason, Thinking};
 use pinch_llm::model::Model;
-use pinch_stdx::cancel::Cancel;
+use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::iso_from_ms;
 use pinch_stdx::process::start_ticks;
 use pinch_testing::server::{Server, ServerReply};
@@ -78,6 +79,8 @@ struct Held {
     messages: Mutex<Vec<Message>>,
     changed: Notify,
     end: Notify,
+    /// How often it was stopped.
+    n_stopped: AtomicUsize,
 }
 
 impl AttemptRuntime for FixedRuntime {
@@ -131,6 +134,7 @@ impl Attempts for FixedAttempts<'_> {
                         () = hold.changed.notified() => {}
                         () = hold.end.notified() => return Some((AttemptEvent::End(Box::new(outcome)), None)),
                         reason = cancel.cancelled() => {
+                            hold.n_stopped.fetch_add(1, Ordering::Relaxed);
                             outcome.end = AttemptEnd::stopped(reason, false);
                             return Some((AttemptEvent::End(Box::new(outcome)), None));
                         }
@@ -159,6 +163,7 @@ impl Held {
             messages: Mutex::default(),
             changed: Notify::new(),
             end: Notify::new(),
+            n_stopped: AtomicUsize::new(0),
         })
     }
 }
@@ -250,6 +255,46 @@ async fn active_runs(given: &Value, expect: &Value) -> Result<(), String> {
         () = pulled => return Err("the run ended".to_owned()),
     };
     check(expect, &json!({"queued": queued.is_ok(), "reason": queued.err().map(|error| error.as_str())}))
+}
+
+/// Waits for the compaction of a run that is stopped meanwhile, and then once more. `events` are those of the run's session.
+pub(in crate::cases) fn wait_after_stop(events: Vec<SessionEvent>, compacting: bool) -> Result<Value, String> {
+    block_on(async move {
+        let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let n_events = events.len();
+        let held = Held::new(&json!({"streaming": true, "compacting": compacting}));
+        let runtime = FixedRuntime { events, ..fixed(Some(Arc::clone(&held))) };
+        let engine = world::builder(dir.path(), model()).runtime("native", Arc::new(runtime)).build();
+        let target = RunTarget::Session("s1");
+        let mut run = engine.run(engine.request("s1", Some("agent:main:main"), None, "hi"));
+        begin(&mut run).await?;
+        for _ in 0..n_events {
+            while !matches!(run.next().await, Some(RunEvent::Session(_)) | None) {}
+        }
+        let outcome = |wait: Result<(), QueueError>| match wait {
+            Ok(()) => "resolves",
+            Err(QueueError::RunEnded | QueueError::NoActiveRun) => "rejects AbortError",
+            Err(other) => other.as_str(),
+        };
+        let mut wait = std::pin::pin!(engine.wait_for_compaction(target));
+        let first = match futures::poll!(&mut wait) {
+            std::task::Poll::Ready(done) => outcome(done),
+            std::task::Poll::Pending => {
+                engine.abort(target, CancelReason::User);
+                outcome(wait.await)
+            }
+        };
+        let second = outcome(engine.wait_for_compaction(target).await);
+        while run.next().await.is_some() {}
+        let after = outcome(engine.wait_for_compaction(target).await);
+        let n_stopped = held.n_stopped.load(Ordering::Relaxed);
+        if after != second {
+            return Err(format!("a wait after the run {after}, one before its end {second}"));
+        }
+        Ok(
+            json!({"wait": first, "second_wait": second, "session_abort_compaction_calls": if compacting { n_stopped } else { 0 }}),
+        )
+    })
 }
 
 /// Starts a run on a session file that has a lock beside it. Whoever the lock names is a process of ours.

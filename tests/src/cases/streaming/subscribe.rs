@@ -18,12 +18,26 @@ use pinch_llm::event::{BlockKind, StreamEvent};
 use pinch_llm::message::{Block, Message, Thinking};
 use serde_json::{Map, Value, json};
 
+use super::super::runner::engine;
 use super::chunks::chunking;
 use super::{assistant, content_value, outputs, strings, text};
 
 /// The result of an operation; `None` when it is none of these.
 pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
-    (op == "subscribe.run").then(|| subscribe(input))
+    match op {
+        "subscribe.run" => Some(subscribe(input)),
+        "subscribe.wait_after_unsubscribe" => Some(wait_after_unsubscribe(input)),
+        _ => None,
+    }
+}
+
+/// The subscription of a run ends when the run is stopped.
+fn wait_after_unsubscribe(input: &Value) -> Result<Value, String> {
+    let (mut feed, mut contents, mut events) = (Feed { open: None }, Vec::new(), Vec::new());
+    for event in input["events"].as_array().into_iter().flatten() {
+        events.extend(feed.events(event, &mut contents)?);
+    }
+    engine::wait_after_stop(events, input["session"]["isCompacting"] == true).map(outputs)
 }
 
 fn subscribe(input: &Value) -> Result<Value, String> {
