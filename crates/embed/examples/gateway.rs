@@ -16,6 +16,7 @@ use pinch_agent_core::{Tool, tool_fn};
 use pinch_embed::delivery::{EngineEvent, EngineEvents};
 use pinch_embed::key::Peer;
 use pinch_embed::ports::SessionEntry;
+use pinch_embed::replies::{Out, Piece, Stage, compose};
 use pinch_embed::{
     BlockReplies, Caller, Config, Engine, InboundMessage, OutgoingBlock, Receipt, ReplySink, RunTarget, SendFailure,
     Sender, SinkLimits, Turn,
@@ -100,6 +101,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             tools
         })
+        .reply_stages(|_, stages| stages.insert_after(compose::TOKENS, "names", PlainNames))
         .build();
 
     let (first, second) = (engine.subscribe(), engine.subscribe());
@@ -123,6 +125,20 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     talked?;
     println!("one listener saw {first} events, the other {second}");
     Ok(())
+}
+
+/// Shows file names instead of `file://` addresses.
+struct PlainNames;
+
+impl Stage for PlainNames {
+    fn push(&mut self, mut piece: Piece, out: &mut Out) {
+        if let Piece::Block(block) = &mut piece {
+            block.text = block.text.replace("file://", "");
+        }
+        out.push(piece);
+    }
+
+    fn finish(&mut self, _: &mut Out) {}
 }
 
 /// Two messages of a user in a row, then one that starts a new session.

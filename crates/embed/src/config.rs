@@ -15,6 +15,7 @@ pub mod models;
 pub mod secrets;
 pub mod auth;
 pub mod tools;
+pub mod streaming;
 pub mod channels;
 pub mod params;
 pub mod compaction;

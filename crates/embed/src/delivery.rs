@@ -40,12 +40,13 @@ pub mod snapshot;
 pub mod contract;
 pub mod bus;
 mod rules;
+mod media;
 mod pump;
 
 pub use bus::{EngineEvent, EngineEvents, Envelope};
 pub(crate) use bus::{EventBus, RunPublisher};
 pub use contract::{OutgoingBlock, Receipt, ReplyId, ReplySink, RunId, SendFailure, SinkLimits};
 pub use event::{Lifecycle, ReplyEvent};
-pub(crate) use pump::Pump;
 pub use pump::{Delivered, DeliveredBlock, FailedBlock, MAX_RETRY_AFTER, SINK_TIMEOUT};
+pub(crate) use pump::{DeliveryTerms, Pace, Pump};
 pub use snapshot::{PartialReply, ReasoningSnapshot, ReplySnapshot};

@@ -22,8 +22,9 @@ use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner, millis};
 
 mod published;
-mod engine_run;
 mod resolve;
+mod replying;
+mod engine_run;
 mod configured;
 mod agents;
 mod inbound;
@@ -253,7 +254,7 @@ async fn carry_out(
         cancel: limited,
         stop: cancel.clone(),
         began,
-        replies: resolve::replies(parts, request),
+        replies: replying::replies(parts, request, &scope.workspace)?,
         held: Vec::new(),
         reports: Vec::new(),
         outcomes: Vec::new(),

@@ -19,7 +19,8 @@ use crate::delivery::EventBus;
 use crate::inbox::{Inbox, Seen};
 use crate::key::AgentId;
 use crate::lanes::Lanes;
-use crate::replies::{ReplyOptions, Stage};
+use crate::replies::ReplyOptions;
+use crate::replies::compose::{Stages, UnknownStage};
 use crate::run::RunRequest;
 use crate::run::failover::ProbeThrottle;
 use crate::run::scope::PromptInputs;
@@ -41,7 +42,7 @@ pub(crate) type MachineFor = Arc<dyn Fn(&RunRequest) -> Arc<dyn Machine> + Send 
 /// Makes the system prompt of a run.
 pub(crate) type PromptMaker = Arc<dyn Fn(&PromptInputs<'_>) -> PromptSections + Send + Sync>;
 /// Changes the stages of replies.
-pub(crate) type ReplyStages = Arc<dyn Fn(&ReplyOptions, Vec<Box<dyn Stage>>) -> Vec<Box<dyn Stage>> + Send + Sync>;
+pub(crate) type ReplyStages = Arc<dyn Fn(&ReplyOptions, &mut Stages) -> Result<(), UnknownStage> + Send + Sync>;
 
 /// What the host registered.
 pub(crate) struct HostParts {

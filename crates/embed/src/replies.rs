@@ -16,6 +16,8 @@ use pinch_stdx::cancel::Deadline;
 
 pub mod piece;
 
+pub mod unit;
+
 pub mod code;
 
 pub mod tags;
@@ -32,6 +34,8 @@ pub mod markup;
 
 pub mod user_text;
 
+pub mod normalise;
+
 pub mod directives;
 
 pub mod partial;
@@ -39,6 +43,10 @@ pub mod partial;
 pub mod fence;
 
 pub mod chunk;
+
+pub mod preview;
+
+pub mod channel;
 
 pub mod sent;
 
@@ -52,6 +60,8 @@ pub mod reasoning;
 
 pub mod tool_notes;
 
+pub mod compose;
+
 mod pipeline;
 
 pub use piece::{Out, Piece};
@@ -60,10 +70,10 @@ pub(crate) use pipeline::is_mirror;
 
 use blocks::BlockBreak;
 use chunk::Chunking;
-use coalesce::{Coalesce, Coalescing};
-use dedupe::Dedupe;
-use directives::Directives;
+use coalesce::Coalescing;
+use directives::media::MediaRoots;
 use directives::threading::ReplyToMode;
+use preview::Preview;
 use tool_notes::{ToolFormat, Verbose};
 
 /// One part of the chain.
@@ -78,16 +88,6 @@ pub trait Stage: Send {
     fn wake_at(&self) -> Option<Deadline> {
         None
     }
-}
-
-/// The parts that finished blocks go through, in order.
-pub fn default_stages(coalescing: Option<Coalescing>) -> Vec<Box<dyn Stage>> {
-    let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Directives::default())];
-    if let Some(coalescing) = coalescing {
-        stages.push(Box::new(Coalesce::new(coalescing)));
-    }
-    stages.push(Box::new(Dedupe::default()));
-    stages
 }
 
 /// What happens to reasoning.
@@ -139,6 +139,10 @@ pub struct ReplyOptions {
     pub current_message: Option<String>,
     /// Which blocks keep the message they reply to.
     pub reply_to: ReplyToMode,
+    /// Files that a model may name by an absolute path.
+    pub media_roots: MediaRoots,
+    /// The draft that changes while the run continues.
+    pub preview: Preview,
     /// The owner of the run, who may make several attempts, emits its start and end.
     pub quiet_lifecycle: bool,
 }

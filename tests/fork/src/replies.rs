@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, ready};
 use pinch_embed::delivery::{Lifecycle, ReplyId};
+use pinch_embed::replies::compose::{COALESCE, Stages, UnknownStage};
 use pinch_embed::replies::{Out, Piece, Stage};
 use pinch_embed::{OutgoingBlock, Receipt, ReplySink, SendFailure, SinkLimits};
 
@@ -13,6 +14,16 @@ use pinch_embed::{OutgoingBlock, Receipt, ReplySink, SendFailure, SinkLimits};
 pub struct Mask {
     /// The word, in the case in which it is masked.
     pub word: String,
+}
+
+impl Mask {
+    /// Masks the word before blocks are joined.
+    ///
+    /// # Errors
+    /// If there is no such place among the stages.
+    pub fn insert(self, stages: &mut Stages) -> Result<(), UnknownStage> {
+        stages.insert_before(COALESCE, "mask", self)
+    }
 }
 
 impl Stage for Mask {

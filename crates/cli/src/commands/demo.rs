@@ -267,7 +267,9 @@ fn request(args: &Args, engine: &Engine, paths: &DemoPaths, cancel: &Cancel) -> 
             max_chars: 800,
             preference: BreakPreference::Paragraph,
             flush_on_paragraph: true,
+            ..Chunking::default()
         }),
+        ..BlockReplies::default()
     };
     let mut request = engine.request("demo", None, None, script::REQUEST).cancel(cancel.clone()).block_replies(replies);
     request.session = SessionRef::Path(session_file(paths));

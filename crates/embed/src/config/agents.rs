@@ -9,11 +9,9 @@ use super::compaction::CompactionConfig;
 use super::node::Node;
 use super::params::StreamParams;
 use super::pruning::PruningConfig;
+use super::streaming::{BlockStreaming, HumanDelay};
 use super::tools::ToolsConfig;
 use crate::key::AgentId;
-use crate::replies::blocks::BlockBreak;
-use crate::replies::chunk::{BreakPreference, Chunking};
-use crate::replies::coalesce::Coalescing;
 
 /// The agents of a configuration.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +51,8 @@ pub struct AgentDefaults {
     pub pruning: Option<PruningConfig>,
     /// Delivering replies in blocks while the run continues.
     pub block_streaming: BlockStreaming,
+    /// Pauses between blocks.
+    pub human_delay: Option<HumanDelay>,
     /// How many attempts a run may make.
     pub run_retries: RunRetries,
 }
@@ -73,19 +73,6 @@ pub struct ModelEntry {
     pub alias: Option<String>,
     /// Parameters of its calls.
     pub params: StreamParams,
-}
-
-/// Delivering replies in blocks while the run continues.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BlockStreaming {
-    /// Whether replies are delivered in blocks.
-    pub on: Option<bool>,
-    /// What ends a block.
-    pub break_at: Option<BlockBreak>,
-    /// Sizes of the blocks.
-    pub chunk: Option<Chunking>,
-    /// How small blocks are joined.
-    pub coalesce: Option<Coalescing>,
 }
 
 /// How many attempts a run may make: `base + per_profile · profiles`, between `min` and `max`.
@@ -138,6 +125,8 @@ pub struct AgentConfig {
     pub thinking: Option<ThinkingLevel>,
     /// How many attempts its runs may make.
     pub run_retries: Option<RunRetries>,
+    /// Pauses between its blocks; `Some(None)`: it makes none.
+    pub human_delay: Option<Option<HumanDelay>>,
     /// Tools it may not use, in addition to those denied to all agents.
     pub tools: ToolsConfig,
 }
@@ -240,65 +229,8 @@ impl AgentDefaults {
             compaction: CompactionConfig::read(&node.get("compaction"), compaction, problems),
             pruning: PruningConfig::read(&node.get("contextPruning"), problems),
             block_streaming: BlockStreaming::read(node, problems),
+            human_delay: HumanDelay::read(&node.get("humanDelay"), problems).flatten(),
             run_retries: read_retries(&node.get("runRetries"), problems).unwrap_or_default(),
-        }
-    }
-}
-
-impl BlockStreaming {
-    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
-        let switch = |word: &str| match word {
-            "on" => Some(true),
-            "off" => Some(false),
-            _ => None,
-        };
-        let break_at = |word: &str| match word {
-            "text_end" => Some(BlockBreak::TextEnd),
-            "message_end" => Some(BlockBreak::MessageEnd),
-            "paragraph" => Some(BlockBreak::Paragraph),
-            _ => None,
-        };
-        let prefer = |word: &str| match word {
-            "paragraph" => Some(BreakPreference::Paragraph),
-            "newline" => Some(BreakPreference::Newline),
-            "sentence" => Some(BreakPreference::Sentence),
-            _ => None,
-        };
-        let chunk = node.get("blockStreamingChunk");
-        let size = |name: &str, default: usize, problems: &mut Vec<Problem>| {
-            chunk.get(name).count(problems).and_then(|n| usize::try_from(n).ok()).map_or(default, |n| n.max(1))
-        };
-        let chunking = chunk.object(problems).map(|_| {
-            let min_chars = size("minChars", 800, problems);
-            let max_chars = size("maxChars", 1200, problems).max(min_chars);
-            let words = ["paragraph", "newline", "sentence"];
-            let preference = chunk.get("breakPreference").word(problems, &words, prefer).unwrap_or_default();
-            Chunking { min_chars, max_chars, preference, ..Chunking::default() }
-        });
-        let coalesce = node.get("blockStreamingCoalesce");
-        let mut coalesce_size = |name: &str, default: usize| {
-            let size = coalesce.get(name).count(problems).and_then(|n| usize::try_from(n).ok());
-            size.map_or(default, |n| n.max(1))
-        };
-        let usual = Coalescing::default();
-        let (min_chars, max_chars) =
-            (coalesce_size("minChars", usual.min_chars), coalesce_size("maxChars", usual.max_chars));
-        let idle = coalesce.get("idleMs").count(problems).map_or(usual.idle, Duration::from_millis);
-        let coalescing = coalesce.object(problems).map(|_| Coalescing {
-            min_chars,
-            max_chars: max_chars.max(min_chars),
-            idle,
-            ..usual
-        });
-        Self {
-            coalesce: coalescing,
-            on: node.get("blockStreamingDefault").word(problems, &["on", "off"], switch),
-            break_at: node.get("blockStreamingBreak").word(
-                problems,
-                &["text_end", "message_end", "paragraph"],
-                break_at,
-            ),
-            chunk: chunking,
         }
     }
 }
@@ -316,6 +248,7 @@ impl AgentConfig {
             runtime: node.get("runtime").text(problems),
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             run_retries: read_retries(&node.get("runRetries"), problems),
+            human_delay: HumanDelay::read(&node.get("humanDelay"), problems),
             tools: ToolsConfig::read(&node.get("tools"), &node.get("sandbox")),
         }
     }

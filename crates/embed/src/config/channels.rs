@@ -1,10 +1,11 @@
-//! `channels`: what is set for single chat channels. Only limits of the history are read so far.
+//! `channels`: what is set for single chat channels and their accounts: limits of the history, and how replies are delivered.
 
 use std::collections::BTreeMap;
 
 use pinch_coding_agent::document::Problem;
 
 use super::node::Node;
+use super::streaming::ChannelDelivery;
 
 /// All channels, by name in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,12 +22,28 @@ pub struct ChannelConfig {
     pub dms: BTreeMap<String, Option<u64>>,
     /// Keys that restrict what agents may do in single chats, with their paths: they are not enforced.
     pub unenforced: Vec<String>,
+    /// How replies are delivered.
+    pub delivery: ChannelDelivery,
+    /// The same for single accounts, by id.
+    pub accounts: BTreeMap<String, ChannelDelivery>,
 }
 
 impl ChannelsConfig {
     /// Keys that restrict what agents may do, and are not enforced.
     pub(crate) fn unenforced(&self) -> impl Iterator<Item = &String> {
         self.0.values().flat_map(|channel| &channel.unenforced)
+    }
+
+    /// How replies are delivered to an account of a channel: as set for the account, else for the channel.
+    pub fn delivery(&self, channel: Option<&str>, account: Option<&str>) -> ChannelDelivery {
+        let Some(config) = channel.and_then(|channel| self.get(&channel.trim().to_lowercase())) else {
+            return ChannelDelivery::default();
+        };
+        let named = |id: &str| {
+            let same = || config.accounts.iter().find(|(name, _)| name.eq_ignore_ascii_case(id)).map(|(_, own)| own);
+            config.accounts.get(id).or_else(same)
+        };
+        account.map(str::trim).and_then(named).map_or_else(|| config.delivery.clone(), |own| own.or(&config.delivery))
     }
 
     /// The settings of a channel, whose name is given in lower case.
@@ -47,11 +64,17 @@ impl ChannelsConfig {
                 (id.to_lowercase(), limit)
             });
             let dms = dms.collect();
+            let accounts = channel.get("accounts").members(problems).into_iter();
+            let accounts = accounts.filter(|(_, account)| account.is_object());
+            let accounts =
+                accounts.map(|(id, account)| (id.to_owned(), ChannelDelivery::read(&account, problems))).collect();
             let config = ChannelConfig {
                 unenforced: restrictions(&channel, problems),
                 history_limit: channel.get("historyLimit").count(problems),
                 dm_history_limit: channel.get("dmHistoryLimit").count(problems),
                 dms,
+                delivery: ChannelDelivery::read(&channel, problems),
+                accounts,
             };
             channels.insert(name.to_lowercase(), config);
         }

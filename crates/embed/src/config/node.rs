@@ -91,6 +91,10 @@ impl<'a> Node<'a> {
         self.value.is_some_and(Value::is_object)
     }
 
+    pub(super) fn is_flag(&self) -> bool {
+        self.value.is_some_and(Value::is_boolean)
+    }
+
     pub(super) fn text(&self, problems: &mut Vec<Problem>) -> Option<String> {
         self.read_whole(problems, "a text", |value| value.as_str().map(str::to_owned))
     }

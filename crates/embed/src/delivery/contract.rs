@@ -14,6 +14,7 @@ use pinch_ports::BoxError;
 use super::event::Lifecycle;
 use super::snapshot::{PartialReply, ReasoningSnapshot};
 use crate::replies::piece::{BlockReply, ReplySpan, ToolNote};
+use crate::replies::unit::{TextLimit, TextUnit};
 
 /// The name of a run, unique among the runs of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -114,14 +115,35 @@ impl SendFailure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SinkLimits {
-    /// UTF-16 units of a block's text at most; `None` = any number. Longer blocks are split, and blocks are joined only below it.
-    pub max_chars: Option<usize>,
+    /// The longest text of a block. Longer blocks are split, and blocks are joined only below it.
+    pub text: Option<TextLimit>,
+    /// Media of a block at most. More of them go into blocks of their own.
+    pub max_media: Option<usize>,
+    /// The largest local file in bytes. A larger one is not sent; the block says so.
+    pub max_media_bytes: Option<u64>,
 }
 
 impl SinkLimits {
     /// Blocks of at most so many UTF-16 units.
     pub fn of_chars(max_chars: usize) -> Self {
-        Self { max_chars: Some(max_chars.max(1)) }
+        Self::of_text(max_chars, TextUnit::Utf16)
+    }
+
+    /// Blocks whose text has at most this length.
+    pub fn of_text(max: usize, unit: TextUnit) -> Self {
+        Self { text: Some(TextLimit { max: max.max(1), unit }), ..Self::default() }
+    }
+
+    /// Sets how many media a block may have.
+    #[must_use]
+    pub fn max_media(self, max: usize) -> Self {
+        Self { max_media: Some(max.max(1)), ..self }
+    }
+
+    /// Sets the largest local file, in bytes.
+    #[must_use]
+    pub fn max_media_bytes(self, max: u64) -> Self {
+        Self { max_media_bytes: Some(max), ..self }
     }
 }
 
@@ -154,6 +176,12 @@ pub trait ReplySink: Send + Sync {
 
     /// A stretch of reasoning is over.
     fn reasoning_end(&self) -> BoxFuture<'_, ()> {
+        Box::pin(ready(()))
+    }
+
+    /// The draft changed: this is all of its text. A draft is one message that a channel edits, and that the first block or payload after it
+    /// takes the place of. There are none unless the request or the configuration asks for them.
+    fn draft<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(ready(()))
     }
 

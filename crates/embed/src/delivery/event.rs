@@ -1,11 +1,11 @@
 //! The events of a run's reply, and how they merge while a slow reader lets them wait.
 
 use pinch_stdx::queue::{Capacity, Merge};
-use pinch_stdx::text::utf16_len;
 use serde_json::{Value, json};
 
 use crate::replies::Piece;
-use crate::replies::piece::{AgentNote, BlockReply, Growth, ReasoningGrowth, ToolNote, merge_growth};
+use crate::replies::piece::{AgentNote, BlockReply, Edit, Growth, ReasoningGrowth, ToolNote, merge_growth};
+use crate::replies::unit::TextLimit;
 
 /// One thing that leaves a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub enum ReplyEvent {
     ReasoningStream(ReasoningGrowth),
     /// A stretch of reasoning is over.
     ReasoningEnd,
+    /// The draft changed.
+    Draft(Edit),
     /// A tool's summary or output.
     ToolResult(ToolNote),
     /// An event for programs about a tool or a compaction. [`Engine::subscribe`](crate::Engine::subscribe) hands these out; sinks do not get
@@ -99,6 +101,7 @@ impl ReplyEvent {
             Piece::AssistantStart => Self::AssistantMessageStart,
             Piece::Reasoning(text) => Self::ReasoningStream(text),
             Piece::ReasoningEnd => Self::ReasoningEnd,
+            Piece::Draft(edit) => Self::Draft(edit),
             Piece::ToolResult(note) => Self::ToolResult(note),
             Piece::Agent(note) => Self::Agent(note),
             Piece::MessageStart
@@ -123,8 +126,8 @@ const MAX_JOINED_NOTES: usize = 8_000;
 #[derive(Debug)]
 pub(super) struct Queued {
     pub(super) event: ReplyEvent,
-    /// UTF-16 units of a joined block at most.
-    pub(super) max_chars: usize,
+    /// How long a joined block may be.
+    pub(super) text: Option<TextLimit>,
 }
 
 impl Merge for Queued {
@@ -137,6 +140,7 @@ impl Merge for Queued {
                     growth.delta.len() + growth.restored.len() + media(&growth.media_urls)
                 }
                 ReplyEvent::BlockReply(block) => block.text.len() + media(&block.media_urls),
+                ReplyEvent::Draft(edit) => edit.text.len(),
                 ReplyEvent::ReasoningStream(growth) => growth.formatted.text.len() + growth.raw.text.len(),
                 ReplyEvent::ToolResult(note) => note.text.len() + media(&note.media_urls),
                 ReplyEvent::Lifecycle(Lifecycle::Error { error, .. }) => error.len(),
@@ -149,8 +153,10 @@ impl Merge for Queued {
     }
 
     fn merge(&mut self, next: Self, capacity: Capacity) -> Result<(), Self> {
-        use ReplyEvent::{AssistantMessageStart, BlockReply, PartialReply, ReasoningEnd, ReasoningStream, ToolResult};
-        let (max_chars, is_full) = (next.max_chars, capacity == Capacity::Full);
+        use ReplyEvent::{
+            AssistantMessageStart, BlockReply, Draft, PartialReply, ReasoningEnd, ReasoningStream, ToolResult,
+        };
+        let (text, is_full) = (next.text, capacity == Capacity::Full);
         match (&mut self.event, next.event) {
             (PartialReply(first), PartialReply(next)) if first.shown == next.shown => {
                 merge_growth(first, next);
@@ -159,8 +165,9 @@ impl Merge for Queued {
                 first.formatted.then(&next.formatted);
                 first.raw.then(&next.raw);
             }
+            (Draft(first), Draft(next)) => first.then(&next),
             (AssistantMessageStart, AssistantMessageStart) | (ReasoningEnd, ReasoningEnd) => {}
-            (BlockReply(first), BlockReply(next)) if is_full && may_join(first, &next, max_chars) => {
+            (BlockReply(first), BlockReply(next)) if is_full && may_join(first, &next, text) => {
                 first.text.push_str(JOINER);
                 first.text.push_str(&next.text);
                 first.span = first.span.as_ref().zip(next.span.as_ref()).map(|(first, last)| first.through(last));
@@ -172,7 +179,7 @@ impl Merge for Queued {
             }
             // Nobody misses a typing signal between notes that nobody has seen yet.
             (ToolResult(_), AssistantMessageStart | ReasoningEnd) if is_full => {}
-            (_, event) => return Err(Self { event, max_chars }),
+            (_, event) => return Err(Self { event, text }),
         }
         Ok(())
     }
@@ -193,13 +200,13 @@ fn join_notes(first: &mut ToolNote, next: &ToolNote) {
 }
 
 /// Whether two neighbouring blocks may be sent as one.
-fn may_join(a: &BlockReply, b: &BlockReply, max_chars: usize) -> bool {
+fn may_join(a: &BlockReply, b: &BlockReply, limit: Option<TextLimit>) -> bool {
     let is_plain = |block: &BlockReply| block.media_urls.is_empty() && !block.audio_as_voice && !block.is_reasoning;
     is_plain(a)
         && is_plain(b)
         && a.reply_to_id == b.reply_to_id
         && a.span.as_ref().zip(b.span.as_ref()).is_some_and(|(a, b)| a.message == b.message)
-        && utf16_len(&a.text) + JOINER.len() + utf16_len(&b.text) <= max_chars
+        && limit.is_none_or(|limit| limit.unit.len(&a.text) + JOINER.len() + limit.unit.len(&b.text) <= limit.max)
 }
 
 #[cfg(test)]
@@ -208,10 +215,13 @@ mod tests {
 
     use super::*;
     use crate::replies::piece::ReplySpan;
+    use crate::replies::unit::TextUnit;
 
     fn waiting(max_chars: usize, events: impl IntoIterator<Item = ReplyEvent>) -> Vec<Queued> {
         let queue = MergeQueue::new(Bounds { items: 4, bytes: 20_000 });
-        events.into_iter().for_each(|event| queue.push(Queued { event, max_chars }).unwrap());
+        events.into_iter().for_each(|event| {
+            queue.push(Queued { event, text: Some(TextLimit { max: max_chars, unit: TextUnit::Utf16 }) }).unwrap()
+        });
         std::iter::from_fn(|| queue.try_next()).collect()
     }
 
@@ -225,7 +235,7 @@ mod tests {
         let mut at = 0;
         for queued in &joined {
             let ReplyEvent::BlockReply(block) = &queued.event else { panic!("{queued:?}") };
-            assert!(utf16_len(&block.text) <= 12, "{block:?}");
+            assert!(TextUnit::Utf16.len(&block.text) <= 12, "{block:?}");
             let bytes = block.span.clone().unwrap().bytes;
             assert_eq!(bytes.start, at, "nothing is left out");
             at = bytes.end;

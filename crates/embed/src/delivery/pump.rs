@@ -1,20 +1,24 @@
 //! Carries events from a run to its sink.
 
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt;
+use pinch_stdx::host::Host;
 use pinch_stdx::queue::{Bounds, MergeQueue};
 use tokio::time::Instant;
 
 use super::contract::{OutgoingBlock, Receipt, ReplyId, ReplySink, RunId, SendFailure, SinkLimits};
 use super::event::{Queued, ReplyEvent};
+use super::media;
 use super::rules::fit;
 use super::snapshot::ReplySnapshot;
 use crate::replies::piece::{BlockReply, ReplySpan};
+use crate::replies::unit::TextLimit;
 
 /// How long a sink may hold one call.
 pub const SINK_TIMEOUT: Duration = Duration::from_secs(15);
@@ -35,7 +39,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct ReplySender {
     queue: Arc<MergeQueue<Queued>>,
-    max_chars: usize,
+    text: Option<TextLimit>,
 }
 
 impl ReplySender {
@@ -44,7 +48,7 @@ impl ReplySender {
         if matches!(event, ReplyEvent::Agent(_) | ReplyEvent::BlockReplyFlush) {
             return;
         }
-        if self.queue.push(Queued { event, max_chars: self.max_chars }).is_err() {
+        if self.queue.push(Queued { event, text: self.text }).is_err() {
             tracing::debug!("a reply came after the end of its run");
         }
     }
@@ -100,6 +104,34 @@ impl Delivered {
     }
 }
 
+/// What delivery respects beside what the sink says about itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeliveryTerms {
+    /// What the channel can take, as far as it is known.
+    pub(crate) limits: SinkLimits,
+    /// Pauses between blocks.
+    pub(crate) pace: Option<Pace>,
+    /// What paths of media are relative to.
+    pub(crate) media_dir: Option<PathBuf>,
+}
+
+/// Pauses between blocks, as if somebody typed them.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    /// The shortest.
+    pub(crate) min: Duration,
+    /// The longest.
+    pub(crate) max: Duration,
+    /// Where chance comes from.
+    pub(crate) host: Host,
+}
+
+impl Pace {
+    fn pause(&self) -> Duration {
+        self.min + self.max.saturating_sub(self.min).mul_f64(self.host.ids().fraction())
+    }
+}
+
 /// What the sink still gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SinkGate {
@@ -117,7 +149,9 @@ pub(crate) struct Pump {
     queue: Arc<MergeQueue<Queued>>,
     sink: Arc<dyn ReplySink>,
     run: RunId,
-    limits: SinkLimits,
+    /// What the channel and the sink can take: a block respects both.
+    limits: [SinkLimits; 2],
+    terms: DeliveryTerms,
     snapshot: ReplySnapshot,
     gate: SinkGate,
     /// When the run was found to be over.
@@ -129,22 +163,23 @@ pub(crate) struct Pump {
 
 impl Pump {
     /// A pump for the blocks of a run, and the way into it.
-    pub(crate) fn new(sink: Arc<dyn ReplySink>, run: RunId) -> (ReplySender, Self) {
+    pub(crate) fn new(sink: Arc<dyn ReplySink>, run: RunId, terms: DeliveryTerms) -> (ReplySender, Self) {
         let queue = Arc::new(MergeQueue::new(Bounds::default()));
-        let limits = sink.limits();
-        let max_chars = limits.max_chars.unwrap_or(usize::MAX);
+        let limits = [terms.limits, sink.limits()];
+        let text = limits[1].text.or(limits[0].text);
         let pump = Self {
             queue: Arc::clone(&queue),
             sink,
             run,
             limits,
+            terms,
             snapshot: ReplySnapshot::default(),
             gate: SinkGate::Open,
             closed_at: None,
             n_unplaced: 0,
             delivered: Delivered::default(),
         };
-        (ReplySender { queue, max_chars }, pump)
+        (ReplySender { queue, text }, pump)
     }
 
     /// Delivers until the sender is closed and everything is out.
@@ -176,14 +211,28 @@ impl Pump {
             self.n_unplaced += 1;
             ReplySpan { message: 0, bytes: self.n_unplaced - 1..self.n_unplaced }
         });
-        let block = OutgoingBlock { id: ReplyId::new(&self.run, span), reply };
-        for part in fit(block, self.limits) {
+        let id = ReplyId::new(&self.run, span);
+        let max_bytes = self.limits.iter().filter_map(|limits| limits.max_media_bytes).min();
+        media::drop_too_large(&mut reply, max_bytes, self.terms.media_dir.as_deref()).await;
+        let block = OutgoingBlock { id, reply };
+        let [channel, sink] = self.limits;
+        for part in fit(block, channel).into_iter().flat_map(|part| fit(part, sink)) {
             let is_late = self.closed_at.is_some_and(|at| at.elapsed() >= DRAIN_TIMEOUT);
             if self.gate != SinkGate::Open || is_late {
                 self.delivered.remaining.push(part);
             } else {
+                self.pause(&part).await;
                 self.send(part).await;
             }
+        }
+    }
+
+    /// Waits before every block but the first, as somebody who types.
+    async fn pause(&self, block: &OutgoingBlock) {
+        if let Some(pace) =
+            self.terms.pace.as_ref().filter(|_| !block.reply.is_reasoning && !self.delivered.blocks.is_empty())
+        {
+            tokio::time::sleep(pace.pause()).await;
         }
     }
 
@@ -252,6 +301,10 @@ impl Pump {
             ReplyEvent::ReasoningStream(growth) => {
                 self.snapshot.grow_reasoning(growth);
                 sink.reasoning(self.snapshot.reasoning()).await;
+            }
+            ReplyEvent::Draft(edit) => {
+                self.snapshot.change_draft(edit);
+                sink.draft(self.snapshot.draft()).await;
             }
             ReplyEvent::ReasoningEnd => sink.reasoning_end().await,
             ReplyEvent::ToolResult(note) => sink.tool_note(note).await,

@@ -2,18 +2,26 @@
 
 use std::ops::Range;
 
-use pinch_stdx::text::utf16_len;
-
 use super::contract::{OutgoingBlock, ReplyId, SinkLimits};
 use crate::replies::chunk::{BreakPreference, Chunker, Chunking, Drain};
 use crate::replies::piece::{BlockReply, ReplySpan};
+use crate::replies::unit::TextLimit;
 
 /// The block in parts that the channel can take. The same block has the same parts, and they have the same ids, whenever it is split.
 pub(super) fn fit(block: OutgoingBlock, limits: SinkLimits) -> Vec<OutgoingBlock> {
-    let Some(max_chars) = limits.max_chars.filter(|max| utf16_len(&block.reply.text) > *max) else {
+    let is_long = limits.text.filter(|limit| !limit.fits(&block.reply.text));
+    let max_media = limits.max_media.filter(|max| block.reply.media_urls.len() > *max);
+    if is_long.is_none() && max_media.is_none() {
         return vec![block];
+    }
+    let mut texts = match is_long {
+        Some(limit) => split(&block.reply.text, limit),
+        None => vec![block.reply.text.clone()],
     };
-    let texts = split(&block.reply.text, max_chars);
+    // The first parts have the text, and as many media as fit.
+    let mut media = block.reply.media_urls.chunks(max_media.unwrap_or(usize::MAX)).map(<[String]>::to_vec);
+    let n_parts = texts.len().max(media.len());
+    texts.resize(n_parts, String::new());
     let n_all: u64 = texts.iter().map(|text| text.len() as u64).sum::<u64>().max(1);
     let Range { start, end } = block.id.bytes;
     let n_texts = texts.len();
@@ -26,7 +34,7 @@ pub(super) fn fit(block: OutgoingBlock, limits: SinkLimits) -> Vec<OutgoingBlock
         n_before += text.len() as u64;
         let to = if at + 1 == n_texts { end } else { place(n_before) };
         let span = ReplySpan { message: block.id.message, bytes: from..to };
-        let media_urls = if at == 0 { block.reply.media_urls.clone() } else { Vec::new() };
+        let media_urls = media.next().unwrap_or_default();
         OutgoingBlock {
             id: ReplyId::new(&block.id.run, &span),
             reply: BlockReply { text, media_urls, span: Some(span), ..block.reply.clone() },
@@ -35,17 +43,18 @@ pub(super) fn fit(block: OutgoingBlock, limits: SinkLimits) -> Vec<OutgoingBlock
     parts.collect()
 }
 
-/// The text in pieces of at most so many units, cut where it reads best.
-fn split(text: &str, max_chars: usize) -> Vec<String> {
+/// The text in pieces within a limit, cut where it reads best.
+fn split(text: &str, limit: TextLimit) -> Vec<String> {
     let mut texts = Vec::new();
     let mut chunker = Chunker::new(Chunking {
-        min_chars: max_chars.div_ceil(2),
-        max_chars,
+        min_chars: limit.max.div_ceil(2),
+        max_chars: limit.max,
         preference: BreakPreference::Paragraph,
         flush_on_paragraph: false,
+        unit: limit.unit,
     });
     chunker.append(text);
-    while chunker.n_units() > max_chars {
+    while chunker.n_units() > limit.max {
         let n_units = chunker.n_units();
         chunker.drain(Drain::Ready, &mut |text, _| texts.push(text));
         if chunker.n_units() >= n_units {
@@ -53,8 +62,21 @@ fn split(text: &str, max_chars: usize) -> Vec<String> {
         }
     }
     texts.push(chunker.buffered());
-    texts.retain(|text| !text.trim().is_empty());
-    texts
+    // A limit of a few bytes may not even have room for a fence.
+    let mut fitting = Vec::with_capacity(texts.len());
+    for text in texts.iter().filter(|text| !text.trim().is_empty()) {
+        let mut rest = text.as_str();
+        while !limit.fits(rest) {
+            let (head, tail) = rest.split_at(limit.unit.prefix(rest, limit.max).len());
+            if head.is_empty() {
+                break;
+            }
+            fitting.push(head.to_owned());
+            rest = tail;
+        }
+        fitting.push(rest.to_owned());
+    }
+    fitting
 }
 
 #[cfg(test)]
@@ -70,7 +92,7 @@ mod tests {
         let whole = OutgoingBlock { id, reply: BlockReply { span: Some(span), ..BlockReply::text(text.as_str()) } };
         let limits = SinkLimits::of_chars(100);
         let parts = fit(whole.clone(), limits);
-        assert!(parts.iter().all(|part| utf16_len(&part.reply.text) <= 100), "{parts:?}");
+        assert!(parts.iter().all(|part| limits.text.unwrap().fits(&part.reply.text)), "{parts:?}");
         let mut at = 10;
         for part in &parts {
             assert_eq!(part.id.bytes.start, at);

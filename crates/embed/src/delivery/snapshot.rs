@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::replies::piece::{Growth, ReasoningGrowth};
+use crate::replies::piece::{Edit, Growth, ReasoningGrowth};
 
 /// The text of an answer so far. Borrowed: a sink that copies the whole text at every growth pays for it itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +43,7 @@ pub struct ReplySnapshot {
     media_urls: Vec<String>,
     formatted: String,
     raw: String,
+    draft: String,
     /// Where the part begins that the last growth added to the formatted reasoning; 0 if it changed what was there.
     reasoning_at: usize,
 }
@@ -70,6 +71,16 @@ impl ReplySnapshot {
         self.reasoning_at = if is_extension { self.formatted.len() } else { 0 };
         growth.formatted.apply(&mut self.formatted);
         growth.raw.apply(&mut self.raw);
+    }
+
+    /// The draft changed.
+    pub(super) fn change_draft(&mut self, edit: &Edit) {
+        edit.apply(&mut self.draft);
+    }
+
+    /// The draft so far.
+    pub(super) fn draft(&self) -> &str {
+        &self.draft
     }
 
     /// The reasoning so far.

@@ -29,7 +29,8 @@ use crate::parts::gate::RunGate;
 use crate::parts::toolbox::{Toolbox, ToolsFor};
 use crate::parts::{HostParts, MachineFor, Parts, PromptMaker};
 use crate::ports::{FileIndex, LocalLeases};
-use crate::replies::{ReplyOptions, Stage};
+use crate::replies::ReplyOptions;
+use crate::replies::compose::{Stages, UnknownStage};
 use crate::run::RunRequest;
 use crate::run::scope::PromptInputs;
 use crate::runtime::AttemptRuntime;
@@ -161,10 +162,11 @@ impl EngineBuilder {
         self
     }
 
-    /// Changes the stages that finished blocks of a reply pass through: `change` gets the default ones in order and returns those to use.
+    /// Changes the stages that replies pass through: `change` gets the default ones and inserts its own before or after any of them, by name.
+    /// A run whose stages name one that does not exist fails.
     pub fn reply_stages(
         mut self,
-        change: impl Fn(&ReplyOptions, Vec<Box<dyn Stage>>) -> Vec<Box<dyn Stage>> + Send + Sync + 'static,
+        change: impl Fn(&ReplyOptions, &mut Stages) -> Result<(), UnknownStage> + Send + Sync + 'static,
     ) -> Self {
         self.parts.reply_stages = Some(Arc::new(change));
         self

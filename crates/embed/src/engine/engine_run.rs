@@ -7,9 +7,9 @@ use std::task::{Context, Poll, ready};
 use futures::{Stream, StreamExt};
 use pinch_stdx::pull::{Pulled, pulled};
 
-use super::carry_out;
 use super::published::publish;
-use crate::delivery::{Delivered, Lifecycle, Pump, ReplyEvent, ReplySink, RunId, RunPublisher};
+use super::{carry_out, replying};
+use crate::delivery::{Delivered, DeliveryTerms, Lifecycle, Pump, ReplyEvent, ReplySink, RunId, RunPublisher};
 use crate::parts::Parts;
 use crate::run::payloads::Payload;
 use crate::run::{FailureKind, RunError, RunRequest, RunResult, still_to_send, unsent};
@@ -24,6 +24,7 @@ pub struct EngineRun {
     result: ResultSlot,
     run_id: RunId,
     publisher: RunPublisher,
+    terms: DeliveryTerms,
 }
 
 impl EngineRun {
@@ -32,6 +33,7 @@ impl EngineRun {
         let slot = Arc::clone(&result);
         let run_id = RunId::from(request.run_id.as_str());
         let publisher = parts.bus.publisher(run_id.clone(), request.session_key.as_deref(), parts.host.clone());
+        let terms = replying::delivery_terms(&parts, &request);
         // Boxed: every future that it is handed to would have room for all of it.
         let request = Box::new(request);
         let events = pulled(move |emitter| async move {
@@ -48,7 +50,7 @@ impl EngineRun {
             // After the last event, so that nobody waits for the disk with the answer at hand.
             parts.profiles.flush().await;
         });
-        Self { events, result, run_id, publisher }
+        Self { events, result, run_id, publisher, terms }
     }
 
     /// The id of the run, for [`RunTarget::Run`](super::RunTarget::Run) and for the ids of its reply.
@@ -68,7 +70,7 @@ impl EngineRun {
     /// Drives the run to its end and sends its reply to a sink as it arrives. The run never waits for the sink: what a slow sink has not
     /// taken yet is merged, and is delivered before this returns. The outcome of a failed run also lists what was delivered of it.
     pub async fn deliver(mut self, sink: Arc<dyn ReplySink>) -> DeliveredRun {
-        let (sender, pump) = Pump::new(sink, self.run_id.clone());
+        let (sender, pump) = Pump::new(sink, self.run_id.clone(), self.terms.clone());
         let pulled = async {
             while let Some(event) = self.next().await {
                 if let RunEvent::Reply(event) = event {

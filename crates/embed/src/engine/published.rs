@@ -54,6 +54,7 @@ fn publish_reply(run: &mut RunPublisher, event: &ReplyEvent) {
         ReplyEvent::BlockReply(_)
         | ReplyEvent::BlockReplyFlush
         | ReplyEvent::AssistantMessageStart
+        | ReplyEvent::Draft(_)
         | ReplyEvent::ReasoningEnd
         | ReplyEvent::ToolResult(_) => {}
     }

@@ -35,8 +35,6 @@ use crate::models::select::{self, Aliases, Allowed, ModelRef};
 use crate::models::window::Window;
 use crate::models::{implicit, lookup};
 use crate::parts::Parts;
-use crate::replies::tool_notes::ToolFormat;
-use crate::replies::{Replies, ReplyOptions, default_stages};
 use crate::run::request::BlockReplies;
 use crate::run::scope::{PromptInputs, RunScope, ToolPolicy};
 use crate::run::{RunError, RunRequest};
@@ -49,48 +47,6 @@ const RESERVE_FLOOR: u64 = 20_000;
 const MAX_HEADER: u64 = 64 * 1024;
 /// Longest session name in a file name, in characters.
 const MAX_FILE_NAME: usize = 128;
-
-/// The reply stages of a run.
-pub(super) fn replies(parts: &Parts, request: &RunRequest) -> Replies {
-    let options = reply_options(parts, request);
-    let mut stages = default_stages(options.coalescing.clone());
-    if let Some(change) = &parts.registered.reply_stages {
-        stages = change(&options, stages);
-    }
-    Replies::with_stages(options, stages)
-}
-
-/// The options of a request's reply stages.
-fn reply_options(parts: &Parts, request: &RunRequest) -> ReplyOptions {
-    let blocks = request.block_replies;
-    ReplyOptions {
-        tool_result_format: tool_format(request),
-        enforce_final_tag: request.enforce_final_tag,
-        block_streaming: blocks.is_some(),
-        block_reply_break: blocks.map(|blocks| blocks.break_at).unwrap_or_default(),
-        chunking: blocks.and_then(|blocks| blocks.chunking),
-        coalescing: parts.config.agents.defaults.block_streaming.coalesce.clone().filter(|_| blocks.is_some()),
-        reasoning: request.reasoning_level,
-        verbose: request.verbose_level,
-        home: parts.host.home().map(|home| home.to_string_lossy().into_owned()),
-        current_message: request.caller.message_id.clone(),
-        reply_to: request.reply_to_mode,
-        quiet_lifecycle: true,
-    }
-}
-
-/// Channels that show Markdown source instead of rendering it (embed-runner 1.1: plain unless the channel is known to render it).
-const MARKDOWN_CHANNELS: [&str; 8] =
-    ["discord", "slack", "telegram", "webchat", "matrix", "mattermost", "msteams", "googlechat"];
-
-/// How messages about tools are formatted: as requested, else by the channel.
-fn tool_format(request: &RunRequest) -> ToolFormat {
-    let by_channel = || match &request.caller.channel {
-        Some(channel) if !MARKDOWN_CHANNELS.contains(&channel.to_lowercase().as_str()) => ToolFormat::Plain,
-        _ => ToolFormat::Markdown,
-    };
-    request.tool_result_format.unwrap_or_else(by_channel)
-}
 
 /// The models of models.json, overlaid with the providers of the configuration.
 pub(super) fn registry(models_json: &Path, config: &Config, env: &Env) -> (ModelRegistry, Vec<Problem>) {
@@ -139,7 +95,9 @@ pub(super) fn request(
     let blocks = &defaults.block_streaming;
     if blocks.on == Some(true) {
         let break_at = blocks.break_at.unwrap_or_default();
-        request.block_replies = Some(BlockReplies { break_at, chunking: Some(blocks.chunk.unwrap_or_default()) });
+        let chunking = Some(blocks.chunk.unwrap_or_default());
+        request.block_replies = Some(BlockReplies { break_at, chunking, coalescing: None });
+        request.blocks_are_default = true;
     }
     request
 }
@@ -324,7 +282,7 @@ fn check_header(parts: &Parts, request: &RunRequest) -> Result<(), RunError> {
 }
 
 /// The directory and the agent of a run.
-fn workspace(parts: &Parts, request: &RunRequest) -> Result<RunWorkspace, RunError> {
+pub(super) fn workspace(parts: &Parts, request: &RunRequest) -> Result<RunWorkspace, RunError> {
     let asked = WorkspaceRequest {
         dir: request.workspace_dir.as_deref(),
         session_key: request.session_key.as_deref(),

@@ -117,17 +117,23 @@ impl Blocks {
         if !self.is_retry {
             return;
         }
-        let of_answer = |span: &&ReplySpan| span.message >= self.answer_from;
-        let delivered: Vec<(&str, &ReplySpan)> = (delivered.iter())
-            .filter_map(|block| Some((block.text.as_str(), block.span.as_ref().filter(of_answer)?)))
-            .collect();
+        let spans = delivered.iter().filter_map(|block| block.span.as_ref());
+        let last =
+            spans.filter(|span| span.message >= self.answer_from).map(|span| (span.message, span.bytes.end)).max();
         let kept = self.baseline.saturating_sub(self.n_carried);
-        self.texts.truncate(kept);
-        self.spans.truncate(kept);
-        self.texts.extend(delivered.iter().map(|(text, _)| (*text).to_owned()));
-        self.spans.extend(delivered.iter().map(|(_, span)| (*span).clone()));
-        self.n_carried = delivered.len();
-        self.repeats = Repeats::of(delivered.iter().map(|(text, _)| *text));
+        let (texts, spans) = (self.texts.split_off(kept), self.spans.split_off(kept));
+        // What the model wrote is compared, not what was made of it for people.
+        for (mut text, mut span) in texts.into_iter().zip(spans) {
+            let Some(last) = last.filter(|last| (span.message, span.bytes.start) < *last) else { continue };
+            let left = if span.message == last.0 { span.bytes.end.saturating_sub(last.1) } else { 0 };
+            // The unfinished tag at the end of a block was kept back.
+            let left = usize::try_from(left).unwrap_or(usize::MAX);
+            text.truncate(text.floor_char_boundary(text.len().saturating_sub(left)));
+            span.bytes.end = span.bytes.end.saturating_sub(left as u64);
+            self.remember(text, span);
+        }
+        self.n_carried = self.texts.len() - kept;
+        self.repeats = Repeats::of(self.texts[kept..].iter().map(String::as_str));
         self.begin();
     }
 
@@ -176,7 +182,11 @@ impl Blocks {
                 shown = &shown[at..];
             }
             // Other words than those that were delivered: what they are called must differ, too.
-            Overlap::Differs => self.message += 1,
+            Overlap::Differs(at) => {
+                start = (start + at as u64).min(end);
+                shown = without_blank_start(&shown[at..]);
+                self.message += 1;
+            }
         }
         let span = ReplySpan { message: self.message, bytes: start..end };
         if self.delivery == Delivery::Blocks {

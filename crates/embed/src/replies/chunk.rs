@@ -1,11 +1,10 @@
 //! Cuts visible text into blocks: at paragraphs, lines or sentences, never inside code unless a fence is longer than a block may be.
 //!
 //! A fence that must be cut is closed at the end of one block and opened again at the start of the next, so each block stands for itself.
-//! Lengths count UTF-16 units, as channels count them.
-
-use pinch_stdx::text::{utf16_len, utf16_prefix};
+//! Lengths count what the channel counts.
 
 use super::fence::Marks;
+use super::unit::TextUnit;
 
 /// Where a block is best cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,13 +29,24 @@ pub struct Chunking {
     pub preference: BreakPreference,
     /// Each paragraph leaves when it is finished, however short.
     pub flush_on_paragraph: bool,
+    /// What the lengths count.
+    pub unit: TextUnit,
 }
 
 impl Default for Chunking {
     fn default() -> Self {
-        Self { min_chars: 800, max_chars: 1200, preference: BreakPreference::Paragraph, flush_on_paragraph: false }
+        Self {
+            min_chars: 800,
+            max_chars: 1200,
+            preference: BreakPreference::Paragraph,
+            flush_on_paragraph: false,
+            unit: TextUnit::Utf16,
+        }
     }
 }
+
+/// The longest text, in bytes, that is counted again.
+const MAX_RECOUNT: usize = 16 * 1024;
 
 /// How often a text that has no break is looked at while it doubles.
 const LOOKS: usize = 64;
@@ -112,7 +122,7 @@ impl Chunker {
         if self.max < usize::MAX {
             self.marks.push(text);
         }
-        let n_units = utf16_len(text);
+        let n_units = self.options.unit.len(text);
         self.n_units += n_units;
         self.n_new += n_units;
         self.has_new_line |= text.contains('\n');
@@ -128,7 +138,7 @@ impl Chunker {
         self.n_units > 0
     }
 
-    /// UTF-16 units of what is held.
+    /// The length of what is held.
     pub(crate) fn n_units(&self) -> usize {
         self.n_units
     }
@@ -197,8 +207,8 @@ impl Chunker {
     /// The first `max` units of what is held.
     fn window(&self) -> String {
         let mut window = self.reopened.clone();
-        let left = self.max.saturating_sub(utf16_len(&window));
-        window.push_str(utf16_prefix(&self.text[self.head..], left));
+        let left = self.max.saturating_sub(self.options.unit.len(&window));
+        window.push_str(self.options.unit.prefix(&self.text[self.head..], left));
         window
     }
 
@@ -213,7 +223,7 @@ impl Chunker {
 
     fn window_pick(&self, min: usize) -> Option<Break> {
         let window = self.window();
-        let least = utf16_prefix(&window, min).len().max(1);
+        let least = self.options.unit.prefix(&window, min).len().max(1);
         let is_blocked = self.absolute(least).is_some_and(|at| self.marks.is_blocked_from(at));
         let found = if is_blocked { None } else { self.pick(&window, least, &|at| self.is_good(at)) };
         if found.is_some() || self.n_units < self.max {
@@ -282,8 +292,8 @@ impl Chunker {
         let fence = self.absolute(window.len()).and_then(|at| self.marks.fence_at(at));
         let Some(span) = fence else { return Break::At(window.len()) };
         let start = self.offset + self.head;
-        let room = self.max.saturating_sub(utf16_len(&span.closing) + 1);
-        let inside = utf16_prefix(window, room);
+        let room = self.max.saturating_sub(self.options.unit.len(&span.closing) + 1);
+        let inside = self.options.unit.prefix(window, room);
         // The content begins after the opening line; a block of nothing but that line helps nobody.
         let content = if span.start < start {
             self.reopened.len()
@@ -297,7 +307,9 @@ impl Chunker {
             return Break::At(span.start - start + self.reopened.len());
         }
         // Where a block has no room for the fence's own lines, the fence cannot be kept.
-        if content >= window.len() || utf16_len(&reopen) + utf16_len(&span.closing) + 2 > self.max {
+        if content >= window.len()
+            || self.options.unit.len(&reopen) + self.options.unit.len(&span.closing) + 2 > self.max
+        {
             return Break::At(window.len());
         }
         let newline = inside.get(content..).and_then(|rest| rest.rfind('\n')).map(|n| content + n);
@@ -321,7 +333,7 @@ impl Chunker {
 
     fn emit_break(&mut self, found: Break, emit: &mut dyn FnMut(String, usize)) {
         let (n_reopened, head) = (self.reopened.len(), self.head);
-        let n_reopened_units = utf16_len(&self.reopened);
+        let n_reopened_units = self.options.unit.len(&self.reopened);
         let end = match &found {
             Break::At(at) => *at,
             Break::Fence { end, .. } => *end,
@@ -359,8 +371,13 @@ impl Chunker {
 
     /// Counts what was cut off since the text was held from `head`, with a reopened line of so many units before it.
     fn settle(&mut self, head: usize, n_reopened_units: usize) {
-        let n_cut = n_reopened_units + utf16_len(&self.text[head..self.head]);
-        self.n_units = (self.n_units + utf16_len(&self.reopened)).saturating_sub(n_cut);
+        let n_cut = n_reopened_units + self.options.unit.len(&self.text[head..self.head]);
+        let is_short = self.text.len() - self.head <= MAX_RECOUNT;
+        self.n_units = match self.head == self.text.len() || (is_short && self.options.unit == TextUnit::Graphemes) {
+            // Characters that came in parts were counted in parts.
+            true => self.options.unit.len(&self.reopened) + self.options.unit.len(&self.text[self.head..]),
+            false => (self.n_units + self.options.unit.len(&self.reopened)).saturating_sub(n_cut),
+        };
         if self.head * 2 > self.text.len() {
             self.text.drain(..self.head);
             self.offset += self.head;
@@ -377,7 +394,7 @@ impl Chunker {
             let window = self.window();
             match self.paragraph_end(&window) {
                 Some((at, next)) => {
-                    let (head, n_reopened_units) = (self.head, utf16_len(&self.reopened));
+                    let (head, n_reopened_units) = (self.head, self.options.unit.len(&self.reopened));
                     let piece =
                         format!("{}{}", self.reopened, &self.text[self.head..self.head + (at - self.reopened.len())]);
                     self.head += next - self.reopened.len();
@@ -408,6 +425,17 @@ impl Chunker {
             (is_end && self.is_good(at)).then(|| (at, window.len() - after_space.trim_start_matches('\n').len()))
         })
     }
+}
+
+/// The best place to cut a text that is longer than the shortest piece: at the end of its last paragraph, line, sentence or word below the
+/// longest piece; in the middle of a word only if it is that long. `None`: more of it has to come.
+pub(crate) fn pick_break(text: &str, options: &Chunking) -> Option<usize> {
+    let window = options.unit.prefix(text, options.max_chars);
+    let least = options.unit.prefix(text, options.min_chars).len();
+    let last =
+        [window.rfind("\n\n").map(|at| at + 2), window.rfind('\n').map(|at| at + 1), sentence_ends(window).last()];
+    let found = last.into_iter().flatten().find(|end| *end >= least && *end > 0 && *end < text.len());
+    found.or_else(|| (window.len() < text.len()).then_some(window.len()).filter(|end| *end > 0))
 }
 
 /// Where sentences end: right after a mark that white space or nothing follows.

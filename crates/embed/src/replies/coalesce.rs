@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use pinch_stdx::cancel::Deadline;
-use pinch_stdx::text::utf16_len;
 
 use super::Stage;
 use super::piece::{BlockReply, Out, Piece};
+use super::unit::TextUnit;
 
 /// How blocks are joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Coalescing {
     pub joiner: String,
     /// Each block leaves at once.
     pub flush_on_enqueue: bool,
+    /// What the lengths count.
+    pub unit: TextUnit,
 }
 
 impl Default for Coalescing {
@@ -31,6 +33,7 @@ impl Default for Coalescing {
             idle: Duration::from_secs(1),
             joiner: "\n\n".into(),
             flush_on_enqueue: false,
+            unit: TextUnit::Utf16,
         }
     }
 }
@@ -59,7 +62,7 @@ impl Coalesce {
     }
 
     fn hold(&mut self, block: BlockReply, out: &mut Out) {
-        let is_full = utf16_len(&block.text) >= self.options.max_chars;
+        let is_full = self.options.unit.len(&block.text) >= self.options.max_chars;
         self.held = Some(block);
         if is_full {
             self.flush(out);
@@ -88,14 +91,14 @@ impl Coalesce {
             self.flush(out);
         }
         let Some(held) = &self.held else {
-            return if utf16_len(&block.text) > self.options.max_chars {
+            return if self.options.unit.len(&block.text) > self.options.max_chars {
                 out.push(Piece::Block(block));
             } else {
                 self.hold(block, out);
             };
         };
         let joined = format!("{}{}{}", held.text, self.options.joiner, block.text);
-        if utf16_len(&joined) <= self.options.max_chars {
+        if self.options.unit.len(&joined) <= self.options.max_chars {
             let span = match (&held.span, &block.span) {
                 (Some(first), Some(last)) => Some(first.through(last)),
                 (first, last) => first.clone().or_else(|| last.clone()),
@@ -104,7 +107,7 @@ impl Coalesce {
             return self.hold(block, out);
         }
         self.flush(out);
-        if utf16_len(&block.text) >= self.options.max_chars {
+        if self.options.unit.len(&block.text) >= self.options.max_chars {
             out.push(Piece::Block(block));
         } else {
             self.hold(block, out);
@@ -122,7 +125,7 @@ impl Coalesce {
             return;
         }
         self.n_idles += 1;
-        if utf16_len(&held.text) >= self.options.min_chars || self.n_idles >= MAX_IDLES {
+        if self.options.unit.len(&held.text) >= self.options.min_chars || self.n_idles >= MAX_IDLES {
             self.flush(out);
         } else {
             self.wake_at = Some(Deadline::after(self.options.idle));

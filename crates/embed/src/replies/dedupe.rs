@@ -64,8 +64,8 @@ pub enum Overlap {
     All,
     /// The block was delivered up to this byte; the rest is new.
     Until(usize),
-    /// The block says something else than the failed attempt did.
-    Differs,
+    /// The block says something else than the failed attempt did. Lines before this byte were delivered.
+    Differs(usize),
 }
 
 impl Repeats {
@@ -87,7 +87,8 @@ impl Repeats {
                 Some(next) if next == c => {}
                 Some(_) => {
                     *self = Self::default();
-                    return Overlap::Differs;
+                    // Whole lines that were delivered are not repeated; half a line would not be understood.
+                    return Overlap::Differs(text[..at].rfind('\n').map_or(0, |at| at + 1));
                 }
                 None => {
                     *self = Self::default();
@@ -115,7 +116,9 @@ mod tests {
         let seen: Vec<Overlap> = ["One.\n\nTwo.", "Three.", "One."].iter().map(|text| repeats.compare(text)).collect();
         assert_eq!(seen, [Overlap::All, Overlap::None, Overlap::None]);
         let mut other = Repeats::of(["One."]);
-        assert_eq!((other.compare("Other."), other.compare("One.")), (Overlap::Differs, Overlap::None));
+        assert_eq!((other.compare("Other."), other.compare("One.")), (Overlap::Differs(0), Overlap::None));
+        let mut later = Repeats::of(["One.", "Two."]);
+        assert_eq!(later.compare("One.\nThree."), Overlap::Differs(5));
     }
 
     #[test]

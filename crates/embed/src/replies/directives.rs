@@ -16,7 +16,7 @@ pub mod threading;
 
 use line::MAX_TAG;
 pub(super) use line::{Ending, GrowingLine};
-use media::media_target;
+use media::{MediaRoots, media_target};
 
 /// What a text says besides its words.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,13 +68,13 @@ impl Parsed {
 
 /// Reads the directives of a whole text. `current` is the id of the message that started the run.
 pub fn parse(raw: &str, current: Option<&str>) -> Parsed {
-    parse_text(raw.into(), current)
+    parse_text(raw.into(), current, &MediaRoots::default())
 }
 
-/// The same; a text of the caller's own is not copied if it has no directives.
-pub(crate) fn parse_text(raw: Cow<'_, str>, current: Option<&str>) -> Parsed {
+/// The same with files that may be named by an absolute path; a text of the caller's own is not copied if it has no directives.
+pub(crate) fn parse_text(raw: Cow<'_, str>, current: Option<&str>, roots: &MediaRoots) -> Parsed {
     let mut parsed = Parsed::default();
-    parsed.text = cleaned(&raw, &mut parsed).unwrap_or_else(|| match raw {
+    parsed.text = cleaned(&raw, &mut parsed, roots).unwrap_or_else(|| match raw {
         Cow::Borrowed(raw) => raw.trim_end().to_owned(),
         Cow::Owned(mut raw) => {
             raw.truncate(raw.trim_end().len());
@@ -92,11 +92,11 @@ pub(crate) fn parse_text(raw: Cow<'_, str>, current: Option<&str>) -> Parsed {
 }
 
 /// The text without its directives, which go to `found`; `None` when there are none.
-fn cleaned(raw: &str, found: &mut Parsed) -> Option<String> {
+fn cleaned(raw: &str, found: &mut Parsed, roots: &MediaRoots) -> Option<String> {
     if !raw.contains("[[") && !raw.contains(line::MEDIA) {
         return None;
     }
-    let mut lines = Lines::default();
+    let mut lines = Lines { line: GrowingLine::new(roots.clone()), ..Lines::default() };
     for line in raw.split('\n') {
         lines.push(line, found);
     }
@@ -171,7 +171,7 @@ impl Gap {
 const MAX_NAME: usize = "reply_to_current".len();
 
 /// Reads the inside of `[[…]]`; false if it is not a directive.
-fn take_tag(body: &str, found: &mut Parsed) -> bool {
+fn take_tag(body: &str, found: &mut Parsed, roots: &MediaRoots) -> bool {
     let body = body.trim();
     let (name, value) =
         body.split_once(':').map_or((body, None), |(name, value)| (name.trim_end(), Some(value.trim())));
@@ -188,7 +188,7 @@ fn take_tag(body: &str, found: &mut Parsed) -> bool {
             found.reply_to_tag = true;
         }
         ("audio_as_voice" | "voice", None) => found.audio_as_voice = true,
-        ("media", Some(target)) => match media_target(target, true) {
+        ("media", Some(target)) => match media_target(target, true, roots) {
             Some(target) => found.media_urls.push(target),
             None => return false,
         },
@@ -202,6 +202,7 @@ fn take_tag(body: &str, found: &mut Parsed) -> bool {
 pub struct Accumulator {
     tail: String,
     pending: Parsed,
+    roots: MediaRoots,
 }
 
 /// Whether more of the text follows.
@@ -224,7 +225,7 @@ impl Accumulator {
         if text.is_empty() {
             return None;
         }
-        let mut parsed = parse(&text, None);
+        let mut parsed = parse_text(text.into(), None, &self.roots);
         let pending = std::mem::take(&mut self.pending);
         parsed.reply_to_tag |= pending.reply_to_tag;
         parsed.reply_to_current |= pending.reply_to_current;
@@ -256,6 +257,15 @@ pub struct Directives {
 }
 
 impl Directives {
+    /// Nothing seen yet. `roots`: files that may be named by an absolute path.
+    pub fn new(roots: MediaRoots) -> Self {
+        Self { accumulator: Accumulator { roots, ..Accumulator::default() }, held: None }
+    }
+
+    fn reset(&mut self) {
+        *self = Self::new(std::mem::take(&mut self.accumulator.roots));
+    }
+
     fn settle(&mut self, out: &mut Out) {
         let parsed = self.accumulator.consume("", More::Final);
         emit(parsed, self.held.take(), out);
@@ -291,12 +301,8 @@ impl Stage for Directives {
                 self.settle(out);
                 out.push(piece);
             }
-            Piece::Restart => {
-                *self = Self::default();
-                out.push(piece);
-            }
-            Piece::MessageStart => {
-                *self = Self::default();
+            Piece::Restart | Piece::MessageStart => {
+                self.reset();
                 out.push(piece);
             }
             other => out.push(other),

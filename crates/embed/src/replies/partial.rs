@@ -2,6 +2,7 @@
 //!
 //! Each character is cleaned once. Only a `MEDIA:` line may change what was shown of it; what came before it is forgotten.
 
+use super::directives::media::MediaRoots;
 use super::directives::{Ending, Gap, GrowingLine, Parsed};
 use super::piece::Growth;
 
@@ -23,6 +24,11 @@ pub struct PartialText {
 }
 
 impl PartialText {
+    /// An answer that has not begun. `roots`: files that may be named by an absolute path.
+    pub fn new(roots: MediaRoots) -> Self {
+        Self { line: GrowingLine::new(roots), ..Self::default() }
+    }
+
     /// Takes visible text in and returns how the cleaned text grew. A text that was rewound is not reported; when it grows again, what was
     /// left out is restored first.
     pub fn push(&mut self, visible: &str) -> Option<Growth> {

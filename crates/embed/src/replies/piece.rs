@@ -42,6 +42,8 @@ pub enum Piece {
     Reasoning(ReasoningGrowth),
     /// The reasoning is over.
     ReasoningEnd,
+    /// The draft changed.
+    Draft(Edit),
     /// A tool's summary or output.
     ToolResult(ToolNote),
     /// An event for programs.

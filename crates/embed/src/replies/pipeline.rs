@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use pinch_agent_core::event::{AgentEvent, RunEnd};
+use pinch_agent_core::tool::ToolOutput;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_llm::event::{BlockKind, StreamEvent};
 use pinch_llm::message::{AssistantMessage, Block, Message, StopReason};
@@ -11,35 +12,43 @@ use pinch_stdx::cancel::Deadline;
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, Delivery};
-use super::directives::threading::{ThreadFilter, apply_reply_tags};
+use super::compose::Stages;
+use super::normalise::normalise_reply;
 use super::partial::PartialText;
-use super::piece::{AgentNote, AgentStream, BlockReply, Growth, Out, Piece, ReplySpan, merge_growth};
+use super::piece::{AgentNote, AgentStream, BlockReply, Growth, Out, Piece, ReplySpan};
+use super::preview::{Drafts, Preview};
 use super::reasoning::{Follow, format_reasoning, promote, reasoning_of};
 use super::scan::{FinalTag, Scan};
 use super::sent::Sent;
-use super::tokens::{is_silent, is_silent_prefix};
 use super::tool_notes::{LastToolError, ToolMeta, ToolNotes};
 use super::user_text::visible_text;
-use super::{ReasoningLevel, ReplyOptions, Stage, default_stages, directives, finish_through, push_through};
+use super::{ReasoningLevel, ReplyOptions, Stage, directives, finish_through, push_through};
 
 mod open_block;
+mod token_guard;
 
 use open_block::{DeltaKind, StreamedBlock};
+use token_guard::TokenGuard;
 
 /// Makes replies of a session's events.
 pub struct Replies {
     options: ReplyOptions,
     scan: Scan,
     blocks: Blocks,
+    /// What the host put before `scan`.
+    raw: Vec<Box<dyn Stage>>,
+    /// What the host put between `scan` and `chunk`.
+    words: Vec<Box<dyn Stage>>,
+    /// Everything after `chunk`.
     stages: Vec<Box<dyn Stage>>,
-    threads: ThreadFilter,
     partial: PartialText,
     has_reported_text: bool,
-    /// The beginning of an answer that may become the silent token.
-    maybe_silent: Option<Growth>,
+    /// The end of the text so far that may be a token.
+    tokens: TokenGuard,
     reasoning: Follow,
     reasoning_block: String,
     tools: ToolNotes,
+    drafts: Drafts,
     open: Option<StreamedBlock>,
     has_text: bool,
     /// Deliveries of the answer under way.
@@ -55,30 +64,39 @@ pub struct Replies {
 impl Replies {
     /// Replies with the default stages; nothing has been seen yet.
     pub fn new(options: ReplyOptions) -> Self {
-        let stages = default_stages(options.coalescing.clone());
+        let stages = Stages::new(&options);
         Self::with_stages(options, stages)
     }
 
-    /// Replies whose finished blocks pass through these stages, in order.
-    pub fn with_stages(options: ReplyOptions, stages: Vec<Box<dyn Stage>>) -> Self {
+    /// Replies that pass through these stages.
+    pub fn with_stages(options: ReplyOptions, stages: Stages) -> Self {
+        let [raw, words, stages] = stages.into_chains();
         let delivery = match (options.block_streaming, options.reasoning) {
             (true, _) => Delivery::Blocks,
             (false, ReasoningLevel::On) => Delivery::FinalOnly,
             (false, ReasoningLevel::Off | ReasoningLevel::Stream) => Delivery::Final,
         };
         let final_tag = if options.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
-        let tools = ToolNotes::new(options.verbose, options.tool_result_format, options.home.clone());
+        let tools = ToolNotes::new(
+            options.verbose,
+            options.tool_result_format,
+            options.home.clone(),
+            options.media_roots.clone(),
+        );
         Self {
             scan: Scan::new(final_tag),
             blocks: Blocks::new(options.block_reply_break, options.chunking, delivery),
+            raw,
+            words,
             stages,
-            threads: ThreadFilter::new(options.reply_to),
-            partial: PartialText::default(),
+            partial: PartialText::new(options.media_roots.clone()),
             has_reported_text: false,
-            maybe_silent: None,
+            tokens: TokenGuard::default(),
             reasoning: Follow::default(),
             reasoning_block: String::new(),
             tools,
+            // Blocks that go out during the run need no draft.
+            drafts: Drafts::new(if options.block_streaming { Preview::default() } else { options.preview }),
             open: None,
             has_text: false,
             delivered: Vec::new(),
@@ -113,6 +131,8 @@ impl Replies {
         let delivered = std::mem::take(&mut self.delivered);
         let mut dropped = Out::new();
         self.scan.push(Piece::Restart, &mut dropped);
+        push_through(&mut self.raw, Piece::Restart, &mut dropped);
+        push_through(&mut self.words, Piece::Restart, &mut dropped);
         push_through(&mut self.stages, Piece::Restart, &mut dropped);
         self.blocks.restart(&delivered);
         self.delivered = delivered;
@@ -122,8 +142,12 @@ impl Replies {
 
     /// Emits what is held: nothing more will come.
     pub fn finish(&mut self, out: &mut Out) {
-        let mut between = Out::new();
-        self.scan.finish(&mut between);
+        let (mut raw, mut scanned, mut between) = (Out::new(), Out::new(), Out::new());
+        finish_through(&mut self.raw, &mut raw);
+        raw.into_iter().for_each(|piece| self.scan.push(piece, &mut scanned));
+        self.scan.finish(&mut scanned);
+        scanned.into_iter().for_each(|piece| push_through(&mut self.words, piece, &mut between));
+        finish_through(&mut self.words, &mut between);
         self.after_scan(&mut between, out);
         let mut between = Out::new();
         self.blocks.finish(&mut between);
@@ -135,12 +159,18 @@ impl Replies {
 
     /// When [`Replies::wake`] should be called, if nothing comes before.
     pub fn wake_at(&self) -> Option<Deadline> {
-        self.stages.iter().filter_map(|stage| stage.wake_at()).min()
+        let all = self.raw.iter().chain(&self.words).chain(&self.stages);
+        all.filter_map(|stage| stage.wake_at()).chain(self.drafts.wake_at()).min()
     }
 
     /// The time a part asked for has come.
     pub fn wake(&mut self, out: &mut Out) {
-        self.through_stages(vec![Piece::Wake], out);
+        self.drafts.show(out);
+        if !self.raw.is_empty() || !self.words.is_empty() {
+            self.feed(Piece::Wake, out);
+        } else {
+            self.through_stages(vec![Piece::Wake], out);
+        }
     }
 
     /// How the replies are made.
@@ -198,8 +228,16 @@ impl Replies {
                 }
                 out.push(Piece::Flushed);
                 self.tools.start(start, out);
+                if self.drafts.lists_tools() {
+                    self.drafts.tool(&self.tools.summary(start), out);
+                }
             }
-            AgentEvent::ToolUpdate { start, so_far } => self.tools.update(start, so_far, out),
+            AgentEvent::ToolUpdate { start, so_far } => {
+                self.tools.update(start, so_far, out);
+                if let Some(text) = progress_of(so_far) {
+                    self.drafts.tool_progress(text, out);
+                }
+            }
             AgentEvent::ToolEnd { start, output, .. } => {
                 let mut notes = Out::new();
                 self.tools.end(start, output, &mut notes);
@@ -225,13 +263,14 @@ impl Replies {
             self.delivered.clear();
         }
         self.feed(Piece::MessageStart, out);
+        self.drafts.begin();
         out.push(Piece::AssistantStart);
     }
 
     fn reset_message(&mut self) {
-        self.partial = PartialText::default();
+        self.partial = PartialText::new(self.options.media_roots.clone());
         self.has_reported_text = false;
-        self.maybe_silent = None;
+        self.tokens = TokenGuard::default();
         self.reasoning.reset();
         self.open = None;
         self.has_text = false;
@@ -305,7 +344,7 @@ impl Replies {
         let promoted = promote(&message.content);
         let content = promoted.as_deref().unwrap_or(&message.content);
         let text = visible_text(content, final_tag);
-        if !self.has_reported_text && !is_silent(&text) {
+        if !self.has_reported_text {
             self.report_whole(&text, out);
         }
         let thinking =
@@ -325,6 +364,7 @@ impl Replies {
         if is_before {
             self.through_stages(vec![Piece::Block(block.clone())], out);
         }
+        self.drafts.settle(out);
         self.feed(Piece::MessageEnd(text.into()), out);
         if sends && !is_before {
             self.through_stages(vec![Piece::Block(block)], out);
@@ -337,12 +377,10 @@ impl Replies {
 
     /// Reports the text of an answer that came as a whole.
     fn report_whole(&mut self, text: &str, out: &mut Out) {
-        let parsed = directives::parse(text, None);
-        if parsed.text.is_empty() && parsed.media_urls.is_empty() {
-            return;
-        }
+        let parsed = directives::parse_text(text.into(), None, &self.options.media_roots);
+        let Some(delta) = normalise_reply(parsed.text, !parsed.media_urls.is_empty(), None) else { return };
         self.has_reported_text = true;
-        out.push(Piece::Partial(Growth { delta: parsed.text, media_urls: parsed.media_urls, ..Growth::default() }));
+        self.partial_reply(Growth { delta, media_urls: parsed.media_urls, ..Growth::default() }, out);
     }
 
     fn run_end(&mut self, end: &RunEnd, out: &mut Out) {
@@ -375,7 +413,14 @@ impl Replies {
     /// Pushes a piece through all parts.
     fn feed(&mut self, piece: Piece, out: &mut Out) {
         let mut between = std::mem::take(&mut self.between);
-        self.scan.push(piece, &mut between);
+        if self.raw.is_empty() && self.words.is_empty() {
+            self.scan.push(piece, &mut between);
+        } else {
+            let (mut raw, mut scanned) = (Out::new(), Out::new());
+            push_through(&mut self.raw, piece, &mut raw);
+            raw.into_iter().for_each(|piece| self.scan.push(piece, &mut scanned));
+            scanned.into_iter().for_each(|piece| push_through(&mut self.words, piece, &mut between));
+        }
         self.after_scan(&mut between, out);
         self.between = between;
     }
@@ -392,9 +437,13 @@ impl Replies {
                 _ => {}
             }
         }
+        let visible = if visible.is_empty() { visible } else { self.tokens.push(visible) };
         let grown = (!visible.is_empty()).then(|| self.partial.push(&visible)).flatten();
         self.report_growth(grown, out);
         if pieces.iter().any(|piece| matches!(piece, Piece::TextEnd)) {
+            let rest = self.tokens.settle();
+            let grown = (!rest.is_empty()).then(|| self.partial.push(&rest)).flatten();
+            self.report_growth(grown, out);
             let settled = self.partial.settle();
             self.report_growth(settled, out);
         }
@@ -407,21 +456,16 @@ impl Replies {
 
     fn report_growth(&mut self, growth: Option<Growth>, out: &mut Out) {
         let Some(growth) = growth else { return };
-        // A beginning that may become the silent token is held back until it cannot any more.
-        let growth = match self.maybe_silent.take() {
-            Some(mut held) => {
-                merge_growth(&mut held, growth);
-                held
-            }
-            None => growth,
-        };
-        if growth.at == 0 && growth.restored.is_empty() && is_silent_prefix(&growth.delta) {
-            self.maybe_silent = Some(growth);
-            return;
-        }
         self.has_reported_text = true;
         let shown = self.options.reasoning != ReasoningLevel::On || self.options.block_streaming;
-        out.push(Piece::Partial(Growth { shown, ..growth }));
+        self.partial_reply(Growth { shown, ..growth }, out);
+    }
+
+    fn partial_reply(&mut self, growth: Growth, out: &mut Out) {
+        if !self.drafts.is_off() && growth.shown {
+            self.drafts.grow(&growth, out);
+        }
+        out.push(Piece::Partial(growth));
     }
 
     fn through_stages(&mut self, pieces: Out, out: &mut Out) {
@@ -435,9 +479,7 @@ impl Replies {
     /// Of what comes out at the end, only what somebody outside wants.
     fn deliver(&mut self, pieces: Out, out: &mut Out) {
         for piece in pieces {
-            if let Piece::Block(mut block) = piece {
-                apply_reply_tags(&mut block, self.options.current_message.as_deref());
-                self.threads.filter(&mut block);
+            if let Piece::Block(block) = piece {
                 if !block.is_reasoning {
                     self.delivered.push(block.clone());
                 }
@@ -450,6 +492,12 @@ impl Replies {
 /// A copy of what a channel delivered, kept for display: no answer.
 pub(crate) fn is_mirror(message: &AssistantMessage) -> bool {
     message.model.as_str() == "delivery-mirror"
+}
+
+/// What a tool reports to people while it runs.
+fn progress_of(so_far: &ToolOutput) -> Option<&str> {
+    let progress = &so_far.details.as_ref()?["progress"];
+    progress["text"].as_str().filter(|_| progress["visibility"] == "channel")
 }
 
 fn compaction_note(data: Value) -> Piece {

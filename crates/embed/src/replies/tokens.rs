@@ -22,11 +22,10 @@ pub fn strip_silent(text: &str) -> String {
     }
 }
 
-/// Whether a text so far may become the silent token: it is better not shown yet.
-pub fn is_silent_prefix(text: &str) -> bool {
+/// Whether a text so far may become a token: it is better not shown yet.
+pub fn may_become(token: &str, text: &str) -> bool {
     let text = text.trim_start();
-    let is_word = text.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-    text.len() >= 2 && is_word && SILENT.starts_with(text)
+    text.len() >= 2 && token.starts_with(text)
 }
 
 /// What a heartbeat's answer is stripped for.

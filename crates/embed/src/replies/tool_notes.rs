@@ -8,7 +8,7 @@ use pinch_agent_core::tool::{JsonObject, ToolOutput};
 use pinch_llm::message::Block;
 use serde_json::{Value, json};
 
-use super::directives;
+use super::directives::media::MediaRoots;
 use super::piece::{AgentNote, AgentStream, Out, Piece, ToolNote};
 use super::sent::{Sent, SentTarget, is_send, media_of, plain_target, target_of, text_of};
 use super::tool_display::{aggregate, normal_name, tool_meta};
@@ -94,6 +94,8 @@ pub struct ToolNotes {
     pub format: ToolFormat,
     /// The home directory, shown as `~`.
     pub home: Option<String>,
+    /// Where files that tools report may be named by the model.
+    media_roots: MediaRoots,
     pending: HashMap<String, PendingTool>,
     announced: HashSet<String>,
     metas: Vec<ToolMeta>,
@@ -104,8 +106,8 @@ pub struct ToolNotes {
 
 impl ToolNotes {
     /// No calls yet. `home` is the home directory, shown as `~`.
-    pub fn new(verbose: Verbose, format: ToolFormat, home: Option<String>) -> Self {
-        Self { verbose, format, home, ..Self::default() }
+    pub fn new(verbose: Verbose, format: ToolFormat, home: Option<String>, media_roots: MediaRoots) -> Self {
+        Self { verbose, format, home, media_roots, ..Self::default() }
     }
 
     /// A call begins.
@@ -127,8 +129,15 @@ impl ToolNotes {
         out.push(note(base, [("args", args)]));
         if self.verbose >= Verbose::On && self.announced.insert(id.to_owned()) {
             let text = self.aggregate(&name, meta);
-            self.say(&text, id, false, out);
+            Self::say(text, id, false, out);
         }
+    }
+
+    /// A call that is under way, in one line.
+    pub fn summary(&self, start: &ToolStart) -> String {
+        let pending = self.pending.get(start.id.as_str());
+        let metas: Vec<String> = pending.and_then(|pending| pending.meta.clone()).into_iter().collect();
+        aggregate(&normal_name(&start.name), &metas, false)
     }
 
     /// A result so far.
@@ -169,17 +178,21 @@ impl ToolNotes {
         }
         out.push(note(base, [("result", sanitised(output))]));
         let text = joined_text(output);
+        if !failed {
+            self.media_roots.report(&text);
+        }
         if self.verbose == Verbose::Full && !text.trim().is_empty() {
             let text = format!("{}\n{}", self.aggregate(&name, meta), output_block(&text, self.format));
-            self.say(&text, id, true, out);
+            Self::say(text, id, true, out);
         }
     }
 
     /// Forgets all calls: the run starts again after a compaction.
     pub fn reset(&mut self) {
         let (verbose, format, home) = (self.verbose, self.format, self.home.take());
+        let media_roots = std::mem::take(&mut self.media_roots);
         // A job that was added stays added.
-        *self = Self { verbose, format, home, n_cron_adds: self.n_cron_adds, ..Self::default() };
+        *self = Self { verbose, format, home, media_roots, n_cron_adds: self.n_cron_adds, ..Self::default() };
     }
 
     /// Finished calls in order.
@@ -207,17 +220,9 @@ impl ToolNotes {
         aggregate(name, &metas, self.format == ToolFormat::Markdown)
     }
 
-    fn say(&self, text: &str, id: &str, is_output: bool, out: &mut Out) {
-        let parsed = directives::parse(text, None);
-        if parsed.is_renderable() {
-            out.push(Piece::ToolResult(ToolNote {
-                text: parsed.text,
-                media_urls: parsed.media_urls,
-                audio_as_voice: parsed.audio_as_voice,
-                call_id: id.to_owned(),
-                is_output,
-            }));
-        }
+    /// What a tool prints is shown as it is: directives count only in the model's own words.
+    fn say(text: String, id: &str, is_output: bool, out: &mut Out) {
+        out.push(Piece::ToolResult(ToolNote { text, call_id: id.to_owned(), is_output, ..ToolNote::default() }));
     }
 }
 

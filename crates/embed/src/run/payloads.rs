@@ -9,17 +9,17 @@ use crate::delivery::{ReplyId, RunId};
 use crate::replies::ReasoningLevel;
 use crate::replies::api_error;
 use crate::replies::directives;
+use crate::replies::directives::media::MediaRoots;
 use crate::replies::directives::threading::{ReplyToMode, ThreadFilter, apply_reply_tags};
 use crate::replies::markup::{Unclosed, strip_reasoning, trimmed};
+use crate::replies::normalise::normalise_reply;
 use crate::replies::piece::{BlockReply, ReplySpan};
 use crate::replies::reasoning::{format_reasoning, reasoning_of};
 use crate::replies::scan::FinalTag;
 use crate::replies::sent::{is_duplicate, normal_form};
-use crate::replies::tokens::{HEARTBEAT, HeartbeatMode, SILENT, is_silent, strip_heartbeat, strip_silent};
 use crate::replies::tool_display::aggregate;
 use crate::replies::tool_notes::mutating::is_mutating_name;
 use crate::replies::tool_notes::{LastToolError, ToolFormat, ToolMeta, Verbose};
-use crate::replies::user_text::sanitise;
 use crate::replies::user_text::visible_text;
 
 /// A message to deliver at the end of the run.
@@ -77,6 +77,8 @@ pub struct PayloadInput<'a> {
     pub current_message: Option<&'a str>,
     /// Which payloads keep the message they reply to.
     pub reply_to: ReplyToMode,
+    /// Files that the model may name by an absolute path.
+    pub media_roots: Option<&'a MediaRoots>,
 }
 
 /// Creates the payloads of a run.
@@ -88,7 +90,8 @@ pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
     if input.inline_tools && input.verbose > Verbose::Off {
         payloads.extend(input.tool_metas.iter().map(|meta| {
             let metas: Vec<String> = meta.meta.iter().cloned().collect();
-            of_text(&aggregate(&meta.tool_name, &metas, input.tool_format == ToolFormat::Markdown))
+            let reply = BlockReply::text(aggregate(&meta.tool_name, &metas, input.tool_format == ToolFormat::Markdown));
+            Payload { reply, is_error: false }
         }));
     }
     if input.reasoning == ReasoningLevel::On {
@@ -112,7 +115,7 @@ pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
     }
     let has_answer = answers.iter().any(|(text, _)| !text.trim().is_empty());
     payloads.extend(answers.iter().map(|(text, span)| {
-        let mut payload = of_text(text);
+        let mut payload = of_text(text, input.media_roots);
         payload.reply.span = span.cloned();
         payload
     }));
@@ -139,8 +142,10 @@ fn last_words(message: &AssistantMessage, final_tag: FinalTag) -> String {
     strip_reasoning(&message.text("\n"), Unclosed::Preserve)
 }
 
-fn of_text(text: &str) -> Payload {
-    Payload { reply: directives::parse(text, None).into_reply(BlockReply::default()), is_error: false }
+fn of_text(text: &str, roots: Option<&MediaRoots>) -> Payload {
+    let none = MediaRoots::default();
+    let parsed = directives::parse_text(text.into(), None, roots.unwrap_or(&none));
+    Payload { reply: parsed.into_reply(BlockReply::default()), is_error: false }
 }
 
 /// Applies a voice flag to all media and removes empty payloads.
@@ -200,44 +205,4 @@ fn drop_sent(payloads: &mut Vec<Payload>, sent: &[String]) {
     payloads.retain(|payload| {
         payload.is_error || !payload.reply.media_urls.is_empty() || !is_duplicate(&payload.reply.text, sent)
     });
-}
-
-/// The last step for any reply: removes tokens and scaffolding and adds the prefix; `None` if nothing is left to send. `has_more` is set if
-/// the payload has media or channel data.
-pub fn normalise_reply(mut text: String, has_more: bool, prefix: Option<&str>) -> Option<String> {
-    if text.trim().is_empty() && !has_more {
-        return None;
-    }
-    if is_silent(&text) {
-        if !has_more {
-            return None;
-        }
-        text.clear();
-    }
-    // The token after an answer is not shown.
-    if text.contains(SILENT) {
-        text = strip_silent(&text);
-    }
-    if text.contains(HEARTBEAT) {
-        let stripped = strip_heartbeat(&text, HeartbeatMode::Message);
-        if stripped.skip && !has_more {
-            return None;
-        }
-        text = stripped.text;
-    }
-    // A long answer that is clean already is not copied.
-    let changed = match sanitise(&text) {
-        Cow::Borrowed(same) if same.len() == text.len() => None,
-        other => Some(other.into_owned()),
-    };
-    text = changed.unwrap_or(text);
-    if text.trim().is_empty() && !has_more {
-        return None;
-    }
-    match prefix.filter(|prefix| !prefix.is_empty() && !text.is_empty()) {
-        Some(prefix) if !text.starts_with(prefix) && text.trim() != HEARTBEAT && text.trim() != SILENT => {
-            Some(format!("{prefix} {text}"))
-        }
-        _ => Some(text),
-    }
 }

@@ -18,7 +18,9 @@ pub use crate::profiles::choice::{ProfileChoice, ProfileSource};
 use crate::replies::ReasoningLevel;
 use crate::replies::blocks::BlockBreak;
 use crate::replies::chunk::Chunking;
+use crate::replies::coalesce::Coalescing;
 use crate::replies::directives::threading::ReplyToMode;
+use crate::replies::preview::Preview;
 use crate::replies::tool_notes::{ToolFormat, Verbose};
 
 /// One prompt and the settings of its run. Built with [`RunRequest::new`] and the methods named after the fields, or with
@@ -91,6 +93,10 @@ pub struct RunRequest {
     pub owner_numbers: Vec<String>,
     /// When and in which blocks replies are delivered during the run; `None`: only with the result.
     pub block_replies: Option<BlockReplies>,
+    /// The draft that changes while the run continues; `None`: as the configuration says for the channel. Replies in blocks have none.
+    pub preview: Option<Preview>,
+    /// Directories whose files the model may name by an absolute path in `MEDIA:` lines, beside the workspace.
+    pub media_roots: Vec<PathBuf>,
     /// Offers no tools to the model.
     pub disable_tools: bool,
     /// Does not offer the tool `message`.
@@ -99,8 +105,8 @@ pub struct RunRequest {
     pub message_to: Option<String>,
     /// Whether a message tool refuses to send without an explicit target; `None`: only in sessions of sub-agents.
     pub require_explicit_message_target: Option<bool>,
-    /// Which payloads of the result keep the message they reply to.
-    pub reply_to_mode: ReplyToMode,
+    /// Which blocks and payloads keep the message they reply to; `None`: as the configuration says for the channel, else all.
+    pub reply_to_mode: Option<ReplyToMode>,
     /// Whether the user must get an answer.
     pub reply: ReplyExpectation,
     /// Model parameters for this run.
@@ -114,6 +120,8 @@ pub struct RunRequest {
     /// The turn of the session that the run takes, if [`Engine::send`](crate::Engine::send) gave it one. The next turn begins when it is
     /// dropped.
     pub(crate) turn: Option<Arc<TurnGuard>>,
+    /// `block_replies` is what the configuration says for all channels: what it says for the channel of the run counts more.
+    pub(crate) blocks_are_default: bool,
 }
 
 /// Whether the user must get an answer.
@@ -161,12 +169,14 @@ impl RunTrigger {
 }
 
 /// When and in which blocks replies are delivered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockReplies {
     /// What ends a block.
     pub break_at: BlockBreak,
     /// Sizes of the blocks; `None`: whole text blocks.
     pub chunking: Option<Chunking>,
+    /// How small blocks are joined; `None`: as the configuration says for the channel.
+    pub coalescing: Option<Coalescing>,
 }
 
 /// Limits of a whole run. The deadline applies at any time, the others are checked between attempts. Exceeding one ends the run with
@@ -219,13 +229,16 @@ impl RunRequest {
             disable_message_tool: false,
             message_to: None,
             require_explicit_message_target: None,
-            reply_to_mode: ReplyToMode::default(),
+            reply_to_mode: None,
             reply: ReplyExpectation::default(),
             stream_params: StreamParams::default(),
             budget: Budget::default(),
             cancel: Cancel::new(),
             allow_cooldown_probe: false,
             turn: None,
+            blocks_are_default: false,
+            preview: None,
+            media_roots: Vec::new(),
         }
     }
 
@@ -323,7 +336,7 @@ impl RunRequest {
     /// Sets which payloads of the result keep the message they reply to.
     #[must_use]
     pub fn reply_to_mode(mut self, mode: ReplyToMode) -> Self {
-        self.reply_to_mode = mode;
+        self.reply_to_mode = Some(mode);
         self
     }
 
@@ -415,7 +428,21 @@ impl RunRequest {
     /// Sets when and in which blocks replies are delivered.
     #[must_use]
     pub fn block_replies(mut self, replies: BlockReplies) -> Self {
-        self.block_replies = Some(replies);
+        (self.block_replies, self.blocks_are_default) = (Some(replies), false);
+        self
+    }
+
+    /// Sets the draft that changes while the run continues.
+    #[must_use]
+    pub fn preview(mut self, preview: Preview) -> Self {
+        self.preview = Some(preview);
+        self
+    }
+
+    /// Sets the directories whose files the model may name by an absolute path, beside the workspace.
+    #[must_use]
+    pub fn media_roots(mut self, dirs: Vec<PathBuf>) -> Self {
+        self.media_roots = dirs;
         self
     }
 

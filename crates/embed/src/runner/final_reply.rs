@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::{RunEvent, Runner};
 use crate::replies::directives;
+use crate::replies::directives::media::MediaRoots;
 use crate::replies::scan::FinalTag;
 use crate::replies::user_text::visible_text;
 use crate::run::decide::{Action, Finish, RunState};
@@ -31,7 +32,7 @@ impl Runner<'_> {
             && matches!(last.end, AttemptEnd::Good)
             && last.client_tool_call.is_none()
             && !last.yielded
-            && !answers(last)
+            && !answers(last, &self.replies.options().media_roots)
             && !self.replies.sent().any()
     }
 
@@ -57,7 +58,7 @@ impl Runner<'_> {
         let finish = match &outcome.end {
             AttemptEnd::Aborted(_) if self.stop.reason().is_some() => Finish::Aborted,
             AttemptEnd::Failed { .. } => Finish::Answer,
-            _ if answers(&outcome) => Finish::Answer,
+            _ if answers(&outcome, &self.replies.options().media_roots) => Finish::Answer,
             _ => Finish::Incomplete { verify: self.outcomes.iter().any(AttemptOutcome::has_mutated) },
         };
         self.report(model, &plan, outcome, &Action::Finish(finish.clone()), began).await;
@@ -66,10 +67,10 @@ impl Runner<'_> {
 }
 
 /// Whether an attempt ended with text or media for the user.
-fn answers(outcome: &AttemptOutcome) -> bool {
+fn answers(outcome: &AttemptOutcome, roots: &MediaRoots) -> bool {
     outcome.last_assistant.as_ref().is_some_and(|answer| {
         let text = visible_text(&answer.content, FinalTag::Optional);
-        let parsed = directives::parse_text(text.into(), None);
+        let parsed = directives::parse_text(text.into(), None, roots);
         !parsed.text.trim().is_empty() || !parsed.media_urls.is_empty()
     })
 }

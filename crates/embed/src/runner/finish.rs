@@ -77,7 +77,7 @@ impl Runner<'_> {
             thinking: thinking::clamp(model, request.think_level.unwrap_or_default()),
             reasoning: request.reasoning_level,
             verbose: request.verbose_level,
-            block_streaming: request.block_replies.is_some(),
+            block_streaming: self.replies.options().block_streaming,
             has_fallbacks: self.has_fallbacks,
         }
     }
@@ -137,6 +137,7 @@ impl Runner<'_> {
             sent_texts: self.replies.sent().texts(),
             current_message: options.current_message.as_deref(),
             reply_to: options.reply_to,
+            media_roots: Some(&options.media_roots),
             ..PayloadInput::default()
         };
         build_payloads(&input)

@@ -17,7 +17,7 @@ use pinch_coding_agent::machine::{CommandSpec, LocalMachine, Machine, MachineErr
 use pinch_coding_agent::prompt::PromptSections;
 use pinch_embed::ports::{Caller, Sender};
 use pinch_embed::replies::piece::Piece;
-use pinch_embed::replies::{Out, Stage};
+use pinch_embed::replies::{Out, Stage, compose};
 use pinch_embed::run::decide::{Repair, RepairOutcome};
 use pinch_embed::run::request::{BlockReplies, RunTrigger};
 use pinch_embed::run::scope::RunScope;
@@ -237,10 +237,9 @@ impl Stage for Loud {
 async fn stages_of_the_host_change_the_blocks_of_a_reply() {
     let world = World::new().await;
     let engine = world.built(|builder| {
-        builder.reply_stages(|options, mut stages| {
+        builder.reply_stages(|options, stages| {
             assert!(options.block_streaming);
-            stages.push(Box::new(Loud));
-            stages
+            stages.insert_after(compose::DIRECTIVES, "loud", Loud)
         })
     });
     world.server.reply(stream(answer("m1", "Hello.")));

@@ -105,10 +105,7 @@ async fn a_run_on_the_forks_runtime_rotates_keys_calls_tools_and_shows_each_bloc
         ScriptedReply::text("The secret text has 2 words.\n\nThere is nothing more to say about it."),
     ];
     let world = ForkWorld::new(replies, |builder| {
-        builder.tool(word_count()).reply_stages(|_, mut stages| {
-            stages.push(Box::new(Mask { word: "secret".into() }));
-            stages
-        })
+        builder.tool(word_count()).reply_stages(|_, stages| Mask { word: "secret".into() }.insert(stages))
     });
     let listeners = [world.engine.subscribe(), world.engine.subscribe()];
     let board = Arc::new(ReplyBoard::new(60));

@@ -57,6 +57,7 @@ pub(super) fn chunking(options: &Value) -> Chunking {
             _ => BreakPreference::Paragraph,
         },
         flush_on_paragraph: options["flushOnParagraph"] == true,
+        ..Chunking::default()
     }
 }
 
@@ -68,6 +69,7 @@ fn coalescing(config: &Value) -> Coalescing {
         idle: Duration::from_millis(number("idleMs", 1000)),
         joiner: config["joiner"].as_str().unwrap_or("\n\n").to_owned(),
         flush_on_enqueue: config["flushOnEnqueue"] == true,
+        ..Coalescing::default()
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
             replies.iter().zip(&payloads).map(|(reply, given)| payload_value(reply, given)).collect()
         }
         "is_silent_reply" => tokens::is_silent(given).into(),
-        "is_silent_prefix" => tokens::is_silent_prefix(given).into(),
+        "is_silent_prefix" => tokens::may_become(tokens::SILENT, given).into(),
         "strip_silent_token" => tokens::strip_silent(given).into(),
         "strip_heartbeat" => {
             let stripped = tokens::strip_heartbeat(text(&input["raw"]), heartbeat_mode(&input["options"]));
@@ -164,7 +164,7 @@ fn normalise(input: &Value) -> Value {
     let mut reply = reply(payload);
     let has_media = !reply.media_urls.is_empty() || payload["mediaUrl"].is_string();
     let has_more = has_media || payload.get("channelData").is_some_and(|data| !data.is_null());
-    match pinch_embed::run::payloads::normalise_reply(
+    match pinch_embed::replies::normalise::normalise_reply(
         reply.text.clone(),
         has_more,
         input["options"]["responsePrefix"].as_str(),

@@ -96,7 +96,7 @@ impl ReplySink for Recording {
 }
 
 async fn deliver(sink: &Arc<Recording>, events: Vec<ReplyEvent>) -> Delivered {
-    let (sender, pump) = Pump::new(Arc::clone(sink) as Arc<dyn ReplySink>, RunId::from("r"));
+    let (sender, pump) = Pump::new(Arc::clone(sink) as Arc<dyn ReplySink>, RunId::from("r"), DeliveryTerms::default());
     events.into_iter().for_each(|event| sender.send(event));
     sender.close();
     pump.run().await

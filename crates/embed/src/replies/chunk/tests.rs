@@ -15,7 +15,7 @@ fn cut(options: Chunking, pieces: &[&str]) -> Vec<String> {
 }
 
 fn chunking(min_chars: usize, max_chars: usize, preference: BreakPreference) -> Chunking {
-    Chunking { min_chars, max_chars, preference, flush_on_paragraph: false }
+    Chunking { min_chars, max_chars, preference, flush_on_paragraph: false, ..Chunking::default() }
 }
 
 fn is_balanced(block: &str) -> bool {
@@ -63,7 +63,7 @@ fn equal_pieces_are_different_pieces() {
     let text = format!("```\n{}\n```", "x".repeat(80));
     let blocks = cut(chunking(10, 33, BreakPreference::Paragraph), &[&text]);
     assert_eq!(blocks.iter().map(|block| block.matches('x').count()).sum::<usize>(), 80);
-    assert!(blocks.iter().all(|block| is_balanced(block) && utf16_len(block) <= 33), "{blocks:?}");
+    assert!(blocks.iter().all(|block| is_balanced(block) && TextUnit::Utf16.len(block) <= 33), "{blocks:?}");
 }
 
 #[test]
@@ -101,7 +101,7 @@ proptest! {
         let text = format!("Intro\n\n```py\n{}```\n\nOutro", format!("{line}\n").repeat(n_lines));
         let blocks = cut(chunking(1, max, BreakPreference::Paragraph), &[&text]);
         for block in &blocks {
-            prop_assert!(is_balanced(block) && utf16_len(block) <= max, "{:?}", blocks);
+            prop_assert!(is_balanced(block) && TextUnit::Utf16.len(block) <= max, "{:?}", blocks);
         }
         prop_assert_eq!(blocks.concat().matches('y').count(), n_lines * width + blocks.concat().matches("```py").count());
     }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::super::code::CodeState;
-use super::media::{LineMedia, media_line};
+use super::media::{LineMedia, MediaRoots, media_line};
 use super::{Parsed, take_tag};
 
 /// The longest tag, brackets included, in bytes. Longer text between brackets is not a directive.
@@ -68,9 +68,15 @@ pub(in crate::replies) struct GrowingLine {
     fenced: bool,
     media: MediaLine,
     found: Parsed,
+    roots: MediaRoots,
 }
 
 impl GrowingLine {
+    /// An empty line. `roots`: files that may be named by an absolute path.
+    pub(in crate::replies) fn new(roots: MediaRoots) -> Self {
+        Self { roots, ..Self::default() }
+    }
+
     /// Takes more of the line in; no line feed.
     pub(in crate::replies) fn push(&mut self, text: &str) {
         let had_fence = self.code.in_fence();
@@ -141,7 +147,7 @@ impl GrowingLine {
     pub(in crate::replies) fn media_preview(&self) -> Option<Cow<'_, str>> {
         (self.media != MediaLine::No && self.raw.len() <= MAX_PREVIEW).then(|| {
             let end = self.open.front().copied().or(self.half).map_or(self.raw.len(), |at| at - self.raw_at);
-            match media_line(&self.raw[..end]) {
+            match media_line(&self.raw[..end], &self.roots) {
                 Some(media) => Cow::Owned(media.rest),
                 None => Cow::Borrowed(&self.shown[..self.n_solid]),
             }
@@ -150,7 +156,7 @@ impl GrowingLine {
 
     /// Media that the line names, if nothing follows on it.
     pub(in crate::replies) fn media(&self) -> Vec<String> {
-        let media = (self.media == MediaLine::Yes).then(|| media_line(&self.raw)).flatten();
+        let media = (self.media == MediaLine::Yes).then(|| media_line(&self.raw, &self.roots)).flatten();
         media.map_or_else(Vec::new, |media| media.targets)
     }
 
@@ -168,7 +174,7 @@ impl GrowingLine {
         self.code.push('\n');
         if self.media == MediaLine::Yes
             && !self.fenced
-            && let Some(LineMedia { mut targets, rest }) = media_line(&self.raw)
+            && let Some(LineMedia { mut targets, rest }) = media_line(&self.raw, &self.roots)
         {
             found.media_urls.append(&mut targets);
             self.shown = rest;
@@ -191,11 +197,11 @@ impl GrowingLine {
 
     /// Begins the next line.
     pub(in crate::replies) fn next(&mut self) {
-        let code = std::mem::take(&mut self.code);
+        let (code, roots) = (std::mem::take(&mut self.code), std::mem::take(&mut self.roots));
         let (mut raw, mut shown) = (std::mem::take(&mut self.raw), std::mem::take(&mut self.shown));
         raw.clear();
         shown.clear();
-        *self = Self { code, raw, shown, ..Self::default() };
+        *self = Self { code, raw, shown, roots, ..Self::default() };
     }
 
     /// All tags that are open end here: those that are directives go.
@@ -205,7 +211,7 @@ impl GrowingLine {
                 continue;
             }
             let body = &self.raw[start + 2 - self.raw_at..end - 2 - self.raw_at];
-            if body.len() <= MAX_TAG && take_tag(body, &mut self.found) {
+            if body.len() <= MAX_TAG && take_tag(body, &mut self.found, &self.roots) {
                 self.show_to(start);
                 self.done = end;
                 (self.any_tag, self.gap) = (true, true);

@@ -1,5 +1,57 @@
 //! `MEDIA:` lines: which files and addresses a text wants sent along.
 
+use std::collections::HashSet;
+use std::path::{Component, Path};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The directories whose files a model may name by an absolute path, and the files that tools of the session reported. Clones share the
+/// reported files. By default there are none: only addresses and paths that begin with `./` count.
+#[derive(Clone, Debug, Default)]
+pub struct MediaRoots {
+    dirs: Arc<[String]>,
+    home: Option<Arc<str>>,
+    reported: Arc<Mutex<HashSet<String>>>,
+}
+
+/// How many reported files are remembered.
+const MAX_REPORTED: usize = 1_000;
+
+impl MediaRoots {
+    /// Files below these directories, which are absolute. `home` is what `~` stands for.
+    pub fn new(dirs: impl IntoIterator<Item = String>, home: Option<&str>) -> Self {
+        let dirs = dirs.into_iter().filter(|dir| Path::new(dir).is_absolute());
+        Self { dirs: dirs.collect(), home: home.map(Arc::from), reported: Arc::default() }
+    }
+
+    /// Allows the files that the output of a tool names in `MEDIA:` lines.
+    pub fn report(&self, output: &str) {
+        let named = output.lines().filter_map(|line| line.trim().strip_prefix("MEDIA:"));
+        let named = named.map(bare).filter(|target| Path::new(target).is_absolute());
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        for target in named {
+            if reported.len() < MAX_REPORTED {
+                reported.insert(target.to_owned());
+            }
+        }
+    }
+
+    /// The path, with the home directory spelled out, if a model may name it.
+    fn allowed(&self, target: &str) -> Option<String> {
+        let path = match (target.strip_prefix("~/"), &self.home) {
+            (Some(below), Some(home)) => format!("{}/{below}", home.trim_end_matches('/')),
+            _ => target.to_owned(),
+        };
+        let plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+        if !Path::new(&path).is_absolute() || !Path::new(&path).components().all(plain) {
+            return None;
+        }
+        let is_below =
+            self.dirs.iter().any(|dir| Path::new(&path).starts_with(dir) && Path::new(&path) != Path::new(dir));
+        let is_known = || self.reported.lock().unwrap_or_else(PoisonError::into_inner).contains(&path);
+        (is_below || is_known()).then_some(path)
+    }
+}
+
 /// What a `MEDIA:` line came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineMedia {
@@ -13,36 +65,42 @@ pub struct LineMedia {
 const MAX_TARGET: usize = 4096;
 
 /// Reads a line whose first word is `MEDIA:`; `None` for other lines and for targets that may not be sent.
-pub fn media_line(line: &str) -> Option<LineMedia> {
+pub fn media_line(line: &str, roots: &MediaRoots) -> Option<LineMedia> {
     let payload = line.trim_start().strip_prefix("MEDIA:")?.trim();
     if let Some(inner) = quoted(payload) {
-        let target = media_target(inner, true)?;
+        let target = media_target(inner, true, roots)?;
         return Some(LineMedia { targets: vec![target], rest: String::new() });
     }
     let (mut targets, mut rest) = (Vec::new(), Vec::new());
     for part in payload.split_whitespace() {
         let bare = strip_keyword(part);
-        match media_target(bare, false) {
+        match media_target(bare, false, roots) {
             Some(target) => targets.push(target),
             None if bare.is_empty() => {}
             None => rest.push(part),
         }
     }
-    let is_local = payload.starts_with("./") || payload.starts_with("file://");
+    let is_local = ["./", "/", "~/", "file://"].iter().any(|start| payload.starts_with(start));
     if (targets.is_empty() || (targets.len() == 1 && !rest.is_empty() && is_local))
-        && let Some(whole) = media_target(payload, true)
+        && let Some(whole) = media_target(payload, true, roots)
     {
         (targets, rest) = (vec![whole], Vec::new());
     }
     (!targets.is_empty()).then(|| LineMedia { targets, rest: rest.join(" ") })
 }
 
-/// Reads one target; `None` when it may not be sent. Absolute paths, the home directory and parents are refused: a model could name any file.
-pub fn media_target(candidate: &str, spaces: bool) -> Option<String> {
+/// A candidate without quotes and brackets around it.
+fn bare(candidate: &str) -> &str {
     let target = candidate.trim();
     let target = target.trim_start_matches(['`', '"', '\'', '[', '{', '(']);
     let target = target.trim_end_matches(['`', '"', '\'', '\\', '}', ')', ']', ',']);
-    let target = target.strip_prefix("file://").unwrap_or(target);
+    target.strip_prefix("file://").unwrap_or(target)
+}
+
+/// Reads one target; `None` when it may not be sent. Absolute paths, the home directory and parents are refused outside the roots: a model
+/// could name any file.
+pub fn media_target(candidate: &str, spaces: bool, roots: &MediaRoots) -> Option<String> {
+    let target = bare(candidate);
     if target.is_empty() || target.chars().count() > MAX_TARGET || (!spaces && target.contains(char::is_whitespace)) {
         return None;
     }
@@ -50,7 +108,10 @@ pub fn media_target(candidate: &str, spaces: bool) -> Option<String> {
     let is_address = lower.starts_with("http://") || lower.starts_with("https://");
     let is_address = is_address && !target.contains(char::is_whitespace);
     let is_below = target.starts_with("./") && !target.contains("..");
-    (is_address || is_below).then(|| target.to_owned())
+    if is_address || is_below {
+        return Some(target.to_owned());
+    }
+    roots.allowed(target)
 }
 
 fn quoted(payload: &str) -> Option<&str> {
@@ -81,7 +142,7 @@ mod tests {
             ("MEDIA:file://./a.png", &["./a.png"], ""),
         ] {
             let expect = LineMedia { targets: targets.iter().map(|t| (*t).to_owned()).collect(), rest: rest.into() };
-            assert_eq!(media_line(line), Some(expect), "{line}");
+            assert_eq!(media_line(line, &MediaRoots::default()), Some(expect), "{line}");
         }
         for line in [
             "MEDIA:/etc/passwd",
@@ -91,7 +152,26 @@ mod tests {
             "see MEDIA:https://e.com/a",
             "MEDIA:",
         ] {
-            assert_eq!(media_line(line), None, "{line}");
+            assert_eq!(media_line(line, &MediaRoots::default()), None, "{line}");
         }
+    }
+
+    #[test]
+    fn absolute_paths_count_below_a_root_and_where_a_tool_reported_them() {
+        let roots = MediaRoots::new(["/work/a".to_owned()], Some("/home/u"));
+        roots.report("Saved.\nMEDIA:/tmp/shot 1.png\nMEDIA:~/no\nsee MEDIA:/etc/passwd");
+        for (target, expect) in [
+            ("/work/a/b c.png", Some("/work/a/b c.png")),
+            ("/work/a", None),
+            ("/work/ab/c.png", None),
+            ("/work/a/../c.png", None),
+            ("/tmp/shot 1.png", Some("/tmp/shot 1.png")),
+            ("/etc/passwd", None),
+            ("~/x.png", None),
+        ] {
+            assert_eq!(media_target(target, true, &roots).as_deref(), expect, "{target}");
+        }
+        let home = MediaRoots::new(["/home/u/pics".to_owned()], Some("/home/u"));
+        assert_eq!(media_target("~/pics/x.png", false, &home).as_deref(), Some("/home/u/pics/x.png"));
     }
 }

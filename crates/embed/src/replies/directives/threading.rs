@@ -1,6 +1,7 @@
 //! Which message a payload replies to.
 
-use super::super::piece::BlockReply;
+use super::super::Stage;
+use super::super::piece::{BlockReply, Out, Piece};
 use super::parse;
 
 /// How a channel wants threads.
@@ -34,6 +35,31 @@ pub fn apply_reply_tags(reply: &mut BlockReply, current: Option<&str>) {
     reply.reply_to_tag |= parsed.reply_to_tag;
     reply.reply_to_current |= parsed.reply_to_current;
     reply.audio_as_voice |= parsed.audio_as_voice;
+}
+
+/// The stage: sets the message that each block replies to.
+#[derive(Clone, Debug, Default)]
+pub struct Threads {
+    filter: ThreadFilter,
+    current: Option<String>,
+}
+
+impl Threads {
+    /// No block seen yet. `current`: the message that the run answers.
+    pub fn new(mode: ReplyToMode, current: Option<String>) -> Self {
+        Self { filter: ThreadFilter::new(mode), current }
+    }
+}
+
+impl Stage for Threads {
+    fn push(&mut self, piece: Piece, out: &mut Out) {
+        let Piece::Block(mut block) = piece else { return out.push(piece) };
+        apply_reply_tags(&mut block, self.current.as_deref());
+        self.filter.filter(&mut block);
+        out.push(Piece::Block(block));
+    }
+
+    fn finish(&mut self, _: &mut Out) {}
 }
 
 /// Removes the threads that a channel's mode does not want from the payloads of a run, one after another.

@@ -1,0 +1,272 @@
+//! How replies reach people: blocks, their sizes, pauses between them, drafts. For all agents, and for single channels and accounts.
+
+use std::time::Duration;
+
+use pinch_coding_agent::document::Problem;
+
+use super::node::Node;
+use crate::replies::blocks::BlockBreak;
+use crate::replies::chunk::{BreakPreference, Chunking};
+use crate::replies::preview::{Preview, PreviewMode, ProgressDraft};
+
+/// Delivering replies in blocks while the run continues (`agents.defaults.blockStreaming…`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockStreaming {
+    /// Whether replies are delivered in blocks.
+    pub on: Option<bool>,
+    /// What ends a block.
+    pub break_at: Option<BlockBreak>,
+    /// Sizes of the blocks.
+    pub chunk: Option<Chunking>,
+    /// How small blocks are joined.
+    pub coalesce: Option<CoalesceConfig>,
+}
+
+/// How small blocks are joined. What is not set depends on the channel and the sizes of blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoalesceConfig {
+    /// A shorter text waits for more, or for the end.
+    pub min_chars: Option<usize>,
+    /// Nothing joined is longer.
+    pub max_chars: Option<usize>,
+    /// How long nothing must come before a text leaves.
+    pub idle: Option<Duration>,
+}
+
+/// Pauses between blocks, as if somebody typed them (`humanDelay`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HumanDelay {
+    /// The shortest pause.
+    pub min: Duration,
+    /// The longest pause.
+    pub max: Duration,
+}
+
+/// Which threads a channel keeps (`replyToMode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyThreads {
+    /// None.
+    Off,
+    /// That of the first payload.
+    First,
+    /// All.
+    All,
+}
+
+/// How replies reach one channel or account. What is not set comes from the level above.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChannelDelivery {
+    /// The longest message (`textChunkLimit`).
+    pub text_limit: Option<usize>,
+    /// Each paragraph is a message (`chunkMode: "newline"`).
+    pub by_paragraph: Option<bool>,
+    /// Whether replies are delivered in blocks (`blockStreaming`).
+    pub blocks: Option<bool>,
+    /// How small blocks are joined (`blockStreamingCoalesce`).
+    pub coalesce: Option<CoalesceConfig>,
+    /// Which threads are kept (`replyToMode`).
+    pub threads: Option<ReplyThreads>,
+    /// The largest file, in bytes (`mediaMaxMb`).
+    pub media_bytes: Option<u64>,
+    /// A draft that changes while the run continues (`streaming.mode`).
+    pub preview: Option<Preview>,
+}
+
+impl BlockStreaming {
+    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        let break_at = |word: &str| match word {
+            "text_end" => Some(BlockBreak::TextEnd),
+            "message_end" => Some(BlockBreak::MessageEnd),
+            "paragraph" => Some(BlockBreak::Paragraph),
+            _ => None,
+        };
+        let words = ["text_end", "message_end", "paragraph"];
+        Self {
+            on: node.get("blockStreamingDefault").word(problems, &["on", "off"], switch),
+            break_at: node.get("blockStreamingBreak").word(problems, &words, break_at),
+            chunk: read_chunk(&node.get("blockStreamingChunk"), Chunking::default(), problems),
+            coalesce: CoalesceConfig::read(&node.get("blockStreamingCoalesce"), problems),
+        }
+    }
+}
+
+fn switch(word: &str) -> Option<bool> {
+    match word {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// Sizes of blocks; what is missing is taken from `usual`.
+fn read_chunk(node: &Node<'_>, usual: Chunking, problems: &mut Vec<Problem>) -> Option<Chunking> {
+    node.object(problems)?;
+    let prefer = |word: &str| match word {
+        "paragraph" => Some(BreakPreference::Paragraph),
+        "newline" => Some(BreakPreference::Newline),
+        "sentence" => Some(BreakPreference::Sentence),
+        _ => None,
+    };
+    let min_chars = read_size(&node.get("minChars"), problems).unwrap_or(usual.min_chars);
+    let max_chars = read_size(&node.get("maxChars"), problems).unwrap_or(usual.max_chars).max(min_chars);
+    let words = ["paragraph", "newline", "sentence"];
+    let preference = node.get("breakPreference").word(problems, &words, prefer).unwrap_or_default();
+    Some(Chunking { min_chars, max_chars, preference, ..usual })
+}
+
+fn read_size(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<usize> {
+    node.count(problems).and_then(|n| usize::try_from(n).ok()).map(|n| n.max(1))
+}
+
+impl CoalesceConfig {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
+        node.object(problems)?;
+        Some(Self {
+            min_chars: read_size(&node.get("minChars"), problems),
+            max_chars: read_size(&node.get("maxChars"), problems),
+            idle: node.get("idleMs").count(problems).map(Duration::from_millis),
+        })
+    }
+}
+
+impl HumanDelay {
+    /// Pauses of people who type fast.
+    const NATURAL: Self = Self { min: Duration::from_millis(800), max: Duration::from_millis(2_500) };
+
+    /// Reads `humanDelay`: `None` if it is not set, `Some(None)` if there are no pauses.
+    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Option<Self>> {
+        let mode = node.get("mode").word(problems, &["off", "natural", "custom"], |word| match word {
+            "off" => Some(None),
+            "natural" => Some(Some(Self::NATURAL)),
+            "custom" => Some(Some(Self { min: Duration::ZERO, max: Duration::ZERO })),
+            _ => None,
+        })?;
+        let mut bound = |name: &str| node.get(name).count(problems).map(Duration::from_millis);
+        let (min, max) = (bound("minMs"), bound("maxMs"));
+        Some(mode.map(|delay| match delay == Self::NATURAL {
+            true => delay,
+            false => {
+                let min = min.unwrap_or(Self::NATURAL.min);
+                Self { min, max: max.unwrap_or(Self::NATURAL.max).max(min) }
+            }
+        }))
+    }
+}
+
+impl ChannelDelivery {
+    /// Reads the settings of a channel or account, in the flat spelling and in `streaming`, which wins.
+    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        let streaming = node.get("streaming");
+        let nested = |name: &str| if streaming.is_object() { streaming.get(name) } else { streaming.get("") };
+        let block = nested("block");
+        let modes = ["length", "newline"];
+        let by_paragraph = |word: &str| match word {
+            "newline" => Some(true),
+            "length" => Some(false),
+            _ => None,
+        };
+        let threads = |word: &str| match word {
+            "off" => Some(ReplyThreads::Off),
+            "first" => Some(ReplyThreads::First),
+            "all" => Some(ReplyThreads::All),
+            _ => None,
+        };
+        let nested_mode = nested("chunkMode").word(problems, &modes, by_paragraph);
+        let flat_mode = node.get("chunkMode").word(problems, &modes, by_paragraph);
+        let (nested_blocks, flat_blocks) =
+            (block.get("enabled").flag(problems), node.get("blockStreaming").flag(problems));
+        let nested_coalesce = CoalesceConfig::read(&block.get("coalesce"), problems);
+        let flat_coalesce = CoalesceConfig::read(&node.get("blockStreamingCoalesce"), problems);
+        let megabytes = node.get("mediaMaxMb").number(problems).filter(|mb| *mb > 0.0);
+        Self {
+            text_limit: read_size(&node.get("textChunkLimit"), problems),
+            by_paragraph: nested_mode.or(flat_mode),
+            blocks: nested_blocks.or(flat_blocks),
+            coalesce: nested_coalesce.or(flat_coalesce),
+            threads: node.get("replyToMode").word(problems, &["off", "first", "all"], threads),
+            media_bytes: megabytes.map(|mb| (mb * 1024.0 * 1024.0) as u64),
+            preview: read_preview(node, &streaming, problems),
+        }
+    }
+
+    /// These settings, and where they are silent those of the level above.
+    pub fn or(&self, above: &Self) -> Self {
+        Self {
+            text_limit: self.text_limit.or(above.text_limit),
+            by_paragraph: self.by_paragraph.or(above.by_paragraph),
+            blocks: self.blocks.or(above.blocks),
+            coalesce: self.coalesce.or(above.coalesce),
+            threads: self.threads.or(above.threads),
+            media_bytes: self.media_bytes.or(above.media_bytes),
+            preview: self.preview.or(above.preview),
+        }
+    }
+}
+
+/// Reads `streaming.{mode, preview, progress}`, the earlier `streaming` (a word, or true and false), `streamMode` and `draftChunk`.
+fn read_preview(node: &Node<'_>, streaming: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Preview> {
+    let words = ["off", "partial", "block", "progress"];
+    let mode = if streaming.is_object() {
+        streaming.get("mode").word(problems, &words, PreviewMode::parse)
+    } else if streaming.is_flag() {
+        streaming.flag(problems).map(|on| if on { PreviewMode::Partial } else { PreviewMode::Off })
+    } else {
+        streaming.word(problems, &words, PreviewMode::parse)
+    };
+    let earlier = node.get("streamMode").word(problems, &words, PreviewMode::parse);
+    let nested_chunk = read_chunk(&streaming.get("preview").get("chunk"), Preview::CHUNK, problems);
+    let flat_chunk = read_chunk(&node.get("draftChunk"), Preview::CHUNK, problems);
+    let progress = streaming.get("progress");
+    let usual = ProgressDraft::default();
+    let progress = ProgressDraft {
+        max_lines: read_size(&progress.get("maxLines"), problems).unwrap_or(usual.max_lines),
+        max_line_chars: read_size(&progress.get("maxLineChars"), problems).unwrap_or(usual.max_line_chars),
+        tool_progress: progress.get("toolProgress").flag(problems).unwrap_or(usual.tool_progress),
+        commentary: progress.get("commentary").flag(problems).unwrap_or(usual.commentary),
+    };
+    let mode = mode.or(earlier)?;
+    Some(Preview { mode, chunk: nested_chunk.or(flat_chunk).unwrap_or(Preview::CHUNK), progress })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::super::node::UsedKeys;
+    use super::*;
+
+    fn read(value: &Value) -> ChannelDelivery {
+        let (used, mut problems) = (UsedKeys::default(), Vec::new());
+        let read = ChannelDelivery::read(&Node::root(value, Path::new("pinch.json"), &used), &mut problems);
+        assert!(problems.is_empty(), "{problems:?}");
+        let document = value.as_object().unwrap();
+        assert_eq!(used.ignored(document), Vec::<String>::new());
+        read
+    }
+
+    #[test]
+    fn both_spellings_of_the_streaming_keys_say_the_same() {
+        let nested = read(&json!({"streaming": {
+            "mode": "block", "chunkMode": "newline", "block": {"enabled": true, "coalesce": {"idleMs": 5}},
+            "preview": {"chunk": {"minChars": 9}}, "progress": {"maxLines": 3},
+        }}));
+        let mut flat = read(&json!({
+            "streamMode": "block", "chunkMode": "newline", "blockStreaming": true,
+            "blockStreamingCoalesce": {"idleMs": 5}, "draftChunk": {"minChars": 9},
+        }));
+        flat.preview.as_mut().unwrap().progress.max_lines = 3;
+        assert_eq!(nested, flat);
+        assert_eq!(read(&json!({"streaming": "partial"})).preview.map(|p| p.mode), Some(PreviewMode::Partial));
+        assert_eq!(read(&json!({"streaming": false})).preview.map(|p| p.mode), Some(PreviewMode::Off));
+    }
+
+    #[test]
+    fn the_nested_spelling_wins_and_an_account_wins_over_its_channel() {
+        let both = read(&json!({"chunkMode": "length", "streaming": {"chunkMode": "newline"}, "textChunkLimit": 70}));
+        assert_eq!((both.by_paragraph, both.text_limit), (Some(true), Some(70)));
+        let account = read(&json!({"textChunkLimit": 50}));
+        assert_eq!((account.or(&both).text_limit, account.or(&both).by_paragraph), (Some(50), Some(true)));
+    }
+}

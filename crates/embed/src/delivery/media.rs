@@ -1,0 +1,36 @@
+//! Media that are too large for a channel.
+
+use std::path::Path;
+
+use crate::replies::piece::BlockReply;
+
+/// Removes local files that are larger than the channel takes, and says so in the text.
+pub(super) async fn drop_too_large(reply: &mut BlockReply, max_bytes: Option<u64>, dir: Option<&Path>) {
+    let Some(max_bytes) = max_bytes.filter(|_| !reply.media_urls.is_empty()) else { return };
+    let mut kept = Vec::with_capacity(reply.media_urls.len());
+    for url in std::mem::take(&mut reply.media_urls) {
+        match size_of(&url, dir).await {
+            Some(n_bytes) if n_bytes > max_bytes => {
+                let name =
+                    Path::new(&url).file_name().map_or_else(|| url.clone().into(), |name| name.to_string_lossy());
+                let mb = (max_bytes as f64 / 10_485.76).ceil() / 100.0;
+                let note = format!("⚠️ {name} is larger than {mb} MB and was not sent.");
+                if !reply.text.is_empty() {
+                    reply.text.push_str("\n\n");
+                }
+                reply.text.push_str(&note);
+            }
+            _ => kept.push(url),
+        }
+    }
+    reply.media_urls = kept;
+}
+
+/// The size of a local file; `None` of an address, or if there is no such file.
+async fn size_of(url: &str, dir: Option<&Path>) -> Option<u64> {
+    if url.contains("://") {
+        return None;
+    }
+    let path = dir.map_or_else(|| Path::new(url).to_owned(), |dir| dir.join(url));
+    tokio::fs::metadata(path).await.ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len())
+}

@@ -1,0 +1,158 @@
+//! How the replies of a request are made and delivered: what the request says, else the configuration for its channel, else the table of
+//! channels.
+
+use std::path::Path;
+
+use crate::config::streaming::{ChannelDelivery, CoalesceConfig, ReplyThreads};
+use crate::delivery::{DeliveryTerms, Pace, SinkLimits};
+use crate::parts::Parts;
+use crate::replies::blocks::BlockBreak;
+use crate::replies::channel::{ChannelRules, rules_of};
+use crate::replies::chunk::{BreakPreference, Chunking};
+use crate::replies::coalesce::Coalescing;
+use crate::replies::compose::Stages;
+use crate::replies::directives::media::MediaRoots;
+use crate::replies::directives::threading::ReplyToMode;
+use crate::replies::tool_notes::ToolFormat;
+use crate::replies::unit::TextLimit;
+use crate::replies::{Replies, ReplyOptions};
+use crate::run::request::BlockReplies;
+use crate::run::{RunError, RunRequest};
+
+use super::resolve;
+
+/// The channel of a request: what is known about it, and what is configured for it.
+struct ChannelTerms {
+    rules: Option<&'static ChannelRules>,
+    config: ChannelDelivery,
+}
+
+impl ChannelTerms {
+    fn of(parts: &Parts, request: &RunRequest) -> Self {
+        let channel = request.caller.channel.as_deref().filter(|channel| !channel.trim().is_empty());
+        let config = parts.config.channels.delivery(channel, request.caller.account.as_deref());
+        Self { rules: channel.map(rules_of), config }
+    }
+
+    /// The longest message; `None` where no channel is known.
+    fn text(&self) -> Option<TextLimit> {
+        let rules = self.rules?;
+        Some(TextLimit { max: self.config.text_limit.unwrap_or(rules.text.max), ..rules.text })
+    }
+
+    /// When and in which blocks replies are delivered.
+    fn blocks(&self, request: &RunRequest) -> Option<BlockReplies> {
+        let blocks = request.block_replies.clone()?;
+        let streams = || self.config.blocks.unwrap_or(self.rules.is_none_or(|rules| rules.streams_blocks));
+        (!request.blocks_are_default || streams()).then_some(blocks)
+    }
+
+    /// Sizes of blocks that fit the channel.
+    fn chunking(&self, chunking: Chunking) -> Chunking {
+        let flush_on_paragraph = chunking.flush_on_paragraph || self.config.by_paragraph == Some(true);
+        let Some(limit) = self.text() else { return Chunking { flush_on_paragraph, ..chunking } };
+        let max_chars = chunking.max_chars.min(limit.max).max(1);
+        let min_chars = chunking.min_chars.clamp(1, max_chars);
+        Chunking { min_chars, max_chars, flush_on_paragraph, unit: limit.unit, ..chunking }
+    }
+
+    /// How small blocks are joined, if they are.
+    fn coalescing(&self, blocks: &BlockReplies, of_all: Option<CoalesceConfig>) -> Option<Coalescing> {
+        if let Some(asked) = &blocks.coalescing {
+            return Some(asked.clone());
+        }
+        let config = self.config.coalesce.or(of_all);
+        let usual_min = self.rules.and_then(|rules| rules.coalesce_min);
+        // Who wants each paragraph at once does not want to wait for the next one, unless he says so.
+        let is_usual = usual_min.is_some() && blocks.break_at != BlockBreak::Paragraph;
+        let config = config.or_else(|| is_usual.then(CoalesceConfig::default))?;
+        let chunking = blocks.chunking.unwrap_or_default();
+        let limit = self.text();
+        let usual = Coalescing::default();
+        let most = limit.map_or(config.max_chars.unwrap_or(usual.max_chars.max(chunking.max_chars)), |limit| limit.max);
+        let max_chars = config.max_chars.unwrap_or(most).min(most);
+        let joiner = match chunking.preference {
+            BreakPreference::Paragraph => "\n\n",
+            BreakPreference::Newline => "\n",
+            BreakPreference::Sentence => " ",
+        };
+        Some(Coalescing {
+            min_chars: config.min_chars.or(usual_min).unwrap_or(chunking.min_chars).min(max_chars),
+            max_chars,
+            idle: config.idle.unwrap_or(usual.idle),
+            joiner: joiner.to_owned(),
+            flush_on_enqueue: self.config.by_paragraph == Some(true),
+            unit: limit.map_or(usual.unit, |limit| limit.unit),
+        })
+    }
+
+    fn threads(&self, request: &RunRequest) -> ReplyToMode {
+        let tags_allowed = self.rules.is_some_and(|rules| rules.tags_when_off);
+        let configured = || match self.config.threads {
+            Some(ReplyThreads::Off) => ReplyToMode::Off { tags_allowed },
+            Some(ReplyThreads::First) => ReplyToMode::First,
+            Some(ReplyThreads::All) | None => ReplyToMode::All,
+        };
+        request.reply_to_mode.unwrap_or_else(configured)
+    }
+
+    /// How messages about tools are formatted: as requested, else by the channel.
+    fn tool_format(&self, request: &RunRequest) -> ToolFormat {
+        let by_channel = match self.rules {
+            Some(rules) if !rules.renders_markdown => ToolFormat::Plain,
+            _ => ToolFormat::Markdown,
+        };
+        request.tool_result_format.unwrap_or(by_channel)
+    }
+}
+
+/// What the replies of a run are made with.
+///
+/// # Errors
+/// If the host inserts a stage beside one that does not exist.
+pub(super) fn replies(parts: &Parts, request: &RunRequest, workspace: &Path) -> Result<Replies, RunError> {
+    let options = reply_options(parts, request, workspace);
+    let mut stages = Stages::new(&options);
+    if let Some(change) = &parts.registered.reply_stages {
+        change(&options, &mut stages).map_err(|error| RunError::Config(error.to_string()))?;
+    }
+    Ok(Replies::with_stages(options, stages))
+}
+
+fn reply_options(parts: &Parts, request: &RunRequest, workspace: &Path) -> ReplyOptions {
+    let channel = ChannelTerms::of(parts, request);
+    let blocks = channel.blocks(request);
+    let home = parts.host.home().map(|home| home.to_string_lossy().into_owned());
+    let roots = std::iter::once(workspace).chain(request.media_roots.iter().map(std::path::PathBuf::as_path));
+    let roots = roots.map(|root| root.to_string_lossy().into_owned());
+    let streaming = &parts.config.agents.defaults.block_streaming;
+    ReplyOptions {
+        tool_result_format: channel.tool_format(request),
+        enforce_final_tag: request.enforce_final_tag,
+        block_streaming: blocks.is_some(),
+        block_reply_break: blocks.as_ref().map(|blocks| blocks.break_at).unwrap_or_default(),
+        chunking: blocks.as_ref().and_then(|blocks| blocks.chunking).map(|chunking| channel.chunking(chunking)),
+        coalescing: blocks.as_ref().and_then(|blocks| channel.coalescing(blocks, streaming.coalesce)),
+        reasoning: request.reasoning_level,
+        verbose: request.verbose_level,
+        media_roots: MediaRoots::new(roots, home.as_deref()),
+        home,
+        current_message: request.caller.message_id.clone(),
+        reply_to: channel.threads(request),
+        preview: request.preview.or(channel.config.preview).unwrap_or_default(),
+        quiet_lifecycle: true,
+    }
+}
+
+/// What the delivery of a run's reply must respect beside what the sink says.
+pub(super) fn delivery_terms(parts: &Parts, request: &RunRequest) -> DeliveryTerms {
+    let channel = ChannelTerms::of(parts, request);
+    let agents = &parts.config.agents;
+    let own = agents.get(&resolve::agent_id_of(agents, request)).and_then(|agent| agent.human_delay);
+    let delay = own.unwrap_or(agents.defaults.human_delay);
+    DeliveryTerms {
+        limits: SinkLimits { text: channel.text(), max_media: None, max_media_bytes: channel.config.media_bytes },
+        pace: delay.map(|delay| Pace { min: delay.min, max: delay.max, host: parts.host.clone() }),
+        media_dir: resolve::workspace(parts, request).ok().map(|workspace| workspace.dir),
+    }
+}

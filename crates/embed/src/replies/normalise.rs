@@ -1,0 +1,72 @@
+//! The last step for any reply: what only programs should see is removed.
+
+use std::borrow::Cow;
+
+use super::Stage;
+use super::piece::{BlockReply, Out, Piece};
+use super::tokens::{HEARTBEAT, HeartbeatMode, SILENT, is_silent, strip_heartbeat, strip_silent};
+use super::user_text::sanitise;
+
+/// Removes tokens and scaffolding and adds the prefix; `None` if nothing is left to send. `has_more` is set if the payload has media or
+/// channel data.
+pub fn normalise_reply(mut text: String, has_more: bool, prefix: Option<&str>) -> Option<String> {
+    if text.trim().is_empty() && !has_more {
+        return None;
+    }
+    if is_silent(&text) {
+        if !has_more {
+            return None;
+        }
+        text.clear();
+    }
+    // The token after an answer is not shown.
+    if text.contains(SILENT) {
+        text = strip_silent(&text);
+    }
+    if text.contains(HEARTBEAT) {
+        let stripped = strip_heartbeat(&text, HeartbeatMode::Message);
+        if stripped.skip && !has_more {
+            return None;
+        }
+        text = stripped.text;
+    }
+    // A long answer that is clean already is not copied.
+    let changed = match sanitise(&text) {
+        Cow::Borrowed(same) if same.len() == text.len() => None,
+        other => Some(other.into_owned()),
+    };
+    text = changed.unwrap_or(text);
+    if text.trim().is_empty() && !has_more {
+        return None;
+    }
+    match prefix.filter(|prefix| !prefix.is_empty() && !text.is_empty()) {
+        Some(prefix) if !text.starts_with(prefix) && text.trim() != HEARTBEAT && text.trim() != SILENT => {
+            Some(format!("{prefix} {text}"))
+        }
+        _ => Some(text),
+    }
+}
+
+/// The stage: from blocks as the model wrote them to blocks for people.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cleanup;
+
+impl Stage for Cleanup {
+    fn push(&mut self, piece: Piece, out: &mut Out) {
+        let Piece::Block(mut block) = piece else { return out.push(piece) };
+        if !block.is_reasoning {
+            let has_more = has_more(&block);
+            match normalise_reply(std::mem::take(&mut block.text), has_more, None) {
+                Some(text) => block.text = text,
+                None => return,
+            }
+        }
+        out.push(Piece::Block(block));
+    }
+
+    fn finish(&mut self, _: &mut Out) {}
+}
+
+fn has_more(block: &BlockReply) -> bool {
+    !block.media_urls.is_empty() || block.audio_as_voice
+}

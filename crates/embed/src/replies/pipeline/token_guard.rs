@@ -1,0 +1,121 @@
+//! Keeps tokens that are not for people out of the text as it grows.
+
+use std::borrow::Cow;
+
+use super::super::tokens::{HEARTBEAT, SILENT, may_become};
+
+/// The longest end of a text, in bytes, that is held back: white space around a token.
+const MAX_HELD: usize = 4_096;
+
+/// Holds back the end of a growing text while it may be a token, which is only shown if words follow.
+#[derive(Debug, Default)]
+pub(super) struct TokenGuard {
+    held: String,
+    has_passed: bool,
+    /// What was shown last is part of a word.
+    in_word: bool,
+}
+
+impl TokenGuard {
+    /// Takes more of the text in, and returns what may be shown.
+    pub(super) fn push<'a>(&mut self, text: Cow<'a, str>) -> Cow<'a, str> {
+        let mut text = match self.held.is_empty() {
+            true => text,
+            false => Cow::Owned(std::mem::take(&mut self.held) + &text),
+        };
+        let kept = undecided_from(&text, self.in_word);
+        if text.len() - kept <= MAX_HELD {
+            text[kept..].clone_into(&mut self.held);
+            match &mut text {
+                Cow::Borrowed(borrowed) => *borrowed = &borrowed[..kept],
+                Cow::Owned(owned) => owned.truncate(kept),
+            }
+        }
+        // The token in front of an answer acknowledges a heartbeat; it is not part of the answer.
+        if !self.has_passed
+            && let Some(rest) =
+                text.trim_start().strip_prefix(HEARTBEAT).filter(|rest| rest.starts_with(char::is_whitespace))
+        {
+            text = Cow::Owned(rest.trim_start().to_owned());
+        }
+        self.has_passed |= !text.trim().is_empty();
+        self.in_word = text.chars().next_back().map_or(self.in_word, |last| !last.is_whitespace());
+        text
+    }
+
+    /// The text is over: returns what was held back and is no token.
+    pub(super) fn settle(&mut self) -> String {
+        let held = std::mem::take(&mut self.held);
+        if is_token(last_word(&held).1) { String::new() } else { held }
+    }
+}
+
+/// Where the end of a text begins that is a token, or the start of one, with the white space around it.
+fn undecided_from(text: &str, in_word: bool) -> usize {
+    let (before, word) = last_word(text);
+    let start = word.trim_start_matches('*');
+    let may_grow = !word.is_empty() && text.ends_with(word);
+    let is_first = ["", "N", "H"].contains(&start);
+    let is_start = may_grow && (is_first || may_become(SILENT, start) || may_become(HEARTBEAT, start));
+    if (in_word && before.is_empty()) || (!is_start && !is_token(word)) {
+        return text.len();
+    }
+    let mut kept = before.trim_end();
+    while let (before, word) = last_word(kept)
+        && is_token(word)
+        && !(in_word && before.is_empty())
+    {
+        kept = before.trim_end();
+    }
+    kept.len()
+}
+
+/// The last word of a text, and what stands before it.
+fn last_word(text: &str) -> (&str, &str) {
+    let words = text.trim_end();
+    let is_space = |(_, c): &(usize, char)| c.is_whitespace();
+    let start = words.char_indices().rev().find(is_space).map_or(0, |(at, c)| at + c.len_utf8());
+    words.split_at(start)
+}
+
+fn is_token(word: &str) -> bool {
+    [SILENT, HEARTBEAT].contains(&word.trim_matches('*'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shown(parts: &[&str]) -> Vec<String> {
+        let mut guard = TokenGuard::default();
+        let mut shown: Vec<String> = parts.iter().map(|part| guard.push((*part).into()).into_owned()).collect();
+        shown.push(guard.settle());
+        shown
+    }
+
+    #[test]
+    fn tokens_are_shown_only_as_words_of_a_sentence() {
+        assert_eq!(shown(&["Done.\n\nNO", "_REPLY", "\n"]), ["Done.", "", "", ""]);
+        assert_eq!(shown(&["The word NO_REPLY", " means nothing."]), ["The word", " NO_REPLY means nothing.", ""]);
+        assert_eq!(shown(&["I said NO", "."]), ["I said", " NO.", ""]);
+        assert_eq!(shown(&["I said NO"]), ["I said", " NO"]);
+        assert_eq!(shown(&["HEARTBEAT_OK\n\n", "All fine."]), ["", "All fine.", ""]);
+        assert_eq!(shown(&["NO_RE", "TURN is a flag"]), ["", "NO_RETURN is a flag", ""]);
+    }
+
+    proptest! {
+        #[test]
+        fn how_a_text_is_cut_does_not_matter(
+            words in prop::collection::vec(prop::sample::select(vec!["NO_REPLY", "NO", "_REPLY", "HEARTBEAT_OK", "HE", " ", "\n", "a", "*", "."]), 0..20),
+        ) {
+            let text = words.concat();
+            let chars: Vec<String> = text.chars().map(String::from).collect();
+            let chars: Vec<&str> = chars.iter().map(String::as_str).collect();
+            let whole = |parts: &[&str]| shown(parts).concat().trim().to_owned();
+            prop_assert_eq!(whole(&words), whole(&[&text]));
+            prop_assert_eq!(whole(&chars), whole(&[&text]));
+        }
+    }
+}

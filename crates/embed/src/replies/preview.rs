@@ -1,0 +1,255 @@
+//! Drafts: one message that changes while a run continues, and that the answer takes the place of.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use pinch_stdx::cancel::Deadline;
+
+use super::chunk::{BreakPreference, Chunking, pick_break};
+use super::piece::{Edit, Growth, Out, Piece};
+use super::unit::TextUnit;
+
+/// What a draft shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PreviewMode {
+    /// There is none.
+    #[default]
+    Off,
+    /// The text of the answer so far.
+    Partial,
+    /// The text of the answer, a few sentences at a time.
+    Block,
+    /// What the run is doing.
+    Progress,
+}
+
+impl PreviewMode {
+    /// Parses the word used in configurations.
+    pub fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "off" => Self::Off,
+            "partial" => Self::Partial,
+            "block" => Self::Block,
+            "progress" => Self::Progress,
+            _ => return None,
+        })
+    }
+}
+
+/// How a draft is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// What it shows.
+    pub mode: PreviewMode,
+    /// By how much it grows at once, with [`PreviewMode::Block`].
+    pub chunk: Chunking,
+    /// What it lists, with [`PreviewMode::Progress`].
+    pub progress: ProgressDraft,
+}
+
+impl Preview {
+    /// By how much a draft grows at once.
+    pub const CHUNK: Chunking = Chunking {
+        min_chars: 200,
+        max_chars: 800,
+        preference: BreakPreference::Paragraph,
+        flush_on_paragraph: false,
+        unit: TextUnit::Utf16,
+    };
+}
+
+impl Default for Preview {
+    fn default() -> Self {
+        Self { mode: PreviewMode::Off, chunk: Self::CHUNK, progress: ProgressDraft::default() }
+    }
+}
+
+/// What a draft of the run's progress lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgressDraft {
+    /// The newest lines that are kept.
+    pub max_lines: usize,
+    /// The longest line, in characters.
+    pub max_line_chars: usize,
+    /// Whether what tools report while they run is listed.
+    pub tool_progress: bool,
+    /// Whether what the model says between tool calls is listed.
+    pub commentary: bool,
+}
+
+impl Default for ProgressDraft {
+    fn default() -> Self {
+        Self { max_lines: 8, max_line_chars: 120, tool_progress: false, commentary: false }
+    }
+}
+
+/// A run that takes no longer needs no list of what it does.
+const PROGRESS_AFTER: Duration = Duration::from_millis(1_500);
+
+/// Makes the drafts of a run: looks at what leaves the pipeline, and adds the changes of the draft.
+#[derive(Debug)]
+pub(crate) struct Drafts {
+    options: Preview,
+    /// The change that is not out yet, with [`PreviewMode::Block`].
+    pending: Edit,
+    lines: VecDeque<String>,
+    /// What the model said since the last tool call.
+    commentary: String,
+    /// When the list may be shown; `None` before the run does anything.
+    from: Option<Deadline>,
+    /// The list changed since it was shown.
+    is_due: bool,
+}
+
+impl Drafts {
+    pub(crate) fn new(options: Preview) -> Self {
+        Self {
+            options,
+            pending: Edit::default(),
+            lines: VecDeque::new(),
+            commentary: String::new(),
+            from: None,
+            is_due: false,
+        }
+    }
+
+    pub(crate) fn is_off(&self) -> bool {
+        self.options.mode == PreviewMode::Off
+    }
+
+    /// Whether what tools do is listed.
+    pub(crate) fn lists_tools(&self) -> bool {
+        self.options.mode == PreviewMode::Progress
+    }
+
+    /// The text of the answer grew.
+    pub(crate) fn grow(&mut self, growth: &Growth, out: &mut Out) {
+        let edit = Edit { at: growth.at, text: growth.restored.clone() + &growth.delta };
+        match self.options.mode {
+            PreviewMode::Off => {}
+            PreviewMode::Partial => out.push(Piece::Draft(edit)),
+            PreviewMode::Block => {
+                self.pending.then(&edit);
+                while self.pending.text.len() >= self.options.chunk.min_chars
+                    && let Some(end) = pick_break(&self.pending.text, &self.options.chunk)
+                {
+                    let rest = self.pending.text.split_off(end);
+                    let at = self.pending.at + end;
+                    out.push(Piece::Draft(std::mem::replace(&mut self.pending, Edit { at, text: rest })));
+                }
+            }
+            PreviewMode::Progress => {
+                if self.options.progress.commentary {
+                    edit.apply(&mut self.commentary);
+                }
+            }
+        }
+    }
+
+    /// The answer is over.
+    pub(crate) fn settle(&mut self, out: &mut Out) {
+        if self.options.mode == PreviewMode::Block && !self.pending.text.is_empty() {
+            let at = self.pending.at + self.pending.text.len();
+            out.push(Piece::Draft(std::mem::replace(&mut self.pending, Edit { at, text: String::new() })));
+        }
+    }
+
+    /// An answer begins.
+    pub(crate) fn begin(&mut self) {
+        self.from.get_or_insert_with(|| Deadline::after(PROGRESS_AFTER));
+        self.pending = Edit::default();
+        self.commentary.clear();
+    }
+
+    /// A tool is called.
+    pub(crate) fn tool(&mut self, line: &str, out: &mut Out) {
+        let said = std::mem::take(&mut self.commentary);
+        if let Some(said) = said.lines().find(|line| !line.trim().is_empty()) {
+            self.add(said);
+        }
+        self.add(line);
+        self.show(out);
+    }
+
+    /// A tool reports something while it runs.
+    pub(crate) fn tool_progress(&mut self, text: &str, out: &mut Out) {
+        if self.options.progress.tool_progress {
+            self.add(text);
+            self.show(out);
+        }
+    }
+
+    fn add(&mut self, line: &str) {
+        let ProgressDraft { max_lines, max_line_chars, .. } = self.options.progress;
+        let line = line.trim().lines().next().unwrap_or_default();
+        if line.is_empty() {
+            return;
+        }
+        let cut = TextUnit::Chars.prefix(line, max_line_chars);
+        self.lines.push_back(if cut.len() < line.len() { format!("{cut}…") } else { cut.to_owned() });
+        while self.lines.len() > max_lines.max(1) {
+            self.lines.pop_front();
+        }
+        self.is_due = true;
+    }
+
+    pub(crate) fn wake_at(&self) -> Option<Deadline> {
+        self.from.filter(|_| self.is_due)
+    }
+
+    /// Shows the list if it is time.
+    pub(crate) fn show(&mut self, out: &mut Out) {
+        if self.is_due && self.from.is_some_and(|from| from.left().is_zero()) {
+            self.is_due = false;
+            let text = self.lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
+            out.push(Piece::Draft(Edit { at: 0, text }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(out: &Out) -> String {
+        let mut draft = String::new();
+        for piece in out {
+            if let Piece::Draft(edit) = piece {
+                edit.apply(&mut draft);
+            }
+        }
+        draft
+    }
+
+    #[test]
+    fn a_draft_of_blocks_grows_at_breaks_and_ends_with_the_whole_text() {
+        let mut drafts = Drafts::new(Preview { mode: PreviewMode::Block, ..Preview::default() });
+        let (mut text, mut out) = (String::new(), Out::new());
+        for n in 0..200 {
+            let delta = format!("Sentence {n}. ");
+            drafts.grow(&Growth { at: text.len(), delta: delta.clone(), ..Growth::default() }, &mut out);
+            text += &delta;
+        }
+        assert!(out.len() > 1 && out.len() < 20, "{}", out.len());
+        drafts.settle(&mut out);
+        assert_eq!(shown(&out), text);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_is_listed_only_after_a_while_and_only_of_tools() {
+        let mut drafts = Drafts::new(Preview { mode: PreviewMode::Progress, ..Preview::default() });
+        let mut out = Out::new();
+        drafts.begin();
+        drafts.grow(&Growth { delta: "Let me look.".into(), ..Growth::default() }, &mut out);
+        assert_eq!((drafts.wake_at().is_none(), out.len()), (true, 0));
+        for n in 0..10 {
+            drafts.tool(&format!("tool {n} {}", "x".repeat(200)), &mut out);
+        }
+        assert_eq!(out.len(), 0);
+        tokio::time::sleep(drafts.wake_at().unwrap().left()).await;
+        drafts.show(&mut out);
+        let lines: Vec<String> = shown(&out).lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 8);
+        assert!(lines[0].starts_with("tool 2 ") && lines.iter().all(|line| line.chars().count() <= 121), "{lines:?}");
+    }
+}

@@ -1,0 +1,172 @@
+//! How the channel of a run decides how its reply is delivered: limits, blocks, pauses, threads, media, drafts.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use pinch_embed::Caller;
+use pinch_embed::delivery::{OutgoingBlock, Receipt, ReplySink, SendFailure};
+use pinch_embed::replies::blocks::BlockBreak;
+use pinch_embed::run::RunRequest;
+use pinch_embed::run::request::BlockReplies;
+use serde_json::{Value, json};
+
+use crate::world::{World, answer, stream, within};
+
+/// A chat that writes down what it gets, and when.
+#[derive(Default)]
+struct Clocked {
+    blocks: Mutex<Vec<(Instant, OutgoingBlock)>>,
+    drafts: Mutex<Vec<String>>,
+}
+
+impl Clocked {
+    fn texts(&self) -> Vec<String> {
+        self.blocks.lock().unwrap().iter().map(|(_, block)| block.reply.text.clone()).collect()
+    }
+}
+
+impl ReplySink for Clocked {
+    fn send<'a>(&'a self, block: &'a OutgoingBlock) -> BoxFuture<'a, Result<Receipt, SendFailure>> {
+        self.blocks.lock().unwrap().push((Instant::now(), block.clone()));
+        Box::pin(std::future::ready(Ok(Receipt::default())))
+    }
+
+    fn draft<'a>(&'a self, text: &'a str) -> BoxFuture<'a, ()> {
+        self.drafts.lock().unwrap().push(text.to_owned());
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Delivers an answer to a channel of a changed configuration.
+async fn delivered(
+    text: &str,
+    channel: &str,
+    change: impl FnOnce(&mut Value),
+    ask: impl FnOnce(RunRequest) -> RunRequest,
+) -> (World, Arc<Clocked>, Vec<String>) {
+    let world = World::with(change).await;
+    world.server.reply(stream(answer("m1", text)));
+    let chat = Arc::new(Clocked::default());
+    let request = world.request("s1", "go").caller(Caller::new().channel(channel).account("Work").message_id("7"));
+    let run = within(world.engine.run(ask(request)).deliver(Arc::clone(&chat) as Arc<dyn ReplySink>)).await;
+    assert!(run.result.is_ok(), "{:?}", run.result);
+    let left = run.still_to_send().into_iter().map(|payload| payload.reply.text).collect();
+    (world, chat, left)
+}
+
+fn by_paragraph(request: RunRequest) -> RunRequest {
+    request.block_replies(BlockReplies { break_at: BlockBreak::Paragraph, ..BlockReplies::default() })
+}
+
+#[tokio::test]
+async fn messages_keep_to_the_limit_of_their_channel_in_its_own_unit() {
+    let text = "Grüße an alle, die das hier lesen. ".repeat(30);
+    let (_world, chat, left) = delivered(&text, "irc", |_| {}, by_paragraph).await;
+    let texts = chat.texts();
+    assert!(texts.len() > 2 && texts.iter().all(|text| text.len() <= 350), "{texts:?}");
+    assert_eq!(texts.join(" ").split_whitespace().collect::<Vec<_>>(), text.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(left, [""; 0]);
+
+    let limit = |config: &mut Value| {
+        config["channels"]["irc"] = json!({"textChunkLimit": 200, "accounts": {"work": {"textChunkLimit": 100}}});
+    };
+    let (_world, chat, _) = delivered(&text, "irc", limit, by_paragraph).await;
+    assert!(chat.texts().iter().all(|text| text.len() <= 100), "{:?}", chat.texts());
+}
+
+#[tokio::test]
+async fn blocks_go_out_where_the_channel_wants_them() {
+    let on = |config: &mut Value| config["agents"]["defaults"]["blockStreamingDefault"] = "on".into();
+    let (_world, chat, left) = delivered("Hello.", "telegram", on, |request| request).await;
+    assert_eq!((chat.texts(), left), (vec!["Hello.".to_owned()], vec![]));
+    let (_world, chat, left) = delivered("Hello.", "discord", on, |request| request).await;
+    assert_eq!((chat.texts(), left), (vec![], vec!["Hello.".to_owned()]));
+    let both = |config: &mut Value| {
+        on(config);
+        config["channels"]["discord"]["streaming"]["block"]["enabled"] = true.into();
+    };
+    let (_world, chat, left) = delivered("Hello.", "discord", both, |request| request).await;
+    assert_eq!((chat.texts(), left), (vec!["Hello.".to_owned()], vec![]));
+}
+
+#[tokio::test]
+async fn paragraphs_are_messages_where_the_channel_says_so() {
+    let by_line = |config: &mut Value| {
+        config["agents"]["defaults"]["blockStreamingDefault"] = "on".into();
+        config["channels"]["telegram"]["chunkMode"] = "newline".into();
+    };
+    let (_world, chat, _) = delivered("One.\n\nTwo.\n\nThree.", "telegram", by_line, |request| request).await;
+    assert_eq!(chat.texts(), ["One.", "Two.", "Three."]);
+}
+
+#[tokio::test]
+async fn a_human_delay_is_made_before_every_block_but_the_first() {
+    let slow = |config: &mut Value| {
+        config["agents"]["defaults"]["humanDelay"] = json!({"mode": "custom", "minMs": 80, "maxMs": 90});
+    };
+    let began = Instant::now();
+    let (_world, chat, _) = delivered("One.\n\nTwo.\n\nThree.", "telegram", slow, by_paragraph).await;
+    let blocks = chat.blocks.lock().unwrap();
+    let gaps: Vec<Duration> = blocks.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert!(gaps.len() == 2 && gaps.iter().all(|gap| *gap >= Duration::from_millis(80)), "{gaps:?}");
+    assert!(began.elapsed() < Duration::from_secs(30));
+}
+
+#[tokio::test]
+async fn threads_are_those_the_channel_keeps() {
+    let text = "[[reply_to_current]] One.\n\n[[reply_to:9]] Two.";
+    for (mode, expect) in [("all", [Some("7"), Some("9")]), ("first", [Some("7"), None]), ("off", [None, None])] {
+        let threads = |config: &mut Value| config["channels"]["telegram"]["replyToMode"] = mode.into();
+        let (_world, chat, _) = delivered(text, "telegram", threads, by_paragraph).await;
+        let blocks = chat.blocks.lock().unwrap();
+        assert_eq!(
+            blocks.iter().map(|(_, block)| block.reply.reply_to_id.as_deref()).collect::<Vec<_>>(),
+            expect,
+            "{mode}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn files_of_the_workspace_may_be_named_and_large_ones_are_not_sent() {
+    let world = World::with(|config| config["channels"]["telegram"]["mediaMaxMb"] = json!(0.001)).await;
+    let workspace = world.path("workspace");
+    world.write("workspace/small.png", "small");
+    world.write("workspace/large.png", &"x".repeat(4_000));
+    let [small, large] = ["small.png", "large.png"].map(|name| workspace.join(name).display().to_string());
+    world.server.reply(stream(answer("m1", &format!("Here.\nMEDIA:{small}\nMEDIA:{large}\nMEDIA:/etc/passwd"))));
+    let chat = Arc::new(Clocked::default());
+    let request = by_paragraph(world.request("s1", "go").caller(Caller::new().channel("telegram")));
+    let run = within(world.engine.run(request).deliver(Arc::clone(&chat) as Arc<dyn ReplySink>)).await;
+    assert!(run.result.is_ok(), "{:?}", run.result);
+    let blocks = chat.blocks.lock().unwrap();
+    let reply = &blocks[0].1.reply;
+    assert_eq!(reply.media_urls, [small]);
+    let note = "⚠️ large.png is larger than 0.01 MB and was not sent.";
+    assert_eq!(reply.text, format!("Here.\nMEDIA:/etc/passwd\n\n{note}"));
+}
+
+#[tokio::test]
+async fn tokens_are_not_shown_in_blocks_either() {
+    let (_world, chat, left) =
+        delivered("All done.\nNO_REPLY", "telegram", |_| {}, |request| request.block_replies(BlockReplies::default()))
+            .await;
+    assert_eq!((chat.texts(), left), (vec!["All done.".to_owned()], vec![]));
+    let (_world, chat, left) = delivered("HEARTBEAT_OK", "telegram", |_| {}, by_paragraph).await;
+    assert_eq!((chat.texts().len(), left.len()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_draft_grows_with_the_answer_and_only_without_blocks() {
+    let drafts = |config: &mut Value| config["channels"]["telegram"]["streaming"] = "partial".into();
+    let (_world, chat, left) = delivered("One. Two. Three.", "telegram", drafts, |request| request).await;
+    let shown = chat.drafts.lock().unwrap().clone();
+    assert!(shown.windows(2).all(|pair| pair[1].starts_with(&pair[0])), "{shown:?}");
+    assert_eq!(
+        (shown.last().map(String::as_str), left),
+        (Some("One. Two. Three."), vec!["One. Two. Three.".to_owned()])
+    );
+    let (_world, chat, _) = delivered("One. Two. Three.", "telegram", drafts, by_paragraph).await;
+    assert_eq!(chat.drafts.lock().unwrap().len(), 0);
+}
