@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pinch_embed::run::result::FailoverError;
 use pinch_embed::run::{FailoverReason, FailureKind, RunError, RunResult};
+use pinch_embed::texts::TextTable;
 
 use crate::exit::{Blame, CommandFailure};
 use crate::find_model;
@@ -19,7 +20,7 @@ pub(crate) struct FailureContext {
 /// A run without a result in words for a person.
 pub(crate) fn failure(error: &RunError, around: &FailureContext) -> CommandFailure {
     match error {
-        RunError::Cancelled(_) => CommandFailure::user(error.text_for_user()),
+        RunError::Cancelled(_) => CommandFailure::user(error.text_for_user(&TextTable::default())),
         RunError::Config(_) => CommandFailure::configuration(error.to_string()),
         RunError::NoModel => find_model::no_model(&around.documents),
         RunError::UnknownModel(error) => {
@@ -27,7 +28,7 @@ pub(crate) fn failure(error: &RunError, around: &FailureContext) -> CommandFailu
             let kind = if around.names_model { failure.kind } else { Blame::Configuration };
             CommandFailure { kind, ..failure }
         }
-        RunError::Failover(failure) => CommandFailure::new(blame(failure), error.text_for_user()),
+        RunError::Failover(failure) => CommandFailure::new(blame(failure), error.text_for_user(&TextTable::default())),
         RunError::Busy(_) | RunError::Draining | RunError::Internal(_) => CommandFailure::internal(error.to_string()),
     }
 }

@@ -40,6 +40,7 @@ pub mod snapshot;
 pub mod contract;
 pub mod bus;
 mod rules;
+mod terms;
 mod media;
 mod pump;
 
@@ -47,6 +48,7 @@ pub use bus::{EngineEvent, EngineEvents, Envelope};
 pub(crate) use bus::{EventBus, RunPublisher};
 pub use contract::{OutgoingBlock, Receipt, ReplyId, ReplySink, RunId, SendFailure, SinkLimits};
 pub use event::{Lifecycle, ReplyEvent};
+pub(crate) use pump::Pump;
 pub use pump::{Delivered, DeliveredBlock, FailedBlock, MAX_RETRY_AFTER, SINK_TIMEOUT};
-pub(crate) use pump::{DeliveryTerms, Pace, Pump};
 pub use snapshot::{PartialReply, ReasoningSnapshot, ReplySnapshot};
+pub(crate) use terms::{DeliveryTerms, Pace};

@@ -6,6 +6,8 @@ pub mod lanes;
 
 pub mod ports;
 
+pub mod texts;
+
 pub mod replies;
 
 pub mod reason;

@@ -25,6 +25,7 @@ use crate::run::RunRequest;
 use crate::run::failover::ProbeThrottle;
 use crate::run::scope::PromptInputs;
 use crate::runtime::AttemptRuntime;
+use crate::texts::TextTable;
 use pinch_ports::{HealthStore, RunLeases, SessionIndex};
 
 pub(crate) mod credentials;
@@ -51,6 +52,8 @@ pub(crate) struct HostParts {
     pub(crate) extensions: Vec<Arc<dyn Extension>>,
     pub(crate) prompt: Option<PromptMaker>,
     pub(crate) reply_stages: Option<ReplyStages>,
+    /// TextTable for people.
+    pub(crate) texts: TextTable,
     /// Serializes changes of one file across all runs.
     pub(crate) files: FileQueue,
 }

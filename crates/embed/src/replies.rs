@@ -68,6 +68,7 @@ pub use piece::{Out, Piece};
 pub use pipeline::Replies;
 pub(crate) use pipeline::is_mirror;
 
+use crate::texts::TextTable;
 use blocks::BlockBreak;
 use chunk::Chunking;
 use coalesce::Coalescing;
@@ -143,6 +144,8 @@ pub struct ReplyOptions {
     pub media_roots: MediaRoots,
     /// The draft that changes while the run continues.
     pub preview: Preview,
+    /// TextTable for people.
+    pub texts: TextTable,
     /// The owner of the run, who may make several attempts, emits its start and end.
     pub quiet_lifecycle: bool,
 }

@@ -29,6 +29,6 @@ pub mod failover;
 pub use crate::reason::FailoverReason;
 pub use failure::{FailureKind, RunFailure};
 pub use outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
-pub use request::RunRequest;
+pub use request::{RunRequest, UsageLine};
 pub use result::{FailoverError, RunError, RunErrorKind, RunResult};
 pub use unsent::still_to_send;

@@ -37,9 +37,11 @@ use crate::runtime::{AttemptEvent, AttemptRuntime, Attempts};
 
 mod finish;
 mod final_reply;
+mod notice;
 mod terms;
 
 pub(crate) use finish::terminal_event;
+pub(crate) use notice::{notice, usage_line};
 
 /// An event of a run, emitted in the order in which things happen.
 #[derive(Clone, Debug)]

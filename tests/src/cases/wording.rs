@@ -1,4 +1,4 @@
-//! Texts that are equal although their wording differs.
+//! TextTable that are equal although their wording differs.
 
 use std::collections::BTreeSet;
 

@@ -185,6 +185,12 @@ pub trait ReplySink: Send + Sync {
         Box::pin(ready(()))
     }
 
+    /// Something about the run that its user may want to know: it waits, continues with another model, shortens the conversation. The last
+    /// one may be about the tokens it used.
+    fn notice<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(ready(()))
+    }
+
     /// A tool's summary or output, as far as the run's verbosity shows them.
     fn tool_note<'a>(&'a self, _note: &'a ToolNote) -> BoxFuture<'a, ()> {
         Box::pin(ready(()))

@@ -29,6 +29,8 @@ pub enum ReplyEvent {
     Draft(Edit),
     /// A tool's summary or output.
     ToolResult(ToolNote),
+    /// Something about the run that its user may want to know.
+    Notice(String),
     /// An event for programs about a tool or a compaction. [`Engine::subscribe`](crate::Engine::subscribe) hands these out; sinks do not get
     /// them.
     Agent(AgentNote),
@@ -141,6 +143,7 @@ impl Merge for Queued {
                 }
                 ReplyEvent::BlockReply(block) => block.text.len() + media(&block.media_urls),
                 ReplyEvent::Draft(edit) => edit.text.len(),
+                ReplyEvent::Notice(text) => text.len(),
                 ReplyEvent::ReasoningStream(growth) => growth.formatted.text.len() + growth.raw.text.len(),
                 ReplyEvent::ToolResult(note) => note.text.len() + media(&note.media_urls),
                 ReplyEvent::Lifecycle(Lifecycle::Error { error, .. }) => error.len(),
@@ -154,7 +157,7 @@ impl Merge for Queued {
 
     fn merge(&mut self, next: Self, capacity: Capacity) -> Result<(), Self> {
         use ReplyEvent::{
-            AssistantMessageStart, BlockReply, Draft, PartialReply, ReasoningEnd, ReasoningStream, ToolResult,
+            AssistantMessageStart, BlockReply, Draft, Notice, PartialReply, ReasoningEnd, ReasoningStream, ToolResult,
         };
         let (text, is_full) = (next.text, capacity == Capacity::Full);
         match (&mut self.event, next.event) {
@@ -165,6 +168,8 @@ impl Merge for Queued {
                 first.formatted.then(&next.formatted);
                 first.raw.then(&next.raw);
             }
+            // Only the newest is worth reading.
+            (Notice(first), Notice(next)) => *first = next,
             (Draft(first), Draft(next)) => first.then(&next),
             (AssistantMessageStart, AssistantMessageStart) | (ReasoningEnd, ReasoningEnd) => {}
             (BlockReply(first), BlockReply(next)) if is_full && may_join(first, &next, text) => {

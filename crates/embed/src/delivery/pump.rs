@@ -1,14 +1,12 @@
 //! Carries events from a run to its sink.
 
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt;
-use pinch_stdx::host::Host;
 use pinch_stdx::queue::{Bounds, MergeQueue};
 use tokio::time::Instant;
 
@@ -17,6 +15,7 @@ use super::event::{Queued, ReplyEvent};
 use super::media;
 use super::rules::fit;
 use super::snapshot::ReplySnapshot;
+use super::terms::DeliveryTerms;
 use crate::replies::piece::{BlockReply, ReplySpan};
 use crate::replies::unit::TextLimit;
 
@@ -104,34 +103,6 @@ impl Delivered {
     }
 }
 
-/// What delivery respects beside what the sink says about itself.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct DeliveryTerms {
-    /// What the channel can take, as far as it is known.
-    pub(crate) limits: SinkLimits,
-    /// Pauses between blocks.
-    pub(crate) pace: Option<Pace>,
-    /// What paths of media are relative to.
-    pub(crate) media_dir: Option<PathBuf>,
-}
-
-/// Pauses between blocks, as if somebody typed them.
-#[derive(Clone, Debug)]
-pub(crate) struct Pace {
-    /// The shortest.
-    pub(crate) min: Duration,
-    /// The longest.
-    pub(crate) max: Duration,
-    /// Where chance comes from.
-    pub(crate) host: Host,
-}
-
-impl Pace {
-    fn pause(&self) -> Duration {
-        self.min + self.max.saturating_sub(self.min).mul_f64(self.host.ids().fraction())
-    }
-}
-
 /// What the sink still gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SinkGate {
@@ -213,7 +184,7 @@ impl Pump {
         });
         let id = ReplyId::new(&self.run, span);
         let max_bytes = self.limits.iter().filter_map(|limits| limits.max_media_bytes).min();
-        media::drop_too_large(&mut reply, max_bytes, self.terms.media_dir.as_deref()).await;
+        media::drop_too_large(&mut reply, max_bytes, &self.terms).await;
         let block = OutgoingBlock { id, reply };
         let [channel, sink] = self.limits;
         for part in fit(block, channel).into_iter().flat_map(|part| fit(part, sink)) {
@@ -306,6 +277,7 @@ impl Pump {
                 self.snapshot.change_draft(edit);
                 sink.draft(self.snapshot.draft()).await;
             }
+            ReplyEvent::Notice(text) => sink.notice(text).await,
             ReplyEvent::ReasoningEnd => sink.reasoning_end().await,
             ReplyEvent::ToolResult(note) => sink.tool_note(note).await,
             ReplyEvent::BlockReply(_) | ReplyEvent::BlockReplyFlush | ReplyEvent::Agent(_) => {}

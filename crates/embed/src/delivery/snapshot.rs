@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn the_delta_of_reasoning_is_what_extends_it_or_all_of_it() {
-        let (mut follow, mut snapshot) = (Follow::default(), ReplySnapshot::default());
+        let (mut follow, mut snapshot) = (Follow::new("Reasoning:"), ReplySnapshot::default());
         for (added, delta) in
             [("one", "Reasoning:\n_one_"), ("\ntwo", "\n_two_"), (" more", "Reasoning:\n_one_\n_two more_")]
         {

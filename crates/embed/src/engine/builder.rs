@@ -35,6 +35,7 @@ use crate::run::RunRequest;
 use crate::run::scope::PromptInputs;
 use crate::runtime::AttemptRuntime;
 use crate::runtime::native::NativeRuntime;
+use crate::texts::TextTable;
 
 /// Builds an [`Engine`]. Everything is optional.
 #[must_use = "a builder does nothing until `build` is called"]
@@ -75,6 +76,7 @@ impl EngineBuilder {
                 extensions: Vec::new(),
                 prompt: None,
                 reply_stages: None,
+                texts: TextTable::default(),
                 files: FileQueue::default(),
             },
         }
@@ -169,6 +171,12 @@ impl EngineBuilder {
         change: impl Fn(&ReplyOptions, &mut Stages) -> Result<(), UnknownStage> + Send + Sync + 'static,
     ) -> Self {
         self.parts.reply_stages = Some(Arc::new(change));
+        self
+    }
+
+    /// Replaces the texts for people: error messages, notices, headings.
+    pub fn texts(mut self, texts: TextTable) -> Self {
+        self.parts.texts = texts;
         self
     }
 

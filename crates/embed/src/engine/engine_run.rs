@@ -12,8 +12,9 @@ use super::{carry_out, replying};
 use crate::delivery::{Delivered, DeliveryTerms, Lifecycle, Pump, ReplyEvent, ReplySink, RunId, RunPublisher};
 use crate::parts::Parts;
 use crate::run::payloads::Payload;
-use crate::run::{FailureKind, RunError, RunRequest, RunResult, still_to_send, unsent};
-use crate::runner::{RunEvent, terminal_event};
+use crate::run::{FailureKind, RunError, RunRequest, RunResult, UsageLine, still_to_send, unsent};
+use crate::runner::{RunEvent, notice, terminal_event, usage_line};
+use crate::texts::TextTable;
 
 type ResultSlot = Arc<Mutex<Option<Result<RunResult, RunError>>>>;
 
@@ -25,6 +26,7 @@ pub struct EngineRun {
     run_id: RunId,
     publisher: RunPublisher,
     terms: DeliveryTerms,
+    usage_line: UsageLine,
 }
 
 impl EngineRun {
@@ -33,6 +35,7 @@ impl EngineRun {
         let slot = Arc::clone(&result);
         let run_id = RunId::from(request.run_id.as_str());
         let publisher = parts.bus.publisher(run_id.clone(), request.session_key.as_deref(), parts.host.clone());
+        let usage_line = request.usage_line;
         let terms = replying::delivery_terms(&parts, &request);
         // Boxed: every future that it is handed to would have room for all of it.
         let request = Box::new(request);
@@ -44,13 +47,13 @@ impl EngineRun {
                 let start = Lifecycle::Start { started_at_ms: now_ms };
                 emitter.emit(RunEvent::Reply(ReplyEvent::Lifecycle(start))).await;
             }
-            let end = terminal_event(&done, now_ms);
+            let end = terminal_event(&done, now_ms, &parts.registered.texts);
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
             emitter.emit(RunEvent::Reply(ReplyEvent::Lifecycle(end))).await;
             // After the last event, so that nobody waits for the disk with the answer at hand.
             parts.profiles.flush().await;
         });
-        Self { events, result, run_id, publisher, terms }
+        Self { events, result, run_id, publisher, terms, usage_line }
     }
 
     /// The id of the run, for [`RunTarget::Run`](super::RunTarget::Run) and for the ids of its reply.
@@ -70,17 +73,31 @@ impl EngineRun {
     /// Drives the run to its end and sends its reply to a sink as it arrives. The run never waits for the sink: what a slow sink has not
     /// taken yet is merged, and is delivered before this returns. The outcome of a failed run also lists what was delivered of it.
     pub async fn deliver(mut self, sink: Arc<dyn ReplySink>) -> DeliveredRun {
+        let texts = self.terms.texts.clone();
         let (sender, pump) = Pump::new(sink, self.run_id.clone(), self.terms.clone());
         let pulled = async {
             while let Some(event) = self.next().await {
+                if let Some(text) = notice(&event, &texts) {
+                    sender.send(ReplyEvent::Notice(text));
+                }
                 if let RunEvent::Reply(event) = event {
+                    if matches!(&event, ReplyEvent::Lifecycle(end) if end.is_terminal()) {
+                        self.usage_line(&texts).into_iter().for_each(|line| sender.send(ReplyEvent::Notice(line)));
+                    }
                     sender.send(event);
                 }
             }
             sender.close();
         };
         let ((), delivered) = futures::join!(pulled, pump.run());
-        DeliveredRun { id: self.run_id.clone(), result: self.result(), delivered }
+        DeliveredRun { id: self.run_id.clone(), result: self.result(), delivered, texts }
+    }
+
+    /// The line about the tokens of the run, if it is wanted and the run has succeeded.
+    fn usage_line(&self, texts: &TextTable) -> Option<String> {
+        let slot = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = slot.as_ref()?.as_ref().ok()?;
+        usage_line(result, self.usage_line, texts)
     }
 
     /// The result, after the last event.
@@ -114,6 +131,7 @@ pub struct DeliveredRun {
     pub result: Result<RunResult, RunError>,
     /// Receipts and failures of its blocks, also when the run failed.
     pub delivered: Delivered,
+    texts: TextTable,
 }
 
 /// Whether the answer of a run reached its user.
@@ -152,7 +170,7 @@ impl DeliveredRun {
             Ok(result) => still_to_send(result.payloads.clone(), &self.delivered),
             Err(error) => {
                 let mut left = unsent::unsent_blocks(&self.delivered);
-                left.push(Payload::error(error.text_for_user()));
+                left.push(Payload::error(error.text_for_user(&self.texts)));
                 left
             }
         }

@@ -14,7 +14,7 @@ use crate::profiles::choice::{ProfileChoice, ProfileSource};
 use crate::profiles::pin::SessionPin;
 use crate::replies::ReasoningLevel;
 use crate::replies::tool_notes::Verbose;
-use crate::run::{RunError, RunRequest, RunResult};
+use crate::run::{RunError, RunRequest, RunResult, UsageLine};
 use crate::sessions::entry::{self, RunRecord};
 use crate::sessions::reset;
 use crate::workspace;
@@ -88,6 +88,9 @@ fn apply(entry: &SessionEntry, request: &mut RunRequest) {
     }
     if let Some(level) = entry.reasoning_level.as_deref().and_then(ReasoningLevel::parse) {
         request.reasoning_level = level;
+    }
+    if let Some(line) = entry.extra.get("responseUsage").and_then(|word| UsageLine::parse(word.as_str()?)) {
+        request.usage_line = line;
     }
     if let Some(model) = &entry.model_override {
         request.model = Some(model.clone());

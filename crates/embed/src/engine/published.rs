@@ -55,6 +55,7 @@ fn publish_reply(run: &mut RunPublisher, event: &ReplyEvent) {
         | ReplyEvent::BlockReplyFlush
         | ReplyEvent::AssistantMessageStart
         | ReplyEvent::Draft(_)
+        | ReplyEvent::Notice(_)
         | ReplyEvent::ReasoningEnd
         | ReplyEvent::ToolResult(_) => {}
     }

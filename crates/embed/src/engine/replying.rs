@@ -140,6 +140,7 @@ fn reply_options(parts: &Parts, request: &RunRequest, workspace: &Path) -> Reply
         current_message: request.caller.message_id.clone(),
         reply_to: channel.threads(request),
         preview: request.preview.or(channel.config.preview).unwrap_or_default(),
+        texts: parts.registered.texts.clone(),
         quiet_lifecycle: true,
     }
 }
@@ -153,6 +154,7 @@ pub(super) fn delivery_terms(parts: &Parts, request: &RunRequest) -> DeliveryTer
     DeliveryTerms {
         limits: SinkLimits { text: channel.text(), max_media: None, max_media_bytes: channel.config.media_bytes },
         pace: delay.map(|delay| Pace { min: delay.min, max: delay.max, host: parts.host.clone() }),
+        texts: parts.registered.texts.clone(),
         media_dir: resolve::workspace(parts, request).ok().map(|workspace| workspace.dir),
     }
 }

@@ -3,6 +3,8 @@
 pub use pinch_llm::error::leading_status;
 use serde_json::Value;
 
+use crate::texts::Phrase;
+
 /// What an error text says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiErrorInfo {
@@ -13,9 +15,6 @@ pub struct ApiErrorInfo {
     /// The message.
     pub message: Option<String>,
 }
-
-/// Shown for an error without a message.
-pub const UNKNOWN: &str = "LLM request failed with an unknown error.";
 
 /// The longest text that is shown whole.
 const MAX_SHOWN: usize = 600;
@@ -100,7 +99,7 @@ pub fn info(text: &str) -> Option<ApiErrorInfo> {
 pub fn shown(text: &str) -> String {
     let text = text.trim();
     if text.is_empty() {
-        return UNKNOWN.to_owned();
+        return Phrase::UnknownError.english().to_owned();
     }
     let status = leading_status(text);
     if let Some((status, rest)) = status.filter(|(_, rest)| !rest.starts_with('{') && !rest.is_empty()) {

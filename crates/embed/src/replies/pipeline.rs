@@ -22,6 +22,8 @@ use super::scan::{FinalTag, Scan};
 use super::sent::Sent;
 use super::tool_notes::{LastToolError, ToolMeta, ToolNotes};
 use super::user_text::visible_text;
+use crate::texts::Phrase;
+
 use super::{ReasoningLevel, ReplyOptions, Stage, directives, finish_through, push_through};
 
 mod open_block;
@@ -82,7 +84,8 @@ impl Replies {
             options.tool_result_format,
             options.home.clone(),
             options.media_roots.clone(),
-        );
+        )
+        .with_texts(options.texts.clone());
         Self {
             scan: Scan::new(final_tag),
             blocks: Blocks::new(options.block_reply_break, options.chunking, delivery),
@@ -92,7 +95,7 @@ impl Replies {
             partial: PartialText::new(options.media_roots.clone()),
             has_reported_text: false,
             tokens: TokenGuard::default(),
-            reasoning: Follow::default(),
+            reasoning: Follow::new(options.texts.get(Phrase::Reasoning)),
             reasoning_block: String::new(),
             tools,
             // Blocks that go out during the run need no draft.
@@ -349,7 +352,7 @@ impl Replies {
         }
         let thinking =
             if self.options.reasoning == ReasoningLevel::Off { String::new() } else { reasoning_of(content) };
-        let formatted = format_reasoning(&thinking);
+        let formatted = format_reasoning(&thinking, self.options.texts.get(Phrase::Reasoning));
         let sends = self.options.reasoning == ReasoningLevel::On
             && self.options.block_streaming
             && !formatted.is_empty()

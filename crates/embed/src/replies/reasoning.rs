@@ -9,13 +9,13 @@ use super::scan::FinalTag;
 use super::scan::Scan;
 
 /// Formats reasoning for people: a heading, each line in italics. Empty for nothing.
-pub fn format_reasoning(text: &str) -> String {
+pub fn format_reasoning(text: &str, heading: &str) -> String {
     let text = text.trim();
     if text.is_empty() {
         return String::new();
     }
     let mut shown = String::with_capacity(text.len() + 16);
-    shown.push_str("Reasoning:");
+    shown.push_str(heading);
     format_lines(text, &mut shown);
     shown
 }
@@ -93,6 +93,8 @@ fn split_tagged(text: &str) -> Option<Vec<Arc<Block>>> {
 /// Follows the reasoning of one answer and reports how it grew, each character once.
 #[derive(Clone, Debug, Default)]
 pub struct Follow {
+    /// What stands above it.
+    heading: String,
     /// The reasoning so far, without white space around it.
     raw: String,
     /// White space after it.
@@ -103,6 +105,11 @@ pub struct Follow {
 }
 
 impl Follow {
+    /// Nothing yet.
+    pub fn new(heading: &str) -> Self {
+        Self { heading: heading.to_owned(), ..Self::default() }
+    }
+
     /// More of it.
     pub fn add(&mut self, text: &str) -> Option<ReasoningGrowth> {
         self.open = true;
@@ -119,7 +126,7 @@ impl Follow {
         }
         let mut formatted = Edit { at: self.n_formatted, text: String::with_capacity(grown.len() + 16) };
         if at == 0 {
-            formatted = Edit { at: 0, text: format_reasoning(&grown) };
+            formatted = Edit { at: 0, text: format_reasoning(&grown, &self.heading) };
         } else {
             // The last line continues: the mark after it is removed.
             formatted.at -= 1;
@@ -144,7 +151,7 @@ impl Follow {
         }
         (self.raw, self.open) = (text.to_owned(), true);
         self.space.clear();
-        let formatted = Edit { at: 0, text: format_reasoning(text) };
+        let formatted = Edit { at: 0, text: format_reasoning(text, &self.heading) };
         self.n_formatted = formatted.text.len();
         Some(ReasoningGrowth { formatted, raw: Edit { at: 0, text: text.to_owned() } })
     }
@@ -156,7 +163,7 @@ impl Follow {
 
     /// A new answer begins.
     pub fn reset(&mut self) {
-        *self = Self::default();
+        *self = Self { heading: std::mem::take(&mut self.heading), ..Self::default() };
     }
 }
 
@@ -171,7 +178,7 @@ mod tests {
         fn the_reader_has_the_formatted_reasoning(
             parts in prop::collection::vec(prop::sample::select(vec!["a", " ", "\n", "\r\n", "\n\n", "b c", "é", "\u{a0}", "_"]), 0..24),
         ) {
-            let (mut follow, mut formatted, mut raw) = (Follow::default(), String::new(), String::new());
+            let (mut follow, mut formatted, mut raw) = (Follow::new("Reasoning:"), String::new(), String::new());
             for part in &parts {
                 if let Some(grown) = follow.add(part) {
                     grown.formatted.apply(&mut formatted);
@@ -179,7 +186,7 @@ mod tests {
                 }
             }
             let text = parts.concat();
-            prop_assert_eq!(formatted, format_reasoning(&text));
+            prop_assert_eq!(formatted, format_reasoning(&text, "Reasoning:"));
             prop_assert_eq!(raw, text.trim());
         }
     }

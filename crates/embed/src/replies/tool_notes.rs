@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 use super::directives::media::MediaRoots;
 use super::piece::{AgentNote, AgentStream, Out, Piece, ToolNote};
 use super::sent::{Sent, SentTarget, is_send, media_of, plain_target, target_of, text_of};
+use crate::texts::{Phrase, TextTable};
+
 use super::tool_display::{aggregate, normal_name, tool_meta};
 
 pub mod mutating;
@@ -96,6 +98,7 @@ pub struct ToolNotes {
     pub home: Option<String>,
     /// Where files that tools report may be named by the model.
     media_roots: MediaRoots,
+    texts: TextTable,
     pending: HashMap<String, PendingTool>,
     announced: HashSet<String>,
     metas: Vec<ToolMeta>,
@@ -108,6 +111,12 @@ impl ToolNotes {
     /// No calls yet. `home` is the home directory, shown as `~`.
     pub fn new(verbose: Verbose, format: ToolFormat, home: Option<String>, media_roots: MediaRoots) -> Self {
         Self { verbose, format, home, media_roots, ..Self::default() }
+    }
+
+    /// Sets the texts for people.
+    #[must_use]
+    pub fn with_texts(self, texts: TextTable) -> Self {
+        Self { texts, ..self }
     }
 
     /// A call begins.
@@ -182,7 +191,11 @@ impl ToolNotes {
             self.media_roots.report(&text);
         }
         if self.verbose == Verbose::Full && !text.trim().is_empty() {
-            let text = format!("{}\n{}", self.aggregate(&name, meta), output_block(&text, self.format));
+            let text = format!(
+                "{}\n{}",
+                self.aggregate(&name, meta),
+                output_block(&text, self.format, self.texts.get(Phrase::NoOutput))
+            );
             Self::say(text, id, true, out);
         }
     }
@@ -190,9 +203,9 @@ impl ToolNotes {
     /// Forgets all calls: the run starts again after a compaction.
     pub fn reset(&mut self) {
         let (verbose, format, home) = (self.verbose, self.format, self.home.take());
-        let media_roots = std::mem::take(&mut self.media_roots);
+        let (media_roots, texts) = (std::mem::take(&mut self.media_roots), std::mem::take(&mut self.texts));
         // A job that was added stays added.
-        *self = Self { verbose, format, home, media_roots, n_cron_adds: self.n_cron_adds, ..Self::default() };
+        *self = Self { verbose, format, home, media_roots, texts, n_cron_adds: self.n_cron_adds, ..Self::default() };
     }
 
     /// Finished calls in order.
@@ -256,9 +269,9 @@ fn joined_text(output: &ToolOutput) -> String {
 }
 
 /// Output in a fence that nothing inside it closes.
-fn output_block(text: &str, format: ToolFormat) -> String {
+fn output_block(text: &str, format: ToolFormat, nothing: &str) -> String {
     let text = text.trim();
-    let text = if text.is_empty() { "(no output)" } else { text };
+    let text = if text.is_empty() { nothing } else { text };
     if format == ToolFormat::Plain {
         return text.to_owned();
     }

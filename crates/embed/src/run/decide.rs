@@ -25,6 +25,7 @@ pub use crate::config::agents::RunRetries;
 pub use crate::config::preset::TransientRetries;
 use crate::profiles::ProfileId;
 use crate::reason::FailoverReason;
+use crate::texts::{Phrase, TextTable};
 
 /// What the runner observed.
 #[derive(Clone, Copy, Debug)]
@@ -219,18 +220,12 @@ pub enum Finish {
 
 impl Finish {
     /// The message for the user in place of an answer; `None` if the attempt's own answer or failure is shown.
-    pub fn text(&self) -> Option<&str> {
+    pub fn text<'a>(&'a self, texts: &'a TextTable) -> Option<&'a str> {
         match self {
             Self::Answer | Self::Aborted => None,
-            Self::TimedOut => Some(
-                "The request timed out before an answer was ready. Please try again, or raise \
-                 agents.defaults.timeoutSeconds in the configuration.",
-            ),
-            Self::Incomplete { verify: false } => Some("The agent couldn't generate a response. Please try again."),
-            Self::Incomplete { verify: true } => Some(
-                "The agent couldn't generate a response. Tools that change things have run: please verify what was done \
-                 before you try again.",
-            ),
+            Self::TimedOut => Some(texts.get(Phrase::TimedOut)),
+            Self::Incomplete { verify: false } => Some(texts.get(Phrase::NoAnswer)),
+            Self::Incomplete { verify: true } => Some(texts.get(Phrase::NoAnswerVerify)),
             Self::Error { text, .. } => Some(text),
         }
     }

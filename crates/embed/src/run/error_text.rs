@@ -7,39 +7,12 @@ use pinch_llm::error::rejection::is_role_ordering;
 use pinch_llm::error::text::{is_format, is_overloaded_text, is_timeout_text};
 use pinch_llm::message::{AssistantMessage, StopReason};
 
-use crate::replies::api_error::{self, UNKNOWN, leading_status, without_error_prefix};
+use crate::replies::api_error::{self, leading_status, without_error_prefix};
 use crate::replies::user_text::{tidy, without_scaffolding};
+use crate::texts::{Phrase, TextTable};
 
-/// The conversation is too long and could not be shortened.
-pub const CONTEXT_OVERFLOW: &str = "Context overflow: prompt too large for the model. Try /reset (or /new) to start a fresh session, \
-     or use a larger-context model.";
-/// Roles do not alternate as the provider requires.
-pub const ROLE_ORDERING: &str =
-    "Message ordering conflict - please try again. If this persists, use /new to start a fresh session.";
-/// The provider has no capacity.
-pub const OVERLOADED: &str = "The AI service is temporarily overloaded. Please try again in a moment.";
-/// Too many requests.
-pub const RATE_LIMIT: &str = "⚠️ API rate limit reached. Please try again later.";
-/// The request timed out.
-pub const TIMEOUT: &str = "LLM request timed out.";
-/// Shown in place of an answer in which the model repeats an error.
-pub const RETURNED_ERROR: &str = "The AI service returned an error. Please try again.";
-
-const REASONING_REQUIRED: &str =
-    "Reasoning is required for this model endpoint. Use /think minimal (or any non-off level) and try again.";
-const INVALID_STREAM: &str = "LLM request failed: provider returned an invalid streaming response. Please try again.";
-const MISSING_TOOL_INPUT: &str = "Session history looks corrupted (tool call input missing). Use /new to start a fresh session. \
-     If this keeps happening, reset the session or delete the corrupted session transcript.";
-const AT_CAPACITY: &str = "⚠️ Selected model is at capacity. Try a different model, or wait and retry.";
-const DISK_FULL: &str = "The disk is full: session data could not be written. Free some space and try again.";
-const OAUTH_FAILED: &str = "The login has expired and could not be renewed. Log in again, then retry.";
-const OAUTH_BUSY: &str = "The login is being renewed elsewhere. Please try again in a moment.";
-const OAUTH_SLOW: &str = "Renewing the login timed out. Please try again.";
-const HTML_AUTH: &str = "The provider refused the login with a web page. Log in again, then retry.";
-const HTML_PAGE: &str = "The provider returned an HTML error page instead of an API response. Please try again, or check the provider's status.";
-const PROXY: &str = "A proxy or tunnel blocked the request to the provider. Check the proxy settings.";
-const SCHEMA: &str = "LLM request failed: the provider rejected the request schema or tool payload.";
-const REPLAY: &str = "Session history or replay state is invalid. Use /new to start a fresh session.";
+/// What a model writes when it repeats an error in place of an answer.
+pub(super) const RETURNED_ERROR: &str = "The AI service returned an error. Please try again.";
 
 /// The provider and model that an error is about.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,75 +24,76 @@ pub struct ErrorSubject<'a> {
 }
 
 /// The message for a failed answer; `None` if it did not fail.
-pub fn assistant_error_text(message: &AssistantMessage) -> Option<String> {
+pub fn assistant_error_text(message: &AssistantMessage, texts: &TextTable) -> Option<String> {
     if message.stop_reason != StopReason::Error {
         return None;
     }
     let of = |id: &str| Some(id.to_owned()).filter(|id| !id.is_empty());
     let (provider, model) = (of(message.provider.as_str()), of(message.model.as_str()));
     let subject = ErrorSubject { provider: provider.as_deref(), model: model.as_deref() };
-    Some(error_text(message.error_message.as_deref().unwrap_or(""), subject))
+    Some(error_text(message.error_message.as_deref().unwrap_or(""), subject, texts))
 }
 
 /// The message for an error: our own for known errors, otherwise the provider's.
-pub fn error_text(raw: &str, subject: ErrorSubject<'_>) -> String {
-    known_text(raw, subject).unwrap_or_else(|| api_error::shown(raw))
+pub fn error_text(raw: &str, subject: ErrorSubject<'_>, texts: &TextTable) -> String {
+    known_text(raw, subject, texts).unwrap_or_else(|| api_error::shown(raw))
 }
 
 /// Our own message for an error: that of the first rule that matches, or `None`.
-pub(super) fn known_text(raw: &str, subject: ErrorSubject<'_>) -> Option<String> {
+pub(super) fn known_text(raw: &str, subject: ErrorSubject<'_>, texts: &TextTable) -> Option<String> {
     let raw = raw.trim();
-    let lower = raw.to_lowercase();
-    if raw.is_empty() {
-        return Some(UNKNOWN.to_owned());
-    }
-    if let Some(fixed) = local_text(&lower) {
-        return Some(fixed.to_owned());
-    }
-    if is_overflow_text(raw) {
-        return Some(CONTEXT_OVERFLOW.to_owned());
-    }
-    if is_reasoning_required(raw) {
-        return Some(REASONING_REQUIRED.to_owned());
-    }
-    if has(&lower, &["unexpected event order", "message_start", "message_stop"]) {
-        return Some(INVALID_STREAM.to_owned());
-    }
-    if is_role_ordering(raw) || (lower.contains("400") && lower.split("400").skip(1).any(|rest| rest.contains("role")))
-    {
-        return Some(ROLE_ORDERING.to_owned());
-    }
-    if is_missing_tool_input(&lower) {
-        return Some(MISSING_TOOL_INPUT.to_owned());
+    if let Some(phrase) = early_phrase(raw) {
+        return Some(texts.get(phrase).to_owned());
     }
     if let Some(message) = rejected(raw) {
-        return Some(format!("LLM request rejected: {message}"));
+        return Some(texts.fill(Phrase::Rejected, [("message", &message)]));
     }
     if is_rate_limit_text(raw) {
-        return Some(rate_limit_text(raw));
+        return Some(rate_limit_text(raw, texts));
     }
-    if lower.contains("at capacity") && lower.contains("model") {
-        return Some(AT_CAPACITY.to_owned());
-    }
-    if is_overloaded_text(raw) {
-        return Some(OVERLOADED.to_owned());
-    }
-    if let Some(text) = transport_text(&lower) {
-        return Some(text.to_owned());
-    }
-    if is_timeout_text(raw) {
-        return Some(TIMEOUT.to_owned());
-    }
-    if is_billing(raw) {
-        return Some(billing_text(subject));
-    }
-    if is_format(raw) {
-        return Some(SCHEMA.to_owned());
-    }
-    if lower.contains("replay") && lower.contains("invalid") {
-        return Some(REPLAY.to_owned());
-    }
-    None
+    let lower = raw.to_lowercase();
+    let phrase = if lower.contains("at capacity") && lower.contains("model") {
+        Phrase::AtCapacity
+    } else if is_overloaded_text(raw) {
+        Phrase::Overloaded
+    } else if let Some(phrase) = transport_phrase(&lower) {
+        phrase
+    } else if is_timeout_text(raw) {
+        Phrase::Timeout
+    } else if is_billing(raw) {
+        return Some(billing_text(subject, texts));
+    } else if is_format(raw) {
+        Phrase::Schema
+    } else if lower.contains("replay") && lower.contains("invalid") {
+        Phrase::Replay
+    } else {
+        return None;
+    };
+    Some(texts.get(phrase).to_owned())
+}
+
+/// What an error is that says so clearly.
+fn early_phrase(raw: &str) -> Option<Phrase> {
+    let lower = raw.to_lowercase();
+    Some(if raw.is_empty() {
+        Phrase::UnknownError
+    } else if let Some(phrase) = local_phrase(&lower) {
+        phrase
+    } else if is_overflow_text(raw) {
+        Phrase::ContextOverflow
+    } else if is_reasoning_required(raw) {
+        Phrase::ReasoningRequired
+    } else if has(&lower, &["unexpected event order", "message_start", "message_stop"]) {
+        Phrase::InvalidStream
+    } else if is_role_ordering(raw)
+        || (lower.contains("400") && lower.split("400").skip(1).any(|rest| rest.contains("role")))
+    {
+        Phrase::RoleOrdering
+    } else if is_missing_tool_input(&lower) {
+        Phrase::MissingToolInput
+    } else {
+        return None;
+    })
 }
 
 fn has(text: &str, words: &[&str]) -> bool {
@@ -130,26 +104,26 @@ fn has_any(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// Messages for failures of the disk, the login or a proxy.
-fn local_text(lower: &str) -> Option<&'static str> {
+/// Failures of the disk, the login or a proxy.
+fn local_phrase(lower: &str) -> Option<Phrase> {
     let is_html = lower.contains("<!doctype html") || lower.contains("<html");
     Some(if has_any(lower, &["enospc", "no space left on device", "disk full"]) {
-        DISK_FULL
+        Phrase::DiskFull
     } else if has(lower, &["oauth", "refresh"]) && has_any(lower, &["contention", "in progress", "locked"]) {
-        OAUTH_BUSY
+        Phrase::LoginBusy
     } else if has(lower, &["oauth", "refresh"]) && has_any(lower, &["timed out", "timeout"]) {
-        OAUTH_SLOW
+        Phrase::LoginSlow
     } else if has(lower, &["oauth", "refresh", "failed"]) {
-        OAUTH_FAILED
+        Phrase::LoginExpired
     } else if is_html && leading_status(lower).is_some_and(|(status, _)| matches!(status, 401 | 403)) {
-        HTML_AUTH
+        Phrase::LoginPage
     } else if is_html && (lower.starts_with('<') || leading_status(lower).is_some()) {
-        HTML_PAGE
+        Phrase::HtmlPage
     } else if has_any(
         lower,
         &["proxy authentication required", "tunneling socket", "tunnel connection failed", "proxyerror"],
     ) {
-        PROXY
+        Phrase::Proxy
     } else {
         return None;
     })
@@ -170,7 +144,7 @@ fn rejected(raw: &str) -> Option<String> {
 const MAX_OWN_WORDS: usize = 300;
 
 /// The provider's message if it says when to retry, otherwise our own.
-fn rate_limit_text(raw: &str) -> String {
+fn rate_limit_text(raw: &str, texts: &TextTable) -> String {
     let words = leading_status(raw).map_or(raw, |(_, rest)| rest).trim();
     let message = api_error::info(raw).and_then(|info| info.message);
     let words = message.as_deref().unwrap_or(words);
@@ -180,51 +154,51 @@ fn rate_limit_text(raw: &str) -> String {
         .any(|word| lower.split(|c: char| !c.is_alphanumeric()).any(|found| found == *word))
         || lower.contains("try again in");
     let is_plain = !words.contains(['{', '<']) && words.chars().count() <= MAX_OWN_WORDS;
-    if says_when && is_plain { format!("⚠️ {words}") } else { RATE_LIMIT.to_owned() }
+    if says_when && is_plain { format!("⚠️ {words}") } else { texts.get(Phrase::RateLimit).to_owned() }
 }
 
-/// The message for a failed connection to the provider.
-fn transport_text(lower: &str) -> Option<&'static str> {
+/// A failed connection to the provider.
+fn transport_phrase(lower: &str) -> Option<Phrase> {
     Some(if has_any(lower, &["econnrefused", "connection refused"]) {
-        "LLM request failed: connection refused by the provider endpoint."
+        Phrase::ConnectionRefused
     } else if has_any(
         lower,
         &["socket hang up", "econnreset", "connection reset", "econnaborted", "epipe", "enetreset"],
     ) {
-        "LLM request failed: network connection was interrupted."
+        Phrase::ConnectionLost
     } else if has_any(lower, &["enotfound", "eai_again", "getaddrinfo", "no such host"]) {
-        "LLM request failed: DNS lookup for the provider endpoint failed."
+        Phrase::DnsFailed
     } else if has_any(lower, &["enetunreach", "ehostunreach", "ehostdown", "network is unreachable"]) {
-        "LLM request failed: the provider endpoint is unreachable from this host."
+        Phrase::Unreachable
     } else if has_any(lower, &["fetch failed", "connection error", "network request failed", "network error"]) {
-        "LLM request failed: network connection error."
+        Phrase::NetworkError
     } else {
         return None;
     })
 }
 
 /// The message for a billing failure.
-pub fn billing_text(subject: ErrorSubject<'_>) -> String {
+pub fn billing_text(subject: ErrorSubject<'_>, texts: &TextTable) -> String {
     let who = match (subject.provider, subject.model) {
         (Some(provider), Some(model)) => format!("{provider} ({model})"),
         (Some(provider), None) => provider.to_owned(),
-        (None, _) => "API provider".to_owned(),
+        (None, _) => texts.get(Phrase::BillingWho).to_owned(),
     };
-    let whose = subject.provider.unwrap_or("provider's");
-    format!(
-        "⚠️ {who} returned a billing error — your API key has run out of credits or has an insufficient balance. \
-         Check your {whose} billing dashboard and top up or switch to a different API key."
-    )
+    let whose = subject.provider.unwrap_or(texts.get(Phrase::BillingWhose));
+    texts.fill(Phrase::Billing, [("who", &who), ("whose", whose)])
 }
 
 /// The message for an image that is too large.
-pub fn image_size_text(max_mb: Option<f64>) -> String {
-    let limit = max_mb.map_or_else(String::new, |mb| format!(" (max {mb}MB)"));
-    format!("Image too large for the model{limit}. Please compress or resize the image and try again.")
+pub fn image_size_text(max_mb: Option<f64>, texts: &TextTable) -> String {
+    match max_mb {
+        Some(mb) => texts.fill(Phrase::ImageSizeMax, [("mb", &mb.to_string())]),
+        None => texts.get(Phrase::ImageSize).to_owned(),
+    }
 }
 
 /// Sanitizes the text of an error: known errors get our own message, other text is kept.
-pub fn sanitise_error(text: &str) -> String {
+pub fn sanitise_error(text: &str, texts: &TextTable) -> String {
+    let say = |phrase| texts.get(phrase).to_owned();
     let text = without_scaffolding(text);
     let raw = text.trim();
     if raw.is_empty() {
@@ -237,10 +211,10 @@ pub fn sanitise_error(text: &str) -> String {
     let prefix = without_error_prefix(raw).is_some()
         || ["request failed", "failed", "exception"].iter().any(|head| starts_with_word(&lower, head));
     if has_any(&lower, &["enospc", "no space left on device", "disk full"]) {
-        return DISK_FULL.to_owned();
+        return say(Phrase::DiskFull);
     }
     if is_role_ordering(raw) {
-        return ROLE_ORDERING.to_owned();
+        return say(Phrase::RoleOrdering);
     }
     let is_marked = is_payload
         || is_http
@@ -248,26 +222,26 @@ pub fn sanitise_error(text: &str) -> String {
         || lower.starts_with("context overflow:")
         || lower.starts_with("prompt is too long");
     if is_marked && (is_overflow_text(raw) || is_likely_overflow_text(raw)) {
-        return CONTEXT_OVERFLOW.to_owned();
+        return say(Phrase::ContextOverflow);
     }
     if is_billing(raw) {
-        return billing_text(ErrorSubject::default());
+        return billing_text(ErrorSubject::default(), texts);
     }
     if has(&lower, &["unexpected event order", "message_start", "message_stop"]) {
-        return INVALID_STREAM.to_owned();
+        return say(Phrase::InvalidStream);
     }
     if is_payload || is_http {
         return api_error::shown(raw);
     }
     if prefix {
         if is_rate_limit_text(raw) {
-            return rate_limit_text(raw);
+            return rate_limit_text(raw, texts);
         }
         if is_overloaded_text(raw) {
-            return OVERLOADED.to_owned();
+            return say(Phrase::Overloaded);
         }
-        let known = transport_text(&lower).or_else(|| is_timeout_text(raw).then_some(TIMEOUT));
-        return known.map_or_else(|| api_error::shown(raw), str::to_owned);
+        let known = transport_phrase(&lower).or_else(|| is_timeout_text(raw).then_some(Phrase::Timeout));
+        return known.map_or_else(|| api_error::shown(raw), say);
     }
     tidy(&text).into_owned()
 }

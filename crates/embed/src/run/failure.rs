@@ -10,6 +10,7 @@ use super::meta::RunErrorKind;
 use super::result::{FailoverError, RunError, RunResult};
 use crate::reason::FailoverReason;
 use crate::replies::api_error;
+use crate::texts::{Phrase, TextTable};
 
 /// The kind of failure that a run ended with, for programs and exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -135,13 +136,11 @@ impl RunError {
     }
 
     /// The message for people: what went wrong and, if known, when to retry.
-    pub fn text_for_user(&self) -> String {
+    pub fn text_for_user(&self, texts: &TextTable) -> String {
         match self {
-            Self::Cancelled(CancelReason::Deadline) => {
-                "The time limit of the run was reached before it could start.".to_owned()
-            }
-            Self::Cancelled(_) => "The run was cancelled.".to_owned(),
-            Self::Failover(error) => failover_text(error),
+            Self::Cancelled(CancelReason::Deadline) => texts.get(Phrase::NotStarted).to_owned(),
+            Self::Cancelled(_) => texts.get(Phrase::Cancelled).to_owned(),
+            Self::Failover(error) => failover_text(error, texts),
             Self::Busy(_)
             | Self::Draining
             | Self::Config(_)
@@ -160,53 +159,53 @@ impl RunError {
     }
 }
 
-fn failover_text(error: &FailoverError) -> String {
+fn failover_text(error: &FailoverError, texts: &TextTable) -> String {
     let text = match error.resting_profiles {
         Some(n) => {
             let why = error.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
             let provider = &error.provider;
-            format!("API temporarily unavailable: all {n} {provider} profiles are cooling down{why}.")
+            texts.fill(Phrase::Cooldown, [("n", &n.to_string()), ("provider", provider), ("why", &why)])
         }
-        None => model_error_text(error),
+        None => model_error_text(error, texts),
     };
     let may_pass = error.reason.is_some_and(|reason| FailureKind::from(reason).may_pass());
     match error.retry_after.filter(|_| may_pass || error.resting_profiles.is_some()) {
         Some(delay) => {
             let end = if text.ends_with(['.', '!', '?']) { "" } else { "." };
-            format!("{text}{end} Next try possible in {}.", in_words(delay))
+            format!("{text}{end} {}", texts.fill(Phrase::NextTry, [("time", &in_words(delay, texts))]))
         }
         None => text,
     }
 }
 
-fn model_error_text(error: &FailoverError) -> String {
+fn model_error_text(error: &FailoverError, texts: &TextTable) -> String {
     let of = |text: &'_ str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let (provider, model) = (of(&error.provider), of(&error.model));
     let subject = ErrorSubject { provider: provider.as_deref(), model: model.as_deref() };
     if error.reason == Some(FailoverReason::Billing) && error.source.is_some() {
-        return billing_text(subject);
+        return billing_text(subject, texts);
     }
-    if let Some(text) = error.source.as_ref().and_then(|_| known_text(&error.message, subject)) {
+    if let Some(text) = error.source.as_ref().and_then(|_| known_text(&error.message, subject, texts)) {
         return text;
     }
     let info = api_error::info(&error.message).unwrap_or_default();
     match (info.message, error.status) {
         (Some(message), Some(status)) => format!("{}/{}: {message} (HTTP {status})", error.provider, error.model),
         (Some(message), None) => format!("{}/{}: {message}", error.provider, error.model),
-        (None, _) if error.source.is_some() => sanitise_error(&error.message),
+        (None, _) if error.source.is_some() => sanitise_error(&error.message, texts),
         (None, _) => error.message.clone(),
     }
 }
 
 /// A duration in words, rounded up.
-fn in_words(time: Duration) -> String {
+pub(crate) fn in_words(time: Duration, texts: &TextTable) -> String {
     let seconds = time.as_millis().div_ceil(1000).max(1);
-    let (n, unit) = match seconds {
-        0..=90 => (seconds, "second"),
-        91..=5_400 => (seconds.div_ceil(60), "minute"),
-        _ => (seconds.div_ceil(3_600), "hour"),
+    let (n, one, many) = match seconds {
+        0..=90 => (seconds, Phrase::Second, Phrase::Seconds),
+        91..=5_400 => (seconds.div_ceil(60), Phrase::Minute, Phrase::Minutes),
+        _ => (seconds.div_ceil(3_600), Phrase::Hour, Phrase::Hours),
     };
-    format!("{n} {unit}{}", if n == 1 { "" } else { "s" })
+    if n == 1 { texts.get(one).to_owned() } else { texts.fill(many, [("n", &n.to_string())]) }
 }
 
 impl RunResult {
@@ -259,7 +258,7 @@ mod tests {
         for (secs, words) in
             [(0, "1 second"), (59, "59 seconds"), (95, "2 minutes"), (600, "10 minutes"), (5_401, "2 hours")]
         {
-            assert_eq!(in_words(Duration::from_secs(secs)), words);
+            assert_eq!(in_words(Duration::from_secs(secs), &TextTable::default()), words);
         }
     }
 
@@ -274,7 +273,7 @@ mod tests {
             ..FailoverError::default()
         });
         assert_eq!(
-            error.text_for_user(),
+            error.text_for_user(&TextTable::default()),
             "API temporarily unavailable: all 2 anthropic profiles are cooling down (rate_limit). Next try possible in 4 minutes."
         );
         assert_eq!((error.kind(), error.retry_after()), (FailureKind::RateLimit, Some(Duration::from_secs(240))));
@@ -292,7 +291,7 @@ mod tests {
             ..FailoverError::default()
         });
         assert_eq!(
-            (error.text_for_user().as_str(), error.kind().as_str()),
+            (error.text_for_user(&TextTable::default()).as_str(), error.kind().as_str()),
             ("p/m: invalid x-api-key (HTTP 401)", "auth")
         );
     }

@@ -21,6 +21,7 @@ use crate::replies::tool_display::aggregate;
 use crate::replies::tool_notes::mutating::is_mutating_name;
 use crate::replies::tool_notes::{LastToolError, ToolFormat, ToolMeta, Verbose};
 use crate::replies::user_text::visible_text;
+use crate::texts::{Phrase, TextTable};
 
 /// A message to deliver at the end of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,7 +72,7 @@ pub struct PayloadInput<'a> {
     pub suppress_tool_errors: bool,
     /// Whether only text inside final tags is shown.
     pub enforce_final_tag: bool,
-    /// Texts that messaging tools sent: payloads that repeat them are dropped.
+    /// TextTable that messaging tools sent: payloads that repeat them are dropped.
     pub sent_texts: &'a [String],
     /// The message that the run answers.
     pub current_message: Option<&'a str>,
@@ -79,13 +80,17 @@ pub struct PayloadInput<'a> {
     pub reply_to: ReplyToMode,
     /// Files that the model may name by an absolute path.
     pub media_roots: Option<&'a MediaRoots>,
+    /// TextTable for people; `None`: English.
+    pub texts: Option<&'a TextTable>,
 }
 
 /// Creates the payloads of a run.
 pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
     let mut payloads: Vec<Payload> = Vec::new();
     let failed = input.last_assistant.filter(|message| message.stop_reason == StopReason::Error);
-    let error = failed.and_then(assistant_error_text);
+    let english = TextTable::default();
+    let texts = input.texts.unwrap_or(&english);
+    let error = failed.and_then(|message| assistant_error_text(message, texts));
     payloads.extend(error.clone().map(Payload::error));
     if input.inline_tools && input.verbose > Verbose::Off {
         payloads.extend(input.tool_metas.iter().map(|meta| {
@@ -95,7 +100,9 @@ pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
         }));
     }
     if input.reasoning == ReasoningLevel::On {
-        let reasoning = input.last_assistant.map(|message| format_reasoning(&reasoning_of(&message.content)));
+        let reasoning = input
+            .last_assistant
+            .map(|message| format_reasoning(&reasoning_of(&message.content), texts.get(Phrase::Reasoning)));
         let reasoning = reasoning.filter(|text| !text.is_empty());
         payloads.extend(reasoning.map(|text| Payload {
             reply: BlockReply { is_reasoning: true, ..BlockReply::text(text) },
@@ -119,7 +126,7 @@ pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
         payload.reply.span = span.cloned();
         payload
     }));
-    if let Some(text) = input.last_tool_error.and_then(|error| tool_error_text(error, input, has_answer)) {
+    if let Some(text) = input.last_tool_error.and_then(|error| tool_error_text(error, input, has_answer, texts)) {
         let known = payloads.iter().any(|payload| normal_form(&payload.reply.text) == normal_form(&text));
         payloads.extend((!known).then(|| Payload::error(text)));
     }
@@ -186,7 +193,12 @@ fn is_recoverable(error: &LastToolError) -> bool {
         .any(|word| text.contains(word))
 }
 
-fn tool_error_text(error: &LastToolError, input: &PayloadInput<'_>, has_answer: bool) -> Option<String> {
+fn tool_error_text(
+    error: &LastToolError,
+    input: &PayloadInput<'_>,
+    has_answer: bool,
+    texts: &TextTable,
+) -> Option<String> {
     if input.suppress_tool_warnings {
         return None;
     }
@@ -197,7 +209,10 @@ fn tool_error_text(error: &LastToolError, input: &PayloadInput<'_>, has_answer: 
     let metas: Vec<String> = error.meta.iter().cloned().collect();
     let head = aggregate(&error.tool_name, &metas, input.tool_format == ToolFormat::Markdown);
     let detail = error.error.as_deref().filter(|_| input.verbose > Verbose::Off);
-    Some(detail.map_or_else(|| format!("⚠️ {head} failed"), |detail| format!("⚠️ {head} failed: {detail}")))
+    Some(match detail {
+        Some(detail) => texts.fill(Phrase::ToolFailedWhy, [("tool", &head), ("error", detail)]),
+        None => texts.fill(Phrase::ToolFailed, [("tool", &head)]),
+    })
 }
 
 /// Removes payloads that repeat what a messaging tool sent during the run. Failures stay.

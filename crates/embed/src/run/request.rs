@@ -93,6 +93,8 @@ pub struct RunRequest {
     pub owner_numbers: Vec<String>,
     /// When and in which blocks replies are delivered during the run; `None`: only with the result.
     pub block_replies: Option<BlockReplies>,
+    /// Whether the sink gets a notice about the tokens of the run at its end.
+    pub usage_line: UsageLine,
     /// The draft that changes while the run continues; `None`: as the configuration says for the channel. Replies in blocks have none.
     pub preview: Option<Preview>,
     /// Directories whose files the model may name by an absolute path in `MEDIA:` lines, beside the workspace.
@@ -133,6 +135,30 @@ pub enum ReplyExpectation {
     /// The model must answer, and the silent token `NO_REPLY` does not count. If it ends without an answer and no message tool sent one, it
     /// is asked once more, without tools and with a time limit of its own; without an answer then, the run ends with a failure.
     Required,
+}
+
+/// What a run's user is shown of the tokens it used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UsageLine {
+    /// Nothing.
+    #[default]
+    Off,
+    /// How many there were.
+    Tokens,
+    /// How many there were, and what they cost.
+    Full,
+}
+
+impl UsageLine {
+    /// Parses the word used in session indexes: `off`, `tokens` or `full`.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "off" => Self::Off,
+            "tokens" | "on" => Self::Tokens,
+            "full" => Self::Full,
+            _ => return None,
+        })
+    }
 }
 
 /// What started a run. Tools, prompts and hooks of a host may depend on it.
@@ -238,6 +264,7 @@ impl RunRequest {
             turn: None,
             blocks_are_default: false,
             preview: None,
+            usage_line: UsageLine::default(),
             media_roots: Vec::new(),
         }
     }
@@ -429,6 +456,13 @@ impl RunRequest {
     #[must_use]
     pub fn block_replies(mut self, replies: BlockReplies) -> Self {
         (self.block_replies, self.blocks_are_default) = (Some(replies), false);
+        self
+    }
+
+    /// Sets whether the sink gets a notice about the tokens of the run at its end.
+    #[must_use]
+    pub fn usage_line(mut self, line: UsageLine) -> Self {
+        self.usage_line = line;
         self
     }
 

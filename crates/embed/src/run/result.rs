@@ -36,7 +36,7 @@ pub struct RunResult {
 /// What messaging tools sent, oldest first; the newest 200 of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Messaging {
-    /// Texts.
+    /// TextTable.
     pub texts: Vec<String>,
     /// Paths or URLs of media.
     pub media_urls: Vec<String>,

@@ -18,6 +18,7 @@ use crate::run::result::{
     PartialAnswer, PendingToolCall, RequestShaping, RunErrorKind, TerminalReceipt, ToolReport,
 };
 use crate::run::{FailureKind, RunError, RunResult};
+use crate::texts::TextTable;
 
 impl Runner<'_> {
     /// Builds the result of a run that has ended.
@@ -138,6 +139,7 @@ impl Runner<'_> {
             current_message: options.current_message.as_deref(),
             reply_to: options.reply_to,
             media_roots: Some(&options.media_roots),
+            texts: Some(&options.texts),
             ..PayloadInput::default()
         };
         build_payloads(&input)
@@ -154,7 +156,12 @@ impl Runner<'_> {
                 // Text before a tool call is not an answer: if one is required, its absence is reported.
                 let is_owed = matches!(finish, Finish::Incomplete { .. })
                     && self.scope.request.reply == ReplyExpectation::Required;
-                built.extend(finish.text().filter(|_| built.is_empty() || is_owed).map(Payload::error));
+                built.extend(
+                    finish
+                        .text(&self.parts.registered.texts)
+                        .filter(|_| built.is_empty() || is_owed)
+                        .map(Payload::error),
+                );
                 built
             }
         }
@@ -219,9 +226,9 @@ fn tool_reports(outcomes: &[AttemptOutcome]) -> Vec<ToolReport> {
 }
 
 /// The terminal event of a run.
-pub(crate) fn terminal_event(result: &Result<RunResult, RunError>, ended_at_ms: i64) -> Lifecycle {
+pub(crate) fn terminal_event(result: &Result<RunResult, RunError>, ended_at_ms: i64, texts: &TextTable) -> Lifecycle {
     match result {
-        Err(error) => Lifecycle::Error { ended_at_ms, error: error.text_for_user() },
+        Err(error) => Lifecycle::Error { ended_at_ms, error: error.text_for_user(texts) },
         Ok(result) => match result.failure() {
             Some(failure) if failure.kind != FailureKind::Cancelled => {
                 Lifecycle::Error { ended_at_ms, error: failure.message }

@@ -55,6 +55,7 @@ pub(super) fn of(
     terms.budget = request.budget;
     terms.can_compact = runtime.compaction;
     terms.can_resume = runtime.resumable;
+    terms.texts = parts.registered.texts.clone();
     terms.larger_window_follows = candidate.larger_window_follows;
     Ok(terms)
 }

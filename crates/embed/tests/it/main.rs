@@ -28,4 +28,5 @@ mod sessions;
 mod tools;
 mod transcript;
 mod turns;
+mod wording;
 mod world;

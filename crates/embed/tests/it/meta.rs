@@ -1,6 +1,7 @@
 //! What a result says besides its payloads.
 
 use pinch_embed::run::FailureKind;
+use pinch_embed::texts::TextTable;
 use serde_json::{Value, json};
 
 use crate::world::{FALLBACK, World, answer, call, fallback_answer, refusal, stream};
@@ -101,12 +102,12 @@ async fn a_provider_that_rests_is_named_with_the_soonest_retry_time() {
     let busy = refusal(429, "rate_limit_error", "Too many requests").header("retry-after", "600");
     world.server.reply(busy);
     let error = world.ask("s1", "go").await.unwrap_err();
-    let text = error.text_for_user();
+    let text = error.text_for_user(&TextTable::default());
     assert_eq!(error.kind(), FailureKind::RateLimit);
     assert!(text.ends_with("Next try possible in 10 minutes."), "{text}");
     let error = world.ask("s2", "go").await.unwrap_err();
     assert_eq!(
-        error.text_for_user(),
+        error.text_for_user(&TextTable::default()),
         "API temporarily unavailable: all 1 anthropic profiles are cooling down (rate_limit). Next try possible in 10 minutes."
     );
     assert_eq!(world.server.requests().len(), 1);

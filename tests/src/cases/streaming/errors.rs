@@ -4,6 +4,7 @@ use pinch_embed::reason::{Classified, FailoverReason, NamedError, classify, is_a
 use pinch_embed::replies::api_error;
 use pinch_embed::replies::user_text::sanitise;
 use pinch_embed::run::error_text::{ErrorSubject, error_text, sanitise_error};
+use pinch_embed::texts::TextTable;
 use pinch_llm::error::rejection::{image_dimension, image_size_mb};
 use pinch_llm::error::{LlmError, overflow, payment, text as texts};
 use serde_json::{Value, json};
@@ -43,9 +44,9 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
         "format_assistant_error" => {
             let failed = input["stopReason"] == "error";
             let subject = ErrorSubject { provider: input["provider"].as_str(), model: input["model"].as_str() };
-            failed.then(|| error_text(text(&input["errorMessage"]), subject)).into()
+            failed.then(|| error_text(text(&input["errorMessage"]), subject, &TextTable::default())).into()
         }
-        "sanitize_user_facing" if input["errorContext"] == true => sanitise_error(given).into(),
+        "sanitize_user_facing" if input["errorContext"] == true => sanitise_error(given, &TextTable::default()).into(),
         "sanitize_user_facing" => sanitise(given).into(),
         "is_abort_error" => {
             let (name, message) = named(input);

@@ -12,6 +12,7 @@ use pinch_embed::replies::scan::{self, FinalTag};
 use pinch_embed::replies::tokens::{self, HeartbeatMode};
 use pinch_embed::replies::tool_notes::ToolNotes;
 use pinch_embed::replies::{reasoning, sent, tool_display, tool_notes, user_text};
+use pinch_embed::texts::Phrase;
 use serde_json::{Map, Value, json};
 
 use super::{assistant, strings, text};
@@ -64,7 +65,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
         }
         "strip_downgraded_tool_text" => markup::strip_downgraded(given).into(),
         "visible_text_delivery" => markup::visible_of_block(given, FinalTag::Optional).into(),
-        "format_reasoning" => reasoning::format_reasoning(given).into(),
+        "format_reasoning" => reasoning::format_reasoning(given, Phrase::Reasoning.english()).into(),
         "thinking_from_tagged_stream" => scan::thinking(given).into(),
         "normalize_for_comparison" => sent::normal_form(given).into(),
         "is_messaging_tool_duplicate" => sent::is_duplicate(given, &strings(&input["sent"])).into(),

@@ -8,9 +8,10 @@ use pinch_llm::error::{LlmError, LlmErrorKind};
 use super::state::{NextStep, RunState};
 use super::{Action, Decision, Finish, Mark, Wait, WaitFor, thinking};
 use crate::reason::{FailoverReason, reason_of};
-use crate::run::error_text::{ROLE_ORDERING, TIMEOUT, image_size_text};
+use crate::run::error_text::image_size_text;
 use crate::run::outcome::{AttemptOutcome, FailureStage};
 use crate::run::result::{FailoverError, RunError, RunErrorKind};
+use crate::texts::Phrase;
 
 /// The longest wait that a provider may ask for.
 const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(60);
@@ -22,10 +23,10 @@ pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError
     }
     if stage == FailureStage::Prompt {
         if is_role_ordering(&error.text) {
-            return Decision::only(role_ordering(error));
+            return Decision::only(role_ordering(state, error));
         }
         if is_image_size(&error.text) {
-            return Decision::only(image_size(error));
+            return Decision::only(image_size(state, error));
         }
     } else if let Some(level) = thinking::next_level(&error.text, &state.tried_thinking) {
         return retry_thinking(state, level, Vec::new());
@@ -83,7 +84,7 @@ pub(super) fn timed_out(state: &mut RunState, has_payload: bool) -> Decision {
     }
     if state.terms.has_fallbacks {
         return Decision::only(Action::FailOver(FailoverError {
-            message: TIMEOUT.into(),
+            message: Phrase::Timeout.english().into(),
             reason: Some(FailoverReason::Timeout),
             status: FailoverReason::Timeout.status(),
             ..about(state)
@@ -217,7 +218,7 @@ fn failover_error(state: &RunState, reason: Option<FailoverReason>, error: &LlmE
         ("", Some(FailoverReason::RateLimit)) => "LLM request rate limited.",
         ("", Some(FailoverReason::Billing)) => "LLM request failed: billing.",
         ("", Some(FailoverReason::Auth | FailoverReason::AuthPermanent)) => "LLM request unauthorized.",
-        ("", Some(FailoverReason::Timeout)) => TIMEOUT,
+        ("", Some(FailoverReason::Timeout)) => Phrase::Timeout.english(),
         ("", _) => "LLM request failed.",
         (text, _) => text,
     };
@@ -244,18 +245,18 @@ pub(super) fn is_incomplete(outcome: &AttemptOutcome) -> bool {
         && matches!(stop, Some(StopReason::ToolUse | StopReason::Error))
 }
 
-fn role_ordering(error: &LlmError) -> Action {
+fn role_ordering(state: &RunState, error: &LlmError) -> Action {
     Action::Finish(Finish::Error {
         kind: RunErrorKind::RoleOrdering,
         message: error.text.clone(),
-        text: ROLE_ORDERING.to_owned(),
+        text: state.terms.texts.get(Phrase::RoleOrdering).to_owned(),
     })
 }
 
-fn image_size(error: &LlmError) -> Action {
+fn image_size(state: &RunState, error: &LlmError) -> Action {
     Action::Finish(Finish::Error {
         kind: RunErrorKind::ImageSize,
         message: error.text.clone(),
-        text: image_size_text(image_size_mb(&error.text)),
+        text: image_size_text(image_size_mb(&error.text), &state.terms.texts),
     })
 }

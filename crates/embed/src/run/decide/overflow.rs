@@ -6,9 +6,9 @@ use pinch_llm::error::overflow::{is_compaction_failure, is_likely_overflow_text,
 use super::state::{NextStep, RunState};
 use super::{Action, CompactTrigger, Decision, Finish, Repair, RepairOutcome};
 use crate::reason::{Classified, FailoverReason, classify};
-use crate::run::error_text::CONTEXT_OVERFLOW;
 use crate::run::outcome::AttemptOutcome;
 use crate::run::result::{FailoverError, RunErrorKind};
+use crate::texts::Phrase;
 
 /// Whether a failure means that the conversation is too long.
 pub(super) fn is_overflow(error: &LlmError) -> bool {
@@ -80,5 +80,9 @@ fn give_up(state: &RunState) -> Decision {
         true => RunErrorKind::CompactionFailure,
         false => RunErrorKind::ContextOverflow,
     };
-    Decision::only(Action::Finish(Finish::Error { kind, message, text: CONTEXT_OVERFLOW.to_owned() }))
+    Decision::only(Action::Finish(Finish::Error {
+        kind,
+        message,
+        text: state.terms.texts.get(Phrase::ContextOverflow).to_owned(),
+    }))
 }

@@ -15,6 +15,7 @@ use crate::reason::FailoverReason;
 use crate::run::outcome::{AttemptOutcome, AttemptPlan, AttemptStart};
 use crate::run::request::Budget;
 use crate::run::result::{FailoverError, RunErrorKind};
+use crate::texts::{Phrase, TextTable};
 
 /// What was done about overflows.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +64,8 @@ pub struct RunTerms {
     pub can_resume: bool,
     /// Whether a later candidate has a larger context window.
     pub larger_window_follows: bool,
+    /// TextTable for people.
+    pub texts: TextTable,
 }
 
 impl RunTerms {
@@ -86,6 +89,7 @@ impl RunTerms {
             can_compact: true,
             can_resume: true,
             larger_window_follows: false,
+            texts: TextTable::default(),
         }
     }
 }
@@ -335,7 +339,7 @@ impl RunState {
         }?;
         Some(Action::Finish(Finish::Error {
             kind: RunErrorKind::Budget,
-            text: format!("The limit of this run is reached ({message})."),
+            text: self.terms.texts.fill(Phrase::Budget, [("spent", &message)]),
             message,
         }))
     }

@@ -1,0 +1,59 @@
+//! What a run does that its user may want to know, in words.
+
+use std::time::Duration;
+
+use pinch_coding_agent::event::SessionEvent;
+
+use super::RunEvent;
+use crate::run::decide::{Repair, RepairOutcome};
+use crate::run::failure::in_words;
+use crate::run::{RunResult, UsageLine};
+use crate::texts::{Phrase, TextTable};
+
+/// A shorter wait is not worth a word.
+const WORTH_A_WORD: Duration = Duration::from_secs(5);
+
+/// The notice that an event of a run deserves.
+pub(crate) fn notice(event: &RunEvent, texts: &TextTable) -> Option<String> {
+    let phrase = match event {
+        RunEvent::Waiting(_) => Phrase::Queued,
+        RunEvent::Wait(wait) if wait.delay >= WORTH_A_WORD => {
+            return Some(texts.fill(Phrase::Retrying, [("time", &in_words(wait.delay, texts))]));
+        }
+        RunEvent::FailedOver { next, .. } => return Some(texts.fill(Phrase::FailedOver, [("model", next)])),
+        RunEvent::Repair(Repair::Compact { .. }) => Phrase::Compacting,
+        RunEvent::Repaired(RepairOutcome::Compacted) => Phrase::Compacted,
+        RunEvent::Session(event) => match &**event {
+            SessionEvent::CompactionStart { .. } => Phrase::Compacting,
+            SessionEvent::CompactionEnd { result: Some(_), .. } => Phrase::Compacted,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(texts.get(phrase).to_owned())
+}
+
+/// The line about the tokens of a run, if it used any.
+pub(crate) fn usage_line(result: &RunResult, line: UsageLine, texts: &TextTable) -> Option<String> {
+    let usage = &result.meta.agent.usage;
+    let (input, output) = (short(usage.input + usage.cache_read + usage.cache_write), short(usage.output));
+    let values = [("input", input.as_str()), ("output", output.as_str())];
+    match line {
+        _ if usage.is_zero() => None,
+        UsageLine::Off => None,
+        UsageLine::Full if usage.cost.total > 0.0 => {
+            let cost = format!("{:.4}", usage.cost.total);
+            Some(texts.fill(Phrase::UsageCost, [values[0], values[1], ("cost", cost.as_str())]))
+        }
+        UsageLine::Tokens | UsageLine::Full => Some(texts.fill(Phrase::Usage, values)),
+    }
+}
+
+/// A number of tokens in a few characters.
+fn short(n: u64) -> String {
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..1_000_000 => format!("{:.1}k", n as f64 / 1e3),
+        _ => format!("{:.1}M", n as f64 / 1e6),
+    }
+}

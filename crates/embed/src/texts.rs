@@ -1,0 +1,222 @@
+//! The texts for people, in one table. A host replaces any of them, for example by those of another language.
+//!
+//! TextTable that only programs read, and what providers and tools say themselves, are not in it.
+//!
+//! ```
+//! use pinch_embed::texts::{Phrase, TextTable};
+//!
+//! let texts = TextTable::default().replace(Phrase::Timeout, "Die Anfrage an das Modell dauerte zu lange.")?;
+//! assert_eq!(texts.get(Phrase::Timeout), "Die Anfrage an das Modell dauerte zu lange.");
+//! assert_eq!(Phrase::parse("error.timeout"), Some(Phrase::Timeout));
+//! # Ok::<(), pinch_embed::texts::TextsError>(())
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Declares the phrases: `Name "id" = "text in English"`.
+macro_rules! phrases {
+    ($($name:ident $id:literal = $english:literal;)*) => {
+        /// One text for people. `{name}` in its text stands for a value.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Phrase {
+            $(#[doc = $english] $name,)*
+        }
+
+        impl Phrase {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// Its name in files of translations.
+            pub fn id(self) -> &'static str {
+                match self {
+                    $(Self::$name => $id,)*
+                }
+            }
+
+            /// Its text in English.
+            pub fn english(self) -> &'static str {
+                match self {
+                    $(Self::$name => $english,)*
+                }
+            }
+        }
+    };
+}
+
+phrases! {
+    ContextOverflow "error.context_overflow" = "Context overflow: prompt too large for the model. Try /reset (or /new) to start a fresh session, or use a larger-context model.";
+    RoleOrdering "error.role_ordering" = "Message ordering conflict - please try again. If this persists, use /new to start a fresh session.";
+    Overloaded "error.overloaded" = "The AI service is temporarily overloaded. Please try again in a moment.";
+    RateLimit "error.rate_limit" = "⚠️ API rate limit reached. Please try again later.";
+    Timeout "error.timeout" = "LLM request timed out.";
+    UnknownError "error.unknown" = "LLM request failed with an unknown error.";
+    ReasoningRequired "error.reasoning_required" = "Reasoning is required for this model endpoint. Use /think minimal (or any non-off level) and try again.";
+    InvalidStream "error.invalid_stream" = "LLM request failed: provider returned an invalid streaming response. Please try again.";
+    MissingToolInput "error.missing_tool_input" = "Session history looks corrupted (tool call input missing). Use /new to start a fresh session. If this keeps happening, reset the session or delete the corrupted session transcript.";
+    AtCapacity "error.at_capacity" = "⚠️ Selected model is at capacity. Try a different model, or wait and retry.";
+    DiskFull "error.disk_full" = "The disk is full: session data could not be written. Free some space and try again.";
+    LoginExpired "error.login_expired" = "The login has expired and could not be renewed. Log in again, then retry.";
+    LoginBusy "error.login_busy" = "The login is being renewed elsewhere. Please try again in a moment.";
+    LoginSlow "error.login_slow" = "Renewing the login timed out. Please try again.";
+    LoginPage "error.login_page" = "The provider refused the login with a web page. Log in again, then retry.";
+    HtmlPage "error.html_page" = "The provider returned an HTML error page instead of an API response. Please try again, or check the provider's status.";
+    Proxy "error.proxy" = "A proxy or tunnel blocked the request to the provider. Check the proxy settings.";
+    Schema "error.schema" = "LLM request failed: the provider rejected the request schema or tool payload.";
+    Replay "error.replay" = "Session history or replay state is invalid. Use /new to start a fresh session.";
+    Rejected "error.rejected" = "LLM request rejected: {message}";
+    ConnectionRefused "error.connection_refused" = "LLM request failed: connection refused by the provider endpoint.";
+    ConnectionLost "error.connection_lost" = "LLM request failed: network connection was interrupted.";
+    DnsFailed "error.dns" = "LLM request failed: DNS lookup for the provider endpoint failed.";
+    Unreachable "error.unreachable" = "LLM request failed: the provider endpoint is unreachable from this host.";
+    NetworkError "error.network" = "LLM request failed: network connection error.";
+    Billing "error.billing" = "⚠️ {who} returned a billing error — your API key has run out of credits or has an insufficient balance. Check your {whose} billing dashboard and top up or switch to a different API key.";
+    BillingWho "error.billing_who" = "API provider";
+    BillingWhose "error.billing_whose" = "provider's";
+    ImageSize "error.image_size" = "Image too large for the model. Please compress or resize the image and try again.";
+    ImageSizeMax "error.image_size_max" = "Image too large for the model (max {mb}MB). Please compress or resize the image and try again.";
+    Cooldown "error.cooldown" = "API temporarily unavailable: all {n} {provider} profiles are cooling down{why}.";
+    NextTry "error.next_try" = "Next try possible in {time}.";
+    NotStarted "error.not_started" = "The time limit of the run was reached before it could start.";
+    Cancelled "error.cancelled" = "The run was cancelled.";
+    TimedOut "error.timed_out" = "The request timed out before an answer was ready. Please try again, or raise agents.defaults.timeoutSeconds in the configuration.";
+    NoAnswer "error.no_answer" = "The agent couldn't generate a response. Please try again.";
+    NoAnswerVerify "error.no_answer_verify" = "The agent couldn't generate a response. Tools that change things have run: please verify what was done before you try again.";
+    Budget "error.budget" = "The limit of this run is reached ({spent}).";
+    Seconds "time.seconds" = "{n} seconds";
+    Second "time.second" = "1 second";
+    Minutes "time.minutes" = "{n} minutes";
+    Minute "time.minute" = "1 minute";
+    Hours "time.hours" = "{n} hours";
+    Hour "time.hour" = "1 hour";
+    ToolFailed "tool.failed" = "⚠️ {tool} failed";
+    ToolFailedWhy "tool.failed_why" = "⚠️ {tool} failed: {error}";
+    NoOutput "tool.no_output" = "(no output)";
+    Reasoning "reply.reasoning" = "Reasoning:";
+    FileTooLarge "reply.file_too_large" = "⚠️ {file} is larger than {mb} MB and was not sent.";
+    Usage "reply.usage" = "Usage: {input} in / {output} out";
+    UsageCost "reply.usage_cost" = "Usage: {input} in / {output} out · est. ${cost}";
+    Queued "notice.queued" = "Waiting for an earlier run of this conversation to finish.";
+    Retrying "notice.retrying" = "The model is not available right now. Trying again in {time}.";
+    FailedOver "notice.failed_over" = "The model failed. Continuing with {model}.";
+    Compacting "notice.compacting" = "The conversation is getting long and is being summarized.";
+    Compacted "notice.compacted" = "Earlier parts of the conversation were summarized.";
+}
+
+impl Phrase {
+    /// Finds a phrase by its id.
+    pub fn parse(id: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|phrase| phrase.id() == id)
+    }
+}
+
+/// Why a text cannot take the place of a phrase.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextsError {
+    /// No phrase has that id.
+    #[error("there is no text called \"{0}\"")]
+    UnknownId(String),
+    /// The text has other values than the phrase.
+    #[error("the text of \"{id}\" must name the values {expected}, and no others")]
+    Values {
+        /// The phrase.
+        id: &'static str,
+        /// The values it must name.
+        expected: String,
+    },
+}
+
+/// The texts of an engine: English where nothing else is set. Clones share what is set.
+#[derive(Clone, Debug, Default)]
+pub struct TextTable(Arc<BTreeMap<Phrase, String>>);
+
+impl TextTable {
+    /// Replaces a text.
+    ///
+    /// # Errors
+    /// [`TextsError::Values`] if it does not name the same values as the phrase does.
+    pub fn replace(mut self, phrase: Phrase, text: impl Into<String>) -> Result<Self, TextsError> {
+        let text = text.into();
+        let expected = values_of(phrase.english());
+        if values_of(&text) != expected {
+            let expected = expected.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(", ");
+            let expected = if expected.is_empty() { "(none)".to_owned() } else { expected };
+            return Err(TextsError::Values { id: phrase.id(), expected });
+        }
+        Arc::make_mut(&mut self.0).insert(phrase, text);
+        Ok(self)
+    }
+
+    /// Replaces texts by the ids of their phrases, as files of translations have them.
+    ///
+    /// # Errors
+    /// [`TextsError`] of the first that is wrong.
+    pub fn replace_all<'a>(self, texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, TextsError> {
+        texts.into_iter().try_fold(self, |all, (id, text)| {
+            let phrase = Phrase::parse(id).ok_or_else(|| TextsError::UnknownId(id.to_owned()))?;
+            all.replace(phrase, text)
+        })
+    }
+
+    /// The text of a phrase; values are not filled in.
+    pub fn get(&self, phrase: Phrase) -> &str {
+        self.0.get(&phrase).map_or(phrase.english(), String::as_str)
+    }
+
+    /// The text of a phrase with its values.
+    pub(crate) fn fill<const N: usize>(&self, phrase: Phrase, values: [(&str, &str); N]) -> String {
+        let mut rest = self.get(phrase);
+        let mut text = String::with_capacity(rest.len() + 32);
+        // What a value says is never taken for the name of another.
+        while let Some((start, name, end)) = next_value(rest) {
+            text.push_str(&rest[..start]);
+            match values.iter().find(|(known, _)| *known == name) {
+                Some((_, value)) => text.push_str(value),
+                None => text.push_str(&rest[start..end]),
+            }
+            rest = &rest[end..];
+        }
+        text.push_str(rest);
+        text
+    }
+}
+
+/// The first `{name}` of a text: where it begins, the name, where it ends.
+fn next_value(text: &str) -> Option<(usize, &str, usize)> {
+    let start = text.find('{')?;
+    let end = start + text[start..].find('}')?;
+    Some((start, &text[start + 1..end], end + 1))
+}
+
+fn values_of(text: &str) -> BTreeSet<&str> {
+    let (mut rest, mut names) = (text, BTreeSet::new());
+    while let Some((_, name, end)) = next_value(rest) {
+        names.insert(name);
+        rest = &rest[end..];
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_name_their_phrases() {
+        for phrase in Phrase::ALL {
+            assert_eq!(Phrase::parse(phrase.id()), Some(*phrase));
+        }
+    }
+
+    #[test]
+    fn a_text_must_name_the_values_of_its_phrase() {
+        let wrong = TextTable::default().replace(Phrase::NextTry, "Bald.").unwrap_err();
+        assert_eq!(wrong.to_string(), "the text of \"error.next_try\" must name the values {time}, and no others");
+        let unknown = TextTable::default().replace_all([("error.typo", "x")]).unwrap_err();
+        assert_eq!(unknown, TextsError::UnknownId("error.typo".into()));
+        let texts = TextTable::default().replace_all([("error.next_try", "Nochmal in {time}.")]).unwrap();
+        assert_eq!(texts.fill(Phrase::NextTry, [("time", "{time} 3")]), "Nochmal in {time} 3.");
+    }
+}

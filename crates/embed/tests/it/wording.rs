@@ -1,0 +1,63 @@
+//! The texts that people read about a run, and what a host does with them.
+
+use std::sync::{Arc, Mutex};
+
+use futures::future::BoxFuture;
+use pinch_embed::delivery::{OutgoingBlock, Receipt, ReplySink, SendFailure};
+use pinch_embed::run::UsageLine;
+use pinch_embed::texts::{Phrase, TextTable};
+use serde_json::json;
+
+use crate::world::{FALLBACK, World, fallback_answer, refusal, stream, within};
+
+/// A chat that only shows notices.
+#[derive(Default)]
+struct Notices(Mutex<Vec<String>>);
+
+impl ReplySink for Notices {
+    fn send<'a>(&'a self, _: &'a OutgoingBlock) -> BoxFuture<'a, Result<Receipt, SendFailure>> {
+        Box::pin(std::future::ready(Ok(Receipt::default())))
+    }
+
+    fn notice<'a>(&'a self, text: &'a str) -> BoxFuture<'a, ()> {
+        self.0.lock().unwrap().push(text.to_owned());
+        Box::pin(std::future::ready(()))
+    }
+}
+
+#[tokio::test]
+async fn a_host_replaces_every_text_that_people_read() {
+    let world = World::new().await;
+    let texts = TextTable::default()
+        .replace_all([
+            ("error.rate_limit", "Zu viele Anfragen."),
+            ("error.next_try", "Wieder in {time}."),
+            ("time.minutes", "{n} Minuten"),
+        ])
+        .unwrap();
+    let engine = world.built(|builder| builder.texts(texts));
+    let limited = || refusal(429, "rate_limit_error", "Too many requests").header("retry-after", "120");
+    world.server.reply(limited()).repeat_last();
+    let error = within(engine.run(world.request("s1", "go")).finish()).await.unwrap_err();
+    let german = TextTable::default().replace(Phrase::NextTry, "Bald: {time}").unwrap();
+    assert!(error.text_for_user(&german).contains("Bald: "), "{}", error.text_for_user(&german));
+    let run = within(engine.run(world.request("s2", "go")).deliver(Arc::new(Notices::default()))).await;
+    let left: Vec<String> = run.still_to_send().into_iter().map(|payload| payload.reply.text).collect();
+    assert!(left.iter().any(|text| text.contains("Wieder in 2 Minuten.")), "{left:?}");
+}
+
+#[tokio::test]
+async fn notices_tell_of_another_model_and_of_tokens() {
+    let world = World::with(|config| config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK])).await;
+    world.server.answer_with(|request| {
+        Some(match request.path.contains("chat/completions") {
+            true => stream(fallback_answer("Here.")),
+            false => refusal(401, "authentication_error", "no"),
+        })
+    });
+    let chat = Arc::new(Notices::default());
+    let request = world.request("s1", "go").usage_line(UsageLine::Tokens);
+    let run = within(world.engine.run(request).deliver(Arc::clone(&chat) as Arc<dyn ReplySink>)).await;
+    assert!(run.result.is_ok(), "{:?}", run.result);
+    assert_eq!(*chat.0.lock().unwrap(), ["The model failed. Continuing with local/small.", "Usage: 20 in / 5 out"]);
+}
