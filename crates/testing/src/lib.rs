@@ -13,6 +13,9 @@
 #[cfg(feature = "server")]
 pub mod server;
 
+#[cfg(feature = "server")]
+pub mod chats;
+
 pub mod wires;
 
 pub mod rules;

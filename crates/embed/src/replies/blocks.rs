@@ -1,9 +1,11 @@
 //! From visible text to blocks, and the list of texts the final payloads are made of.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::Stage;
 use super::chunk::{Chunker, Chunking, Drain};
+use super::code::CodeState;
 use super::dedupe::{Overlap, Repeats};
 use super::markup::{and_then, strip_channels, strip_tool_text};
 use super::piece::{BlockReply, Out, Piece, ReplySpan};
@@ -57,7 +59,7 @@ pub struct Blocks {
     ended: Option<Arc<str>>,
     sent: Vec<String>,
     repeats: Repeats,
-    /// Texts before the baseline that failed attempts of the answer under way delivered.
+    /// TextTable before the baseline that failed attempts of the answer under way delivered.
     n_carried: usize,
 }
 
@@ -167,11 +169,11 @@ impl Blocks {
     fn emit(&mut self, piece: &str, end: u64, out: &mut Out) {
         let mut start = std::mem::replace(&mut self.n_bytes, end);
         let text = and_then(strip_channels(piece), strip_tool_text);
-        let mut shown = without_blank_start(text.trim_end());
-        if shown.is_empty() || is_duplicate(shown, &self.sent) {
+        let mut shown = Cow::Borrowed(without_blank_start(text.trim_end()));
+        if shown.is_empty() || is_duplicate(&shown, &self.sent) {
             return;
         }
-        match self.repeats.compare(shown) {
+        match self.repeats.compare(&shown) {
             Overlap::None => {}
             Overlap::All => {
                 self.has_repeated = true;
@@ -179,20 +181,20 @@ impl Blocks {
             }
             Overlap::Until(at) => {
                 start = (start + at as u64).min(end);
-                shown = &shown[at..];
+                shown = Cow::Owned(from(&shown, at));
             }
             // Other words than those that were delivered: what they are called must differ, too.
             Overlap::Differs(at) => {
                 start = (start + at as u64).min(end);
-                shown = without_blank_start(&shown[at..]);
+                shown = Cow::Owned(without_blank_start(&from(&shown, at)).to_owned());
                 self.message += 1;
             }
         }
         let span = ReplySpan { message: self.message, bytes: start..end };
         if self.delivery == Delivery::Blocks {
-            out.push(Piece::Block(BlockReply { span: Some(span.clone()), ..BlockReply::text(shown) }));
+            out.push(Piece::Block(BlockReply { span: Some(span.clone()), ..BlockReply::text(&*shown) }));
         }
-        self.remember(shown.to_owned(), span);
+        self.remember(shown.into_owned(), span);
     }
 
     fn remember(&mut self, text: String, span: ReplySpan) {
@@ -245,6 +247,22 @@ impl Blocks {
     fn is_whole(&self) -> bool {
         self.when == BlockBreak::MessageEnd && self.chunking.is_none()
     }
+}
+
+/// The end of a block. If it begins inside a fence, the fence is opened again.
+fn from(text: &str, at: usize) -> String {
+    let (mut code, mut opening) = (CodeState::default(), "");
+    for line in text[..at].split_inclusive('\n') {
+        let was_open = code.in_fence();
+        line.chars().for_each(|c| {
+            code.push(c);
+        });
+        if code.in_fence() && !was_open {
+            opening = line;
+        }
+    }
+    let reopened = if code.in_fence() && opening.ends_with('\n') { opening } else { "" };
+    format!("{reopened}{}", &text[at..])
 }
 
 fn without_blank_start(text: &str) -> &str {

@@ -255,7 +255,9 @@ impl Chunker {
             return Some(at);
         }
         if preference != BreakPreference::Newline {
-            if let Some(at) = sentence_ends(window).filter(|end| *end > least && is_good(*end)).last() {
+            if let Some(at) =
+                sentence_ends(window, self.has_more(window)).filter(|end| *end > least && is_good(*end)).last()
+            {
                 return Some(at);
             }
         } else if self.n_units < self.max {
@@ -283,9 +285,18 @@ impl Chunker {
             return Some(Break::At(at));
         }
         if preference != BreakPreference::Newline {
-            return sentence_ends(&window).filter(fits).last().map(Break::At);
+            return sentence_ends(&window, Tail::IsComplete).filter(fits).last().map(Break::At);
         }
         None
+    }
+
+    /// Whether a word at the end of the window may continue.
+    fn has_more(&self, window: &str) -> Tail {
+        let end = self.head + window.len() - self.reopened.len();
+        match self.text[end..].chars().next() {
+            Some(next) if next.is_whitespace() => Tail::IsComplete,
+            _ => Tail::MayContinue,
+        }
     }
 
     fn hard_break(&self, window: &str) -> Break {
@@ -432,17 +443,28 @@ impl Chunker {
 pub(crate) fn pick_break(text: &str, options: &Chunking) -> Option<usize> {
     let window = options.unit.prefix(text, options.max_chars);
     let least = options.unit.prefix(text, options.min_chars).len();
-    let last =
-        [window.rfind("\n\n").map(|at| at + 2), window.rfind('\n').map(|at| at + 1), sentence_ends(window).last()];
+    let last = [
+        window.rfind("\n\n").map(|at| at + 2),
+        window.rfind('\n').map(|at| at + 1),
+        sentence_ends(window, Tail::MayContinue).last(),
+    ];
     let found = last.into_iter().flatten().find(|end| *end >= least && *end > 0 && *end < text.len());
     found.or_else(|| (window.len() < text.len()).then_some(window.len()).filter(|end| *end > 0))
 }
 
-/// Where sentences end: right after a mark that white space or nothing follows.
-fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
-    text.match_indices(['.', '!', '?']).map(|(at, _)| at + 1).filter(|end| {
+/// Whether a word may continue behind the end of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tail {
+    MayContinue,
+    IsComplete,
+}
+
+/// Where sentences end: right after a mark that white space follows, or nothing where nothing can follow: the mark may be the point of a
+/// number or an address.
+fn sentence_ends(text: &str, tail: Tail) -> impl Iterator<Item = usize> {
+    text.match_indices(['.', '!', '?']).map(|(at, _)| at + 1).filter(move |end| {
         let rest = &text[*end..];
-        rest.is_empty() || rest.starts_with(char::is_whitespace)
+        rest.starts_with(char::is_whitespace) || (rest.is_empty() && tail == Tail::IsComplete)
     })
 }
 

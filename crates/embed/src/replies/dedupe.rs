@@ -82,7 +82,7 @@ impl Repeats {
             return Overlap::None;
         }
         let mut rest = expected.chars();
-        for (at, c) in text.char_indices().filter(|(_, c)| !c.is_whitespace()) {
+        for (at, c) in compared(text) {
             match rest.next() {
                 Some(next) if next == c => {}
                 Some(_) => {
@@ -101,9 +101,30 @@ impl Repeats {
     }
 }
 
-/// Text without white space: how blocks were cut and joined does not matter.
+/// What is compared of a text: how blocks were cut and joined does not matter.
 fn squeezed(text: &str) -> String {
-    text.split_whitespace().collect()
+    compared(text).map(|(_, c)| c).collect()
+}
+
+/// The characters that count, with their places: no white space, and no lines that open or close a fence. Where a block is cut inside a
+/// fence, such lines are added.
+fn compared(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let mut at = 0;
+    let lines = text.split_inclusive('\n').map(move |line| {
+        let start = at;
+        at += line.len();
+        (start, line)
+    });
+    lines.filter(|(_, line)| !is_fence_line(line)).flat_map(|(start, line)| {
+        line.char_indices().filter(|(_, c)| !c.is_whitespace()).map(move |(at, c)| (start + at, c))
+    })
+}
+
+fn is_fence_line(line: &str) -> bool {
+    let line = line.trim();
+    ["```", "~~~"]
+        .iter()
+        .any(|marker| line.strip_prefix(marker).is_some_and(|rest| !rest.trim_start_matches('`').contains('`')))
 }
 
 #[cfg(test)]
@@ -119,6 +140,13 @@ mod tests {
         assert_eq!((other.compare("Other."), other.compare("One.")), (Overlap::Differs(0), Overlap::None));
         let mut later = Repeats::of(["One.", "Two."]);
         assert_eq!(later.compare("One.\nThree."), Overlap::Differs(5));
+    }
+
+    #[test]
+    fn lines_of_fences_do_not_count() {
+        let mut repeats = Repeats::of(["```rs\nlet a;\n```", "```rs\nlet b;\n```"]);
+        let text = "```rs\nlet a;\nlet b;\nlet c;\n```";
+        assert_eq!(repeats.compare(text), Overlap::Until(text.find("let c").unwrap()));
     }
 
     #[test]

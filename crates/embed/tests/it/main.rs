@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod channels;
+mod chats;
 mod compaction;
 mod configured;
 mod control;
