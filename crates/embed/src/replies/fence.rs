@@ -36,7 +36,26 @@ pub struct Marks {
     table_line: bool,
     inline: bool,
     bracket: Option<usize>,
+    /// Where bold text began that is not over.
+    bold: Option<usize>,
+    /// Where a link began that is not over.
+    link: Option<LinkMark>,
+    /// Where the list item began that the line belongs to.
+    item: Option<usize>,
+    /// List items that are over.
+    items: VecDeque<(usize, usize)>,
     last: Option<char>,
+}
+
+/// A link that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LinkMark {
+    /// `[` and its text.
+    Text(usize),
+    /// `[…]`: an address may follow.
+    Closed(usize),
+    /// `[…](` and its address.
+    Address(usize),
 }
 
 impl Marks {
@@ -63,7 +82,7 @@ impl Marks {
             self.line.clear();
             self.first = None;
             self.line_start = self.at + 1;
-            self.bracket = None;
+            (self.bracket, self.link) = (None, None);
         } else {
             self.line.push(c);
             self.first = self.first.or((!c.is_whitespace()).then_some(c));
@@ -74,6 +93,10 @@ impl Marks {
         self.follow_inline();
         if !self.state.in_fence() {
             self.follow_directive(c);
+            self.follow_markup(c);
+            self.follow_item(c);
+        } else if let Some(start) = self.item.take() {
+            self.items.push_back((start, self.line_start.saturating_sub(1)));
         }
         self.last = Some(c);
         self.at += c.len_utf8();
@@ -129,6 +152,56 @@ impl Marks {
         }
     }
 
+    /// Bold text and links are better not cut: half of either is shown with its marks.
+    fn follow_markup(&mut self, c: char) {
+        if self.inline {
+            (self.bold, self.link) = (None, None);
+            return;
+        }
+        if c == '\n' && self.last == Some('\n') {
+            self.bold = None;
+        }
+        if c == '*' && self.last == Some('*') {
+            match self.bold.take() {
+                Some(start) if start + 1 < self.at => self.kept.push_back((start, Some(self.at + 1))),
+                _ => self.bold = Some(self.at - 1),
+            }
+        }
+        self.link = match (self.link, c) {
+            (_, '[') => Some(LinkMark::Text(self.at)),
+            (Some(LinkMark::Text(start)), ']') => Some(LinkMark::Closed(start)),
+            (Some(LinkMark::Closed(start)), '(') => Some(LinkMark::Address(start)),
+            (Some(LinkMark::Address(start)), ')') => {
+                self.kept.push_back((start, Some(self.at + 1)));
+                None
+            }
+            (Some(LinkMark::Closed(_)), _) => None,
+            (link, _) => link,
+        };
+    }
+
+    /// Lines of a list item are better kept together.
+    fn follow_item(&mut self, c: char) {
+        // The marker of an item is decided by the space behind it.
+        let is_marker = c == ' ' && self.line.len() <= MAX_MARKER_LINE && is_list_marker(self.line.trim());
+        if is_marker {
+            if let Some(start) = self.item.replace(self.line_start) {
+                self.items.push_back((start, self.line_start.saturating_sub(1)));
+            }
+        } else if c == '\n'
+            && self.last == Some('\n')
+            && let Some(start) = self.item.take()
+        {
+            self.items.push_back((start, self.at - 1));
+        }
+    }
+
+    /// Whether a position lies inside a list item.
+    fn in_item(&self, at: usize) -> bool {
+        self.items.iter().take_while(|(start, _)| *start < at).any(|(_, end)| at < *end)
+            || self.item.is_some_and(|start| start < at)
+    }
+
     /// The fence around a position: strictly inside, or at the end of one that is still open.
     pub fn fence_at(&self, at: usize) -> Option<&Span> {
         self.spans.iter().take_while(|span| span.start < at).find(|span| {
@@ -151,6 +224,14 @@ impl Marks {
         let may_go_on = self.line.is_empty() || self.first == Some('|');
         let in_open_table = self.table_line && may_go_on && at + 1 >= self.line_start;
         let in_directive = self.bracket.is_some_and(|start| start < at);
+        let in_bold = self.bold.is_some_and(|start| start < at && at - start < MAX_OPEN);
+        let link = self.link.map(|link| match link {
+            LinkMark::Text(start) | LinkMark::Closed(start) | LinkMark::Address(start) => start,
+        });
+        let in_link = link.is_some_and(|start| start < at && at - start < MAX_OPEN);
+        if in_bold || in_link || self.in_item(at) {
+            return false;
+        }
         !in_kept && !in_table && !in_open_table && !in_directive && self.fence_at(at).is_none()
     }
 
@@ -176,5 +257,20 @@ impl Marks {
         while self.tables.front().is_some_and(|(_, end)| *end <= at) {
             self.tables.pop_front();
         }
+        while self.items.front().is_some_and(|(_, end)| *end <= at) {
+            self.items.pop_front();
+        }
     }
+}
+
+/// The longest bold text or link, in bytes, that is kept together while its end has not come.
+const MAX_OPEN: usize = 400;
+
+/// The longest start of a line, in bytes, that is looked at for the marker of a list item.
+const MAX_MARKER_LINE: usize = 32;
+
+/// Whether a word begins a list item.
+fn is_list_marker(word: &str) -> bool {
+    let n_digits = word.len() - word.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    matches!(word, "-" | "*" | "+") || ((1..=9).contains(&n_digits) && matches!(&word[n_digits..], "." | ")"))
 }
