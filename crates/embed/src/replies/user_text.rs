@@ -25,8 +25,24 @@ pub fn visible_text(content: &[Arc<Block>], final_tag: FinalTag) -> String {
     }
 }
 
+/// How often a text is looked at again because what was removed brought something new to light.
+const MAX_PASSES: usize = 8;
+
 /// Cleans an answer. Text about errors is left alone: only a provider's own error payload, marked as one, is put in words.
 pub fn sanitise(text: &str) -> Cow<'_, str> {
+    let mut clean = pass(text);
+    let mut n_bytes = text.len();
+    // Code may begin elsewhere once a block is gone: a clean text is one that stays as it is.
+    for _ in 0..MAX_PASSES {
+        if clean.len() == std::mem::replace(&mut n_bytes, clean.len()) {
+            break;
+        }
+        clean = and_then(clean, pass);
+    }
+    clean
+}
+
+fn pass(text: &str) -> Cow<'_, str> {
     let text = without_scaffolding(text);
     if text.trim().is_empty() {
         return Cow::default();
@@ -152,4 +168,25 @@ fn paragraphs(text: &str) -> Vec<(&str, &str)> {
     }
     parts.push((&text[start..], ""));
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_clean_stays_as_it_is(
+            words in prop::collection::vec(prop::sample::select(vec![
+                "a", " ", "\n", "\n\n", "same.\n\n", "<final>", "</final>", "<tool_call>", "</tool_call>", "{\"name\": \"x\"}", "`", "```\n",
+                "<relevant-memories>", "</relevant-memories>", "<<<BEGIN X>>>\n", "<<<END X>>>\n", "<fin", "al>", "x (untrusted metadata):\n",
+            ]), 0..16),
+        ) {
+            let text = words.concat();
+            let once = sanitise(&text).into_owned();
+            prop_assert_eq!(&*sanitise(&once), &*once, "{:?}", text);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 use pinch_llm::ids::{ApiId, ModelId, ProviderId};
 use pinch_llm::message::Text;
+use proptest::prelude::*;
 
 use super::super::blocks::BlockBreak;
 use super::*;
@@ -82,4 +83,83 @@ fn half_a_tag_is_never_shown() {
         })
         .collect();
     assert_eq!(deltas, ["Hi", "  there"]);
+}
+
+/// The blocks of an answer that comes in these pieces, and the text that grew meanwhile.
+fn said(when: BlockBreak, pieces: &[&str]) -> (Vec<String>, String) {
+    let options = ReplyOptions { block_streaming: true, block_reply_break: when, ..ReplyOptions::default() };
+    let (mut replies, mut out) = (Replies::new(options), Out::new());
+    start().into_iter().chain(pieces.iter().map(|piece| delta(piece))).for_each(|event| replies.push(&event, &mut out));
+    let block = Arc::new(Block::text(pieces.concat()));
+    replies.push(&agent(AgentEvent::MessageUpdate(StreamEvent::BlockEnd { index: 0, block })), &mut out);
+    replies.push(&end(&pieces.concat()), &mut out);
+    replies.finish(&mut out);
+    let (mut blocks, mut partial) = (Vec::new(), String::new());
+    for piece in out {
+        match piece {
+            Piece::Block(block) => blocks.push(block.text),
+            Piece::Partial(growth) => {
+                partial.truncate(growth.at);
+                partial += &growth.restored;
+                partial += &growth.delta;
+            }
+            _ => {}
+        }
+    }
+    (blocks, partial)
+}
+
+const FRAGMENTS: [&str; 26] = [
+    "word",
+    " ",
+    "\n",
+    "\n\n",
+    "```\n",
+    "```rs\n",
+    "`",
+    "- item\n",
+    "1. one\n",
+    "| a | b |\n",
+    "**",
+    "[x](",
+    ")",
+    "[[voice]]",
+    "[[reply_to:7]]",
+    "MEDIA:https://e.com/a.png\n",
+    "<think>",
+    "</think>",
+    "<final>",
+    "</final>",
+    "NO_REPLY",
+    "HEARTBEAT_OK",
+    "é👩‍👧",
+    "don't. ",
+    "<thi",
+    "3.14",
+];
+
+proptest! {
+    /// It does not matter how the provider cut the answer.
+    #[test]
+    fn what_people_read_does_not_depend_on_the_deltas(words in prop::collection::vec(prop::sample::select(FRAGMENTS.to_vec()), 1..30)) {
+        let text = words.concat();
+        let chars: Vec<String> = text.chars().map(String::from).collect();
+        let chars: Vec<&str> = chars.iter().map(String::as_str).collect();
+        for when in [BlockBreak::Paragraph, BlockBreak::MessageEnd, BlockBreak::TextEnd] {
+            let whole = said(when, &[&text]);
+            prop_assert_eq!(&said(when, &words).0, &whole.0, "{:?}", text);
+            prop_assert_eq!(&said(when, &chars).0, &whole.0, "{:?}", text);
+        }
+        let trimmed = |(_, partial): (Vec<String>, String)| partial.split_whitespace().collect::<String>();
+        prop_assert_eq!(trimmed(said(BlockBreak::TextEnd, &chars)), trimmed(said(BlockBreak::TextEnd, &[&text])), "{:?}", text);
+    }
+
+    /// No token is shown as a message of its own, in a block or while it grows.
+    #[test]
+    fn tokens_alone_are_never_shown(words in prop::collection::vec(prop::sample::select(vec!["NO_REPLY", "HEARTBEAT_OK", " ", "\n"]), 1..4)) {
+        let (blocks, partial) = said(BlockBreak::TextEnd, &words);
+        if words.iter().filter(|word| !word.trim().is_empty()).count() <= 1 {
+            prop_assert!(blocks.is_empty() && partial.trim().is_empty(), "{:?} {:?}", blocks, partial);
+        }
+    }
 }
