@@ -14,6 +14,7 @@ use super::{Figure, median, process};
 pub(super) mod steady;
 pub(super) mod many;
 pub(super) mod idle;
+mod delivery;
 
 const TIMES: usize = 30;
 
@@ -36,6 +37,7 @@ pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
         AnthropicResponse::new("msg_1").in_pieces(1_000_000).thinking(&"thought ".repeat(1_000_000), "c2ln");
     let reasoning = reasoning.in_pieces(1).text("Done.").stop("end_turn").concat();
     figures.extend(long_answer(pinch, "1 M deltas of hidden reasoning", reasoning, 3.0, 40.0)?);
+    figures.extend(delivery::measure()?);
     figures.extend(many::measure()?);
     figures.extend(idle::measure()?);
     Ok(figures)
