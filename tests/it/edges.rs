@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// What each crate may use; development dependencies may be `pinch-testing` besides. Crates that are not here are tests and tools, and may
 /// use any.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("pinch-stdx", &[]),
     ("pinch-http", &["pinch-stdx"]),
     ("pinch-machine", &["pinch-stdx"]),
@@ -19,7 +19,22 @@ const MAY_USE: [(&str, &[&str]); 13] = [
         &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-session", "pinch-export", "pinch-machine"],
     ),
     ("pinch-ports", &["pinch-stdx", "pinch-session"]),
-    ("pinch-embed", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent", "pinch-ports"]),
+    (
+        "pinch-tools",
+        &[
+            "pinch-stdx",
+            "pinch-http",
+            "pinch-machine",
+            "pinch-llm",
+            "pinch-agent-core",
+            "pinch-coding-agent",
+            "pinch-ports",
+        ],
+    ),
+    (
+        "pinch-embed",
+        &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent", "pinch-ports", "pinch-tools"],
+    ),
     ("pinch-tui", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent"]),
     (
         "pinch-cli",

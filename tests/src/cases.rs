@@ -15,6 +15,7 @@ mod runner;
 mod scripted;
 mod sessions;
 mod streaming;
+mod tools;
 mod wording;
 
 use std::collections::BTreeMap;
@@ -219,7 +220,7 @@ fn execute(case: &Case<'_>) -> CaseOutcome {
         ("embed-streaming", _) => streaming::execute(case),
         ("embed-runner", _) => runner::execute(case),
         ("coding-agent", _) => coding_agent::execute(case),
-        ("embed-tools", "schema") => llm_pure::execute_schema(case),
+        ("embed-tools", _) => tools::execute(case),
         _ => CaseOutcome::NotImplemented,
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::TidyReport;
 
 /// The crates from the lowest to the highest; each may use those before it.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
     "pinch-stdx",
     "pinch-http",
     "pinch-machine",
@@ -15,6 +15,7 @@ const ORDER: [&str; 12] = [
     "pinch-export",
     "pinch-ports",
     "pinch-coding-agent",
+    "pinch-tools",
     "pinch-embed",
     "pinch-tui",
     "pinch-cli",

@@ -1,0 +1,16 @@
+//! Tools of an embedded agent, and the rules for them: which ones a caller is offered, and what stands between a call and its effect.
+//!
+//! * [`policy`] decides which tools a run is offered, and explains why.
+//! * [`arguments`] accepts the parameter names of other agents' file tools.
+//! * [`pipeline`] puts the tools of all sources into one list and applies the policy to it.
+
+pub mod policy;
+
+pub mod arguments;
+
+pub mod pipeline;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,249 @@
+//! Deciding about a list of tools, and explaining the decisions.
+
+use std::fmt;
+
+use super::names::{canonical_name, is_owner_only};
+use super::rules::{PluginNames, ToolRules, find_match, is_pattern, matches};
+
+/// A tool that a run could be offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OfferedTool {
+    /// Its name.
+    pub name: String,
+    /// The plugin that adds it.
+    pub plugin: Option<String>,
+    /// Whether only the owner of the agent may use it.
+    pub is_owner_only: bool,
+}
+
+impl OfferedTool {
+    /// A tool that everybody may use, unless its name is that of a tool for owners.
+    pub fn new(name: impl Into<String>) -> Self {
+        let name = name.into();
+        Self { is_owner_only: is_owner_only(&canonical_name(&name)), name, plugin: None }
+    }
+
+    /// Sets the plugin that adds it.
+    #[must_use]
+    pub fn plugin(mut self, id: impl Into<String>) -> Self {
+        self.plugin = Some(id.into());
+        self
+    }
+
+    /// Reserves it for the owner of the agent.
+    #[must_use]
+    pub fn owner_only(mut self) -> Self {
+        self.is_owner_only = true;
+        self
+    }
+}
+
+/// How unknown entries of an allow list are treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnknownEntries {
+    /// They allow nothing, and a list of them allows nothing.
+    Closed,
+    /// A list without an entry for a tool that exists is dropped, as OpenClaw does.
+    Dropped,
+    /// The list is not looked at: it is built in or was checked elsewhere.
+    Unchecked,
+}
+
+/// One step of a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PolicyStep {
+    pub(super) label: String,
+    pub(super) rules: ToolRules,
+    /// How many entries at the start of the allow list come from a built-in profile.
+    pub(super) n_built_in: usize,
+    pub(super) unknown: UnknownEntries,
+}
+
+/// Entries of an allow list that name no tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyWarning {
+    /// Where the list stands, e.g. `tools.allow`.
+    pub label: String,
+    /// The entries.
+    pub unknown: Vec<String>,
+    /// Whether the list was ignored; happens only with `tools.strictAllow: false`.
+    pub stripped: bool,
+}
+
+impl fmt::Display for PolicyWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = self.unknown.join(", ");
+        match self.stripped {
+            true => write!(f, "{}: no tool matches {entries}; the list is ignored", self.label),
+            false => write!(f, "{}: no tool matches {entries}", self.label),
+        }
+    }
+}
+
+/// Why a tool was removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RemovalReason {
+    /// Only the owner may use it, and the sender is someone else.
+    OwnerOnly,
+    /// An entry of a deny list matches it.
+    Denied {
+        /// The entry.
+        entry: String,
+    },
+    /// No entry of an allow list matches it.
+    NotAllowed,
+}
+
+/// What a policy says about one tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The tool, as it was named.
+    pub tool: String,
+    /// The step that removed it and why; `None` if it is allowed.
+    pub removed: Option<(String, RemovalReason)>,
+    /// Whether the tool exists.
+    pub is_offered: bool,
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tool = &self.tool;
+        match &self.removed {
+            None if !self.is_offered => write!(f, "{tool} would be allowed, but there is no such tool"),
+            None => write!(f, "{tool} is allowed"),
+            Some((_, RemovalReason::OwnerOnly)) => {
+                write!(f, "{tool} is reserved for the owner of the agent, and the sender is someone else")
+            }
+            Some((label, RemovalReason::Denied { entry })) => {
+                write!(f, "{tool} is denied by {} ({entry})", label.replace(".allow", ".deny"))
+            }
+            Some((label, RemovalReason::NotAllowed)) => write!(f, "{tool} is not in {label}"),
+        }
+    }
+}
+
+/// What a policy says about a list of tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyDecision {
+    is_owner: bool,
+    steps: Vec<PolicyStep>,
+    plugins: PluginNames,
+    verdicts: Vec<(OfferedTool, Option<(String, RemovalReason)>)>,
+    warnings: Vec<PolicyWarning>,
+}
+
+/// The label of the step before all lists.
+const OWNER_STEP: &str = "owner";
+
+impl PolicyDecision {
+    pub(super) fn new(is_owner: bool, steps: &[PolicyStep], tools: &[OfferedTool]) -> Self {
+        let mut plugins = PluginNames::default();
+        for tool in tools {
+            if let Some(plugin) = &tool.plugin {
+                plugins.add(plugin, &tool.name);
+            }
+        }
+        let is_seen = |tool: &&OfferedTool| is_owner || !tool.is_owner_only;
+        let core: Vec<String> = tools
+            .iter()
+            .filter(is_seen)
+            .filter(|tool| tool.plugin.is_none())
+            .map(|tool| canonical_name(&tool.name))
+            .collect();
+        let mut decision = Self { is_owner, steps: Vec::new(), plugins, verdicts: Vec::new(), warnings: Vec::new() };
+        for step in steps {
+            let step = decision.checked(step, &core);
+            decision.steps.push(step);
+        }
+        decision.verdicts = tools.iter().map(|tool| (tool.clone(), decision.removal(tool))).collect();
+        decision
+    }
+
+    /// Reports unknown entries of a step's allow list, and drops a list that is only about plugins.
+    fn checked(&mut self, step: &PolicyStep, core: &[String]) -> PolicyStep {
+        let mut step = step.clone();
+        let Some(allow) = step.rules.allowed_entries().filter(|_| step.unknown != UnknownEntries::Unchecked) else {
+            return step;
+        };
+        let is_strict = step.unknown == UnknownEntries::Closed;
+        let is_core = |entry: &String| {
+            let names_pattern = is_pattern(entry) && !is_strict;
+            !names_pattern
+                && (entry.trim() == "*" || core.iter().any(|name| matches(entry, name, &PluginNames::default())))
+        };
+        let is_unknown = |entry: &&String| !is_core(entry) && !self.plugins.is_plugin_entry(entry);
+        let mut unknown: Vec<String> = Vec::new();
+        for entry in allow.iter().skip(step.n_built_in).filter(is_unknown).map(|entry| canonical_name(entry)) {
+            if !unknown.contains(&entry) {
+                unknown.push(entry);
+            }
+        }
+        let has_core = allow.iter().any(is_core);
+        let only_plugins = allow.iter().all(|entry| self.plugins.is_plugin_entry(entry));
+        let stripped = !has_core && (only_plugins || !is_strict);
+        if stripped {
+            step.rules.allow = None;
+        }
+        if !unknown.is_empty() {
+            self.warnings.push(PolicyWarning { label: step.label.clone(), unknown, stripped });
+        }
+        step
+    }
+
+    /// The step that removes a tool, and why.
+    fn removal(&self, tool: &OfferedTool) -> Option<(String, RemovalReason)> {
+        if tool.is_owner_only && !self.is_owner {
+            return Some((OWNER_STEP.to_owned(), RemovalReason::OwnerOnly));
+        }
+        let name = canonical_name(&tool.name);
+        // Patches are written by the same hand as commands: whoever may run commands may apply them, unless commands are denied anywhere.
+        let exec_is_denied =
+            self.steps.iter().any(|step| find_match(&step.rules.deny, "exec", &self.plugins).is_some());
+        self.steps.iter().find_map(|step| {
+            let removed = |reason| Some((step.label.clone(), reason));
+            if let Some(entry) = find_match(&step.rules.deny, &name, &self.plugins) {
+                return removed(RemovalReason::Denied { entry: entry.to_owned() });
+            }
+            let allow = step.rules.allowed_entries()?;
+            let has = |name: &str| find_match(allow, name, &self.plugins).is_some();
+            let through_exec = name == "apply_patch" && !exec_is_denied && has("exec");
+            if has(&name) || through_exec { None } else { removed(RemovalReason::NotAllowed) }
+        })
+    }
+
+    /// The tools that remain, in their order.
+    pub fn allowed(&self) -> Vec<&str> {
+        self.verdicts.iter().filter(|(_, removed)| removed.is_none()).map(|(tool, _)| tool.name.as_str()).collect()
+    }
+
+    /// Whether a tool of this name remains.
+    pub fn allows(&self, tool: &str) -> bool {
+        let name = canonical_name(tool);
+        self.verdicts.iter().any(|(tool, removed)| removed.is_none() && canonical_name(&tool.name) == name)
+    }
+
+    /// Entries of allow lists that name no tool, in the order of the steps.
+    pub fn warnings(&self) -> &[PolicyWarning] {
+        &self.warnings
+    }
+
+    /// Whether an allow list is set and leaves no tool: then a run should not start.
+    pub fn is_emptied(&self) -> bool {
+        self.steps.iter().any(|step| step.rules.allowed_entries().is_some())
+            && !self.verdicts.is_empty()
+            && self.verdicts.iter().all(|(_, removed)| removed.is_some())
+    }
+
+    /// Says what happened to a tool, also to one that does not exist.
+    pub fn explain(&self, tool: &str) -> Explanation {
+        let name = canonical_name(tool);
+        let offered = self.verdicts.iter().find(|(offered, _)| canonical_name(&offered.name) == name);
+        let removed = match offered {
+            Some((_, removed)) => removed.clone(),
+            None => self.removal(&OfferedTool::new(tool)),
+        };
+        Explanation { tool: tool.to_owned(), removed, is_offered: offered.is_some() }
+    }
+}

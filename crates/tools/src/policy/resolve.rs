@@ -1,0 +1,192 @@
+//! From a configuration to the policy of one run.
+
+use pinch_ports::Caller;
+use serde_json::Value;
+
+use super::config::{ChannelGroups, LevelConfig, PolicyProblem, Reader, ToolsSection, joined};
+use super::decide::{OfferedTool, PolicyDecision, PolicyStep, UnknownEntries};
+use super::group::{group_rules, sender_rules};
+use super::levels::{nesting_depth, sandbox_rules, subagent_rules};
+use super::names;
+use super::rules::ToolRules;
+
+/// How deep sub-agents may be nested when nothing is configured, and at most.
+const SPAWN_DEPTH: u32 = 1;
+const MAX_SPAWN_DEPTH: u32 = 5;
+
+/// The agent of sessions that name none.
+const DEFAULT_AGENT: &str = "main";
+
+/// Everything that a configuration says about which tools may be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolPolicies {
+    tools: ToolsSection,
+    agents: Vec<(String, ToolsSection)>,
+    channels: Vec<ChannelGroups>,
+    max_spawn_depth: Option<u32>,
+}
+
+/// What a policy depends on.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PolicyRequest<'a> {
+    /// Who speaks to the agent.
+    pub caller: &'a Caller,
+    /// The provider of the model.
+    pub provider: &'a str,
+    /// The model.
+    pub model: &'a str,
+    /// The rules of an active sandbox, usually [`ToolPolicies::sandbox`].
+    pub sandbox: Option<ToolRules>,
+    /// How deep the session is nested in sub-agents, if it is stored; otherwise its key says so.
+    pub depth: Option<u32>,
+}
+
+impl<'a> PolicyRequest<'a> {
+    /// A request outside of a sandbox.
+    pub fn new(caller: &'a Caller, provider: &'a str, model: &'a str) -> Self {
+        Self { caller, provider, model, sandbox: None, depth: None }
+    }
+
+    /// Adds the rules of a sandbox.
+    #[must_use]
+    pub fn sandbox(mut self, rules: ToolRules) -> Self {
+        self.sandbox = Some(rules);
+        self
+    }
+
+    /// Sets the stored depth of the session.
+    #[must_use]
+    pub fn depth(mut self, depth: u32) -> Self {
+        self.depth = Some(depth);
+        self
+    }
+}
+
+/// The policy of one run: decides about tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunPolicy {
+    is_owner: bool,
+    steps: Vec<PolicyStep>,
+}
+
+impl RunPolicy {
+    /// Decides which of these tools remain.
+    pub fn decide(&self, tools: &[OfferedTool]) -> PolicyDecision {
+        PolicyDecision::new(self.is_owner, &self.steps, tools)
+    }
+
+    /// Whether an allow list contains one of these entries, literally.
+    pub fn names_explicitly(&self, entries: &[&str]) -> bool {
+        let entries: Vec<String> = entries.iter().map(|entry| names::canonical_name(entry)).collect();
+        let lists = self.steps.iter().filter_map(|step| step.rules.allow.as_ref());
+        lists.flatten().any(|entry| entries.contains(&names::canonical_name(entry)))
+    }
+}
+
+impl ToolPolicies {
+    /// Reads `tools`, `agents` and `channels` of a configuration, with what is wrong in them.
+    pub fn read(config: &Value) -> (Self, Vec<PolicyProblem>) {
+        let mut reader = Reader::default();
+        let defaults = config.pointer("/agents/defaults/subagents/maxSpawnDepth");
+        let depth = defaults.and_then(Value::as_f64).map(|depth| depth.clamp(1.0, f64::from(MAX_SPAWN_DEPTH)));
+        let policies = Self {
+            tools: reader.tools(config.get("tools"), "tools"),
+            agents: reader.agents(config.get("agents")),
+            channels: reader.channels(config.get("channels")),
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 5")]
+            max_spawn_depth: depth.map(|depth| depth as u32),
+        };
+        (policies, reader.problems)
+    }
+
+    /// The rules that tools in the sandbox of an agent follow.
+    pub fn sandbox(&self, agent: &str) -> ToolRules {
+        sandbox_rules(self.agent(agent).map(|(_, tools)| &tools.sandbox), &self.tools.sandbox)
+    }
+
+    /// The rules of sub-agents at this depth, 1 if it is not known.
+    pub fn subagent(&self, depth: Option<u32>) -> ToolRules {
+        let max = self.max_spawn_depth.unwrap_or(SPAWN_DEPTH);
+        subagent_rules(depth.unwrap_or(1), max, &self.tools.subagents)
+    }
+
+    fn agent(&self, id: &str) -> Option<&(String, ToolsSection)> {
+        let id = id.trim().to_lowercase();
+        self.agents.iter().find(|(known, _)| *known == id)
+    }
+
+    /// The rules for one caller and model.
+    pub fn resolve(&self, request: &PolicyRequest<'_>) -> RunPolicy {
+        let caller = request.caller;
+        let key = caller.session_key.as_deref().unwrap_or_default();
+        let agent_id = agent_of(caller);
+        let agent = self.agent(&agent_id).map(|(_, tools)| tools);
+        let provider = |tools: &'_ ToolsSection| tools.provider(request.provider, request.model).cloned();
+        let (global_provider, agent_provider) = (provider(&self.tools), agent.and_then(provider));
+        let unknown = match self.tools.strict_allow {
+            Some(false) => UnknownEntries::Dropped,
+            None | Some(true) => UnknownEntries::Closed,
+        };
+        let mut steps = Vec::new();
+        let also = |agent: Option<&LevelConfig>, global: Option<&LevelConfig>| {
+            let list = |level: Option<&LevelConfig>| level.and_then(|level| level.also_allow.clone());
+            list(agent).or_else(|| list(global)).unwrap_or_default()
+        };
+        let pick = |agent: Option<&LevelConfig>, global: Option<&LevelConfig>| {
+            let profile = |level: Option<&LevelConfig>| level.and_then(|level| level.profile.clone());
+            profile(agent).or_else(|| profile(global))
+        };
+        let (own, all) = (agent.map(|tools| &tools.level), Some(&self.tools.level));
+        if let Some(profile) = pick(own, all) {
+            steps.extend(profile_step("tools.profile", &profile, &also(own, all), unknown));
+        }
+        let (own, all) = (agent_provider.as_ref(), global_provider.as_ref());
+        if let Some(profile) = pick(own, all) {
+            steps.extend(profile_step("tools.byProvider.profile", &profile, &also(own, all), unknown));
+        }
+        let mut add = |label: String, rules: Option<ToolRules>, unknown| {
+            steps.extend(rules.map(|rules| PolicyStep { label, rules, n_built_in: 0, unknown }));
+        };
+        let rules = |level: Option<&LevelConfig>| level.and_then(LevelConfig::rules);
+        add("tools.allow".to_owned(), self.tools.level.rules(), unknown);
+        add("tools.byProvider.allow".to_owned(), rules(global_provider.as_ref()), unknown);
+        add(format!("agents.{agent_id}.tools.allow"), rules(agent.map(|tools| &tools.level)), unknown);
+        add(format!("agents.{agent_id}.tools.byProvider.allow"), rules(agent_provider.as_ref()), unknown);
+        add("group tools.allow".to_owned(), rules(group_rules(caller, &self.channels)), unknown);
+        add("tools.toolsBySender.allow".to_owned(), rules(sender_rules(&self.tools.senders, caller)), unknown);
+        let senders = agent.and_then(|tools| sender_rules(&tools.senders, caller));
+        add(format!("agents.{agent_id}.tools.toolsBySender.allow"), rules(senders), unknown);
+        add("sandbox tools.allow".to_owned(), request.sandbox.clone(), UnknownEntries::Unchecked);
+        let depth = nesting_depth(key, None, &|_| request.depth);
+        // Whoever was spawned is a sub-agent, however its key looks.
+        let is_subagent = nesting_depth(key, None, &|_| None) > 0;
+        if is_subagent {
+            let rules = self.subagent(Some(depth));
+            add("subagent tools.allow".to_owned(), Some(rules), UnknownEntries::Unchecked);
+        }
+        RunPolicy { is_owner: caller.is_owner, steps }
+    }
+}
+
+/// The agent that a caller speaks to: as the host says, else as the session key says.
+fn agent_of(caller: &Caller) -> String {
+    let named = caller.agent.as_deref().map(str::trim).filter(|agent| !agent.is_empty());
+    let in_key = || {
+        let mut parts = caller.session_key.as_deref()?.split(':').filter(|part| !part.is_empty());
+        let is_agent = parts.next()?.trim().eq_ignore_ascii_case("agent");
+        parts.next().filter(|_| is_agent)
+    };
+    named.or_else(in_key).unwrap_or(DEFAULT_AGENT).trim().to_lowercase()
+}
+
+/// The step of a profile; `alsoAllow` extends it. A profile that restricts nothing has no step.
+fn profile_step(label: &str, profile: &str, also: &[String], unknown: UnknownEntries) -> Option<PolicyStep> {
+    let entries: Vec<String> = names::profile(profile)?.iter().map(|entry| (*entry).to_owned()).collect();
+    let n_built_in = entries.len();
+    let rules = ToolRules { allow: Some(joined(&entries, also)), deny: Vec::new() };
+    Some(PolicyStep { label: format!("{label} ({profile})"), rules, n_built_in, unknown })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! Executors for the embed-tools suite: one an area. They see what a case gives, and never an id.
+
+use serde_json::Value;
+
+use super::{Case, CaseOutcome, llm_pure};
+
+mod arguments;
+mod policy;
+
+/// Runs a case.
+pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
+    let input = &case.case["input"];
+    let run: fn(&Value, &Case<'_>) -> Result<Value, String> = match case.kind {
+        "schema" => return llm_pure::execute_schema(case),
+        "policy" => policy::decide,
+        "subagent-depth" => return policy::subagent(input, wanted(case)).into(),
+        "sandbox-tools" => policy::sandbox,
+        "tool-params" => return arguments::file_arguments(input, wanted(case)).into(),
+        "tool-adapter" => arguments::reported,
+        "tool-split" => arguments::offered,
+        _ => return CaseOutcome::NotImplemented,
+    };
+    run(input, case).and_then(|actual| check(wanted(case), &actual)).into()
+}
+
+/// What must hold: `better` where it is given.
+fn wanted<'a>(case: &Case<'a>) -> &'a Value {
+    case.case.get("better").unwrap_or(&case.case["expect"])
+}
+
+/// Compares as the file says: named members only, null is nothing, arrays whole.
+fn check(expect: &Value, actual: &Value) -> Result<(), String> {
+    lacks("", expect, actual).map_or(Ok(()), |at| Err(format!("{at}\n  expected {expect}\n  actual   {actual}")))
+}
+
+fn lacks(at: &str, expect: &Value, actual: &Value) -> Option<String> {
+    match (expect, actual) {
+        (Value::Object(e), Value::Object(_)) => {
+            e.iter().find_map(|(key, value)| lacks(&format!("{at}/{key}"), value, &actual[key]))
+        }
+        (Value::Array(e), Value::Array(a)) if e.len() == a.len() => {
+            e.iter().zip(a).enumerate().find_map(|(i, (e, a))| lacks(&format!("{at}/{i}"), e, a))
+        }
+        (Value::Number(e), Value::Number(a)) if e.as_f64() == a.as_f64() => None,
+        _ => (expect != actual).then(|| format!("{at}: expected {expect}, got {actual}")),
+    }
+}
+
+/// Refuses members that an executor does not read.
+fn only(value: &Value, known: &[&str]) -> Result<(), String> {
+    let unknown =
+        value.as_object().into_iter().flatten().map(|(key, _)| key).find(|key| !known.contains(&key.as_str()));
+    unknown.map_or(Ok(()), |key| Err(format!("the executor does not know the member {key:?}")))
+}
+
+/// The texts of a list; nothing is an empty list.
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.map(|runtime| runtime.block_on(future)).map_err(|error| error.to_string())
+}
