@@ -39,6 +39,12 @@ pub trait Machine: Send + Sync {
     /// Replaces a file as a whole, or creates it with its parent directories. Readers see the old content or the new one.
     fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>>;
 
+    /// Removes a file, a symbolic link or an empty directory. Machines that cannot fail with `ENOTSUP`.
+    fn remove<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), MachineError>> {
+        let error = MachineError::new(io::ErrorKind::Unsupported.into(), "unlink", Some(path));
+        Box::pin(std::future::ready(Err(error)))
+    }
+
     /// Lists the names in a directory, unsorted.
     fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>>;
 
@@ -186,6 +192,7 @@ fn name(error: &io::Error) -> (&'static str, String) {
         Kind::ArgumentListTooLong => ("E2BIG", "argument list too long"),
         Kind::InvalidInput => ("EINVAL", "invalid argument"),
         Kind::WouldBlock => ("EAGAIN", "resource temporarily unavailable"),
+        Kind::Unsupported => ("ENOTSUP", "operation not supported"),
         Kind::TimedOut => ("ETIMEDOUT", "operation timed out"),
         _ => match error.raw_os_error() {
             Some(code) if code == ELOOP => ("ELOOP", "too many symbolic links encountered"),

@@ -117,6 +117,13 @@ impl Machine for LocalMachine {
         }))
     }
 
+    fn remove<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), MachineError>> {
+        Box::pin(blocking("unlink", path, |path| match std::fs::symlink_metadata(path)?.is_dir() {
+            true => std::fs::remove_dir(path),
+            false => std::fs::remove_file(path),
+        }))
+    }
+
     fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>> {
         Box::pin(blocking("scandir", path, |path| {
             std::fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()

@@ -2,6 +2,9 @@
 //!
 //! * [`policy`] decides which tools a run is offered, and explains why.
 //! * [`arguments`] accepts the parameter names of other agents' file tools.
+//! * [`loops`] finds an agent that goes round in circles, warns it, and stops it.
+//! * [`paths`] keeps paths below a root.
+//! * [`patch`] is `apply_patch`.
 //! * [`pipeline`] puts the tools of all sources into one list and applies the policy to it.
 
 pub mod policy;
@@ -9,6 +12,12 @@ pub mod policy;
 pub mod arguments;
 
 pub mod pipeline;
+
+pub mod loops;
+
+pub mod paths;
+
+pub mod patch;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

@@ -5,6 +5,8 @@ use serde_json::Value;
 use super::{Case, CaseOutcome, llm_pure};
 
 mod arguments;
+mod files;
+mod loops;
 mod policy;
 
 /// Runs a case.
@@ -16,6 +18,9 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
         "subagent-depth" => return policy::subagent(input, wanted(case)).into(),
         "sandbox-tools" => policy::sandbox,
         "tool-params" => return arguments::file_arguments(input, wanted(case)).into(),
+        "loop" => return loops::detect(input, wanted(case)).into(),
+        "apply_patch" => return files::patch(input, wanted(case)).into(),
+        "path-containment" => files::contain,
         "tool-adapter" => arguments::reported,
         "tool-split" => arguments::offered,
         _ => return CaseOutcome::NotImplemented,

@@ -1,0 +1,169 @@
+//! Applying a plan as a whole.
+//!
+//! What will be written is first written into a journal, a file beside the changed ones. From then on the patch counts as applied: an error undoes it, and
+//! after a crash the journal is carried out.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use pinch_machine::{Machine, MachineError};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::plan::FileChange;
+use crate::paths::PathRoot;
+
+const PREFIX: &str = ".pinch-patch-";
+const SUFFIX: &str = ".json";
+const VERSION: u64 = 1;
+/// Bytes of a journal at most.
+const MAX_JOURNAL: u64 = 256 * 1024 * 1024;
+
+/// A patch that could not be applied.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ApplyError {
+    /// Everything is as it was.
+    #[error("{0}; nothing was changed")]
+    Undone(MachineError),
+    /// These files could not be restored.
+    #[error("{failure}; these files could not be restored: {}", lost.join(", "))]
+    Lost { failure: MachineError, lost: Vec<String> },
+}
+
+/// Carries out all changes, or none. `id` names the journal in `root`.
+pub(super) async fn apply(
+    changes: &[FileChange],
+    root: &Path,
+    id: &str,
+    machine: &dyn Machine,
+) -> Result<(), ApplyError> {
+    let created = missing_parents(changes, machine).await;
+    // One file is replaced as a whole anyway.
+    let journal = (changes.len() > 1).then(|| root.join(format!("{PREFIX}{id}{SUFFIX}")));
+    if let Some(journal) = &journal {
+        machine.write(journal, content(changes)).await.map_err(ApplyError::Undone)?;
+    }
+    for (at, change) in changes.iter().enumerate() {
+        if let Err(failure) = carry_out(&change.path, change.after.as_ref(), machine).await {
+            return Err(undo(&changes[..=at], &created, journal.as_deref(), failure, machine).await);
+        }
+    }
+    if let Some(journal) = &journal {
+        forget(journal, machine).await;
+    }
+    Ok(())
+}
+
+async fn carry_out(path: &Path, content: Option<&Bytes>, machine: &dyn Machine) -> Result<(), MachineError> {
+    match content {
+        Some(content) => machine.write(path, content.clone()).await,
+        None => match machine.remove(path).await {
+            Err(error) if error.code == "ENOENT" => Ok(()),
+            other => other,
+        },
+    }
+}
+
+/// Takes back changes, the newest first, and directories that were made for them.
+async fn undo(
+    changes: &[FileChange],
+    created: &[PathBuf],
+    journal: Option<&Path>,
+    failure: MachineError,
+    machine: &dyn Machine,
+) -> ApplyError {
+    let mut lost = Vec::new();
+    for change in changes.iter().rev() {
+        let now = machine.read(&change.path, MAX_JOURNAL).await.ok();
+        if now != change.before && carry_out(&change.path, change.before.as_ref(), machine).await.is_err() {
+            lost.push(change.path.display().to_string());
+        }
+    }
+    for directory in created.iter().rev() {
+        // Another program may use it by now.
+        if let Err(error) = machine.remove(directory).await {
+            tracing::debug!(%error, "a directory stays");
+        }
+    }
+    if let Some(journal) = journal {
+        forget(journal, machine).await;
+    }
+    if lost.is_empty() { ApplyError::Undone(failure) } else { ApplyError::Lost { failure, lost } }
+}
+
+/// Directories that have to be made, parents first.
+async fn missing_parents(changes: &[FileChange], machine: &dyn Machine) -> Vec<PathBuf> {
+    let mut missing: Vec<PathBuf> = Vec::new();
+    for change in changes.iter().filter(|change| change.after.is_some() && change.before.is_none()) {
+        for parent in change.path.ancestors().skip(1) {
+            if missing.iter().any(|known| known == parent) || machine.stat(parent).await.is_ok() {
+                break;
+            }
+            missing.push(parent.to_owned());
+        }
+    }
+    missing.sort();
+    missing
+}
+
+/// A journal that stays is carried out again, which changes nothing.
+async fn forget(journal: &Path, machine: &dyn Machine) {
+    if let Err(error) = machine.remove(journal).await {
+        tracing::warn!(%error, "the journal of a patch stays");
+    }
+}
+
+fn digest(content: Option<&Bytes>) -> Value {
+    content.map_or(Value::Null, |content| {
+        Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    })
+}
+
+fn content(changes: &[FileChange]) -> Bytes {
+    let change = |change: &FileChange| {
+        let after = change.after.as_ref().map(|after| String::from_utf8_lossy(after).into_owned());
+        json!({"path": change.path.to_string_lossy(), "before": digest(change.before.as_ref()), "content": after})
+    };
+    let changes: Vec<Value> = changes.iter().map(change).collect();
+    Bytes::from(json!({"version": VERSION, "changes": changes}).to_string())
+}
+
+/// Carries out patches in a directory that a crash interrupted, and returns how many there were. Only files below the directory change, and only
+/// those that are as they were before the patch. Call it when nothing else works there.
+///
+/// # Errors
+/// When a file cannot be read or written; the journal stays for the next time.
+pub async fn finish_interrupted(root: &Path, machine: &dyn Machine) -> Result<usize, MachineError> {
+    let Ok(names) = machine.list(root).await else { return Ok(0) };
+    let mut n_finished = 0;
+    for name in names.iter().filter(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
+        let path = root.join(name);
+        let Ok(journal) = machine.read(&path, MAX_JOURNAL).await else { continue };
+        let journal: Value = serde_json::from_slice(&journal).unwrap_or_default();
+        if journal["version"] != VERSION {
+            continue;
+        }
+        for change in journal["changes"].as_array().into_iter().flatten() {
+            finish(change, root, machine).await?;
+        }
+        machine.remove(&path).await?;
+        n_finished += 1;
+    }
+    Ok(n_finished)
+}
+
+async fn finish(change: &Value, root: &Path, machine: &dyn Machine) -> Result<(), MachineError> {
+    let Some(path) = change["path"].as_str() else { return Ok(()) };
+    // Whoever can write a journal into the directory must not reach out of it.
+    let Ok(target) = PathRoot::new(root).contain(path, machine).await else { return Ok(()) };
+    let now = match machine.read(&target.path, MAX_JOURNAL).await {
+        Ok(content) => Some(content),
+        Err(error) if error.code == "ENOENT" => None,
+        Err(error) => return Err(error),
+    };
+    if digest(now.as_ref()) != change["before"] {
+        return Ok(());
+    }
+    let content = change["content"].as_str().map(|content| Bytes::copy_from_slice(content.as_bytes()));
+    carry_out(&target.path, content.as_ref(), machine).await
+}

@@ -1,0 +1,210 @@
+//! Finding the places of a patch in a file, and changing them.
+
+use super::parse::{PatchChunk, PatchLine};
+
+/// Why a place is not in a file. The path is put in front by who knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PlaceError {
+    Context(String),
+    Lines(String),
+    /// Looking for all places would take too long.
+    TooMuch,
+}
+
+/// Comparisons of lines at most, for all places of a file together.
+const MAX_COMPARISONS: usize = 2_000_000_000;
+
+/// A line of a file: its text, and whether it ends with CR LF.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FileLine {
+    text: String,
+    has_cr: bool,
+}
+
+/// A place in a file that is replaced.
+struct Replacement {
+    at: usize,
+    n_old: usize,
+    new: Vec<FileLine>,
+}
+
+/// The text of a file after a patch. It ends with a line break, unless nothing is left.
+pub(super) fn patched(content: &str, chunks: &[PatchChunk]) -> Result<String, PlaceError> {
+    let mut lines: Vec<FileLine> = content
+        .split('\n')
+        .map(|line| {
+            let text = line.strip_suffix('\r');
+            FileLine { text: text.unwrap_or(line).to_owned(), has_cr: text.is_some() }
+        })
+        .collect();
+    if lines.last().is_some_and(|last| last.text.is_empty() && !last.has_cr) {
+        lines.pop();
+    }
+    let n_cr = lines.iter().filter(|line| line.has_cr).count();
+    let uses_cr = n_cr * 2 > lines.len();
+    let n_wanted: usize = chunks.iter().map(|chunk| chunk.lines.len() + 1).sum();
+    if n_wanted.saturating_mul(lines.len()) > MAX_COMPARISONS {
+        return Err(PlaceError::TooMuch);
+    }
+    let mut replacements = Vec::new();
+    let mut cursor = 0;
+    for chunk in chunks {
+        let after_context = match &chunk.context {
+            None => None,
+            Some(context) => {
+                let found = find(&lines, &[context], cursor, false);
+                cursor = found.ok_or_else(|| PlaceError::Context(context.clone()))? + 1;
+                Some(cursor)
+            }
+        };
+        let change = |at: usize, body: &[PatchLine]| replace(&lines, at, body, uses_cr);
+        let mut body = chunk.lines.clone();
+        if old_lines(&body).is_empty() {
+            let at = match after_context {
+                Some(at) if !chunk.is_at_end => at,
+                _ => lines.len() - usize::from(lines.last().is_some_and(|last| last.text.is_empty())),
+            };
+            replacements.push(change(at, &body));
+            continue;
+        }
+        let mut found = find(&lines, &old_lines(&body), cursor, chunk.is_at_end);
+        if found.is_none() && drop_empty_end(&mut body) {
+            found = find(&lines, &old_lines(&body), cursor, chunk.is_at_end);
+        }
+        let at = found.ok_or_else(|| PlaceError::Lines(old_lines(&chunk.lines).join("\n")))?;
+        cursor = at + old_lines(&body).len();
+        replacements.push(change(at, &body));
+    }
+    // Stable: places are found in order, and several insertions at one place keep theirs.
+    replacements.sort_by_key(|replacement| replacement.at);
+    let mut new: Vec<FileLine> = Vec::with_capacity(lines.len());
+    let mut at = 0;
+    for replacement in replacements {
+        new.extend(lines.get(at..replacement.at).unwrap_or_default().iter().cloned());
+        at = at.max(replacement.at + replacement.n_old);
+        new.extend(replacement.new);
+    }
+    new.extend(lines.get(at..).unwrap_or_default().iter().cloned());
+    let mut text = String::with_capacity(content.len() + 64);
+    let n = new.len();
+    for (at, line) in new.into_iter().enumerate() {
+        text.push_str(&line.text);
+        // The last line of a file without a final line break takes the usual one.
+        let has_cr = line.has_cr || (at + 1 == n && uses_cr);
+        text.push_str(if has_cr { "\r\n" } else { "\n" });
+    }
+    Ok(text)
+}
+
+/// The lines that must be there.
+fn old_lines(body: &[PatchLine]) -> Vec<&str> {
+    let old = |line: &PatchLine| matches!(line, PatchLine::Keep(_) | PatchLine::Remove(_));
+    body.iter().filter(|line| old(line)).map(text_of).collect()
+}
+
+fn text_of(line: &PatchLine) -> &str {
+    match line {
+        PatchLine::Keep(text) | PatchLine::Add(text) | PatchLine::Remove(text) => text,
+    }
+}
+
+/// Takes the last old line away if it is empty, with an empty new line at the end: many patches count the end of the file as a line.
+fn drop_empty_end(body: &mut Vec<PatchLine>) -> bool {
+    let Some(at) = body.iter().rposition(|line| !matches!(line, PatchLine::Add(_))) else { return false };
+    match &body[at] {
+        PatchLine::Keep(text) if text.is_empty() => body[at] = PatchLine::Add(String::new()),
+        PatchLine::Remove(text) if text.is_empty() => drop(body.remove(at)),
+        _ => return false,
+    }
+    if matches!(body.last(), Some(PatchLine::Add(text)) if text.is_empty()) {
+        body.pop();
+    }
+    !old_lines(body).is_empty()
+}
+
+fn replace(lines: &[FileLine], at: usize, body: &[PatchLine], uses_cr: bool) -> Replacement {
+    let mut n_old = 0;
+    let mut new = Vec::new();
+    for line in body {
+        match line {
+            PatchLine::Remove(_) => n_old += 1,
+            PatchLine::Add(text) => new.push(FileLine { text: text.clone(), has_cr: uses_cr }),
+            PatchLine::Keep(text) => {
+                // The file's own line stays as it is; only spaces at its end follow the patch.
+                let own = lines.get(at + n_old);
+                let kept = own.filter(|own| own.text.trim_end() != text.trim_end()).map_or(text, |own| &own.text);
+                new.push(FileLine { text: kept.clone(), has_cr: own.map_or(uses_cr, |own| own.has_cr) });
+                n_old += 1;
+            }
+        }
+    }
+    Replacement { at, n_old, new }
+}
+
+/// Where lines occur at or after a position, first literally, then ever more loosely; with `is_at_end` only at the end of the file.
+fn find<T: AsRef<str>>(lines: &[FileLine], wanted: &[T], from: usize, is_at_end: bool) -> Option<usize> {
+    let last = lines.len().checked_sub(wanted.len())?;
+    let from = if is_at_end { last } else { from };
+    let passes: [fn(&str) -> String; 3] = [
+        |text| text.trim_end().to_owned(),
+        |text| text.trim().to_owned(),
+        |text| text.trim().chars().map(folded).collect(),
+    ];
+    let wanted: Vec<&str> = wanted.iter().map(AsRef::as_ref).collect();
+    let there: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+    let loosely = |pass: &fn(&str) -> String| {
+        let all = |lines: &[&str]| lines.iter().map(|line| pass(line)).collect::<Vec<_>>();
+        let (there, wanted) = (all(&there), all(&wanted));
+        (from..=last).find(|at| there.get(*at..*at + wanted.len()) == Some(&wanted[..]))
+    };
+    let exact = (from..=last).find(|at| there.get(*at..*at + wanted.len()) == Some(&wanted[..]));
+    exact.or_else(|| passes.iter().find_map(loosely))
+}
+
+/// Punctuation as it is typed on keyboards.
+fn folded(c: char) -> char {
+    match c {
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{2018}'..='\u{201b}' => '\'',
+        '\u{201c}'..='\u{201f}' => '"',
+        '\u{a0}' | '\u{2002}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => ' ',
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse::FilePatch;
+    use super::*;
+
+    #[track_caller]
+    fn check(content: &str, body: &str, expect: &str) {
+        let patch = format!("*** Begin Patch\n*** Update File: f\n{body}\n*** End Patch");
+        let files = FilePatch::parse(&patch).unwrap();
+        let [FilePatch::Update { chunks, .. }] = &files[..] else { panic!("{files:?}") };
+        let found = patched(content, chunks);
+        assert_eq!(found.as_deref().map_err(|error| format!("{error:?}")), Ok(expect), "{body}");
+    }
+
+    #[test]
+    fn line_breaks_of_the_file_stay() {
+        check("a\r\nb\r\n", "@@\n-a\n+A\n+B\n b", "A\r\nB\r\nb\r\n");
+        check("a\r\nb\r\nc", "@@\n-c\n+C", "a\r\nb\r\nC\r\n");
+        check("a\r\nb\nc\nd\n", "@@\n a\n-b\n+B", "a\r\nB\nc\nd\n");
+    }
+
+    #[test]
+    fn an_insertion_follows_its_context() {
+        check("a\nb\nc\n", "@@ a\n+x\n@@ b\n+y", "a\nx\nb\ny\nc\n");
+        check("a\nb\n\n", "@@\n+x", "a\nb\nx\n\n");
+        check("", "@@\n+x", "x\n");
+        check("a\n", "@@\n-a", "");
+    }
+
+    #[test]
+    fn loose_matches_keep_the_file_s_own_lines() {
+        check("    if “x”:\n      y\n", "@@\n if \"x\":\n-y\n+z", "    if “x”:\nz\n");
+        check("a\nb", "@@\n-b\n+c\n ", "a\nc\n");
+        check("a\n\nb\n", "@@\n a\n \n-b", "a\n\n");
+    }
+}

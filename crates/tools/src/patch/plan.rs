@@ -1,0 +1,154 @@
+//! What a patch makes of the files that are there, worked out in memory.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use pinch_agent_core::tool::ToolError;
+use pinch_machine::{FileKind, Machine};
+use serde_json::{Value, json};
+
+use super::lines::{PlaceError, patched};
+use super::parse::{FilePatch, PatchChunk};
+
+/// Bytes of a file that is updated at most.
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// A path of a patch: where it is, and how it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PatchPath {
+    pub(super) path: PathBuf,
+    pub(super) shown: String,
+}
+
+/// A file of a patch with its paths resolved.
+pub(super) struct ResolvedFile {
+    pub(super) file: FilePatch,
+    pub(super) path: PatchPath,
+    pub(super) move_to: Option<PatchPath>,
+}
+
+/// A file before and after; `None` where it is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FileChange {
+    pub(super) path: PathBuf,
+    pub(super) before: Option<Bytes>,
+    pub(super) after: Option<Bytes>,
+}
+
+/// The names of the files that change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct PatchSummary {
+    added: Vec<String>,
+    modified: Vec<String>,
+    deleted: Vec<String>,
+}
+
+impl PatchSummary {
+    fn note(list: &mut Vec<String>, path: &PatchPath) {
+        if !list.contains(&path.shown) {
+            list.push(path.shown.clone());
+        }
+    }
+
+    /// What the model reads.
+    pub(super) fn text(&self) -> String {
+        let groups = [("A", &self.added), ("M", &self.modified), ("D", &self.deleted)];
+        let lines = groups.iter().flat_map(|(mark, paths)| paths.iter().map(move |path| format!("\n{mark} {path}")));
+        format!("Success. Updated the following files:{}", lines.collect::<String>())
+    }
+
+    pub(super) fn details(&self) -> Value {
+        json!({"summary": {"added": self.added, "modified": self.modified, "deleted": self.deleted}})
+    }
+}
+
+/// The files of a plan, as they are and as they will be.
+#[derive(Default)]
+struct PlannedFiles(BTreeMap<PathBuf, FileChange>);
+
+impl PlannedFiles {
+    /// A file, read when it is first needed. Something else than a file is refused.
+    async fn open(&mut self, path: &Path, machine: &dyn Machine) -> Result<&mut FileChange, ToolError> {
+        if !self.0.contains_key(path) {
+            let before = match machine.stat(path).await {
+                Ok(stat) if stat.kind == FileKind::File => Some(machine.read(path, MAX_FILE_BYTES).await?),
+                Ok(_) => return Err(ToolError::new(format!("Not a regular file: {}", path.display()))),
+                Err(error) if error.code == "ENOENT" => None,
+                Err(error) => return Err(error.into()),
+            };
+            let change = FileChange { path: path.to_owned(), before: before.clone(), after: before };
+            self.0.insert(path.to_owned(), change);
+        }
+        self.0.get_mut(path).ok_or_else(|| ToolError::new("the file is gone"))
+    }
+}
+
+/// Works out what the files of a patch become, one after another.
+pub(super) async fn plan(
+    files: &[ResolvedFile],
+    machine: &dyn Machine,
+) -> Result<(Vec<FileChange>, PatchSummary), ToolError> {
+    let mut planned = PlannedFiles::default();
+    let mut summary = PatchSummary::default();
+    for ResolvedFile { file, path, move_to } in files {
+        let change = planned.open(&path.path, machine).await?;
+        match file {
+            FilePatch::Add { content, .. } => {
+                if change.after.is_some() {
+                    let text = format!(
+                        "Cannot add {}: the file exists already. Use '*** Update File:', or delete it first.",
+                        path.shown
+                    );
+                    return Err(ToolError::new(text));
+                }
+                change.after = Some(Bytes::copy_from_slice(content.as_bytes()));
+                PatchSummary::note(&mut summary.added, path);
+            }
+            FilePatch::Delete { .. } => {
+                if change.after.take().is_none() {
+                    return Err(ToolError::new(format!("Failed to delete {}: no such file", path.path.display())));
+                }
+                PatchSummary::note(&mut summary.deleted, path);
+            }
+            FilePatch::Update { chunks, .. } => {
+                let Some(content) = change.after.clone() else {
+                    let text = format!("Failed to read file to update {}: no such file", path.path.display());
+                    return Err(ToolError::new(text));
+                };
+                let new = update(content, chunks.clone(), &path.path).await?;
+                let target = move_to.as_ref().filter(|target| target.path != path.path);
+                match target {
+                    None => change.after = Some(new),
+                    Some(target) => {
+                        change.after = None;
+                        planned.open(&target.path, machine).await?.after = Some(new);
+                    }
+                }
+                PatchSummary::note(&mut summary.modified, target.unwrap_or(path));
+            }
+        }
+    }
+    let changes = planned.0.into_values().filter(|change| change.before != change.after).collect();
+    Ok((changes, summary))
+}
+
+/// The new text of a file. Looking for places in long files takes a while, so it runs elsewhere.
+async fn update(content: Bytes, chunks: Vec<PatchChunk>, path: &Path) -> Result<Bytes, ToolError> {
+    let work = tokio::task::spawn_blocking(move || match std::str::from_utf8(&content) {
+        Ok(text) => Some(patched(text, &chunks)),
+        Err(_) => None,
+    });
+    let shown = path.display();
+    let failed = |text: String| Err(ToolError::new(text));
+    match work.await {
+        Ok(Some(Ok(new))) => Ok(new.into()),
+        Ok(Some(Err(PlaceError::Context(context)))) => failed(format!("Failed to find context '{context}' in {shown}")),
+        Ok(Some(Err(PlaceError::Lines(lines)))) => {
+            failed(format!("Failed to find expected lines in {shown}:\n{lines}"))
+        }
+        Ok(Some(Err(PlaceError::TooMuch))) => failed(format!("The patch is too large for {shown}. Split it.")),
+        Ok(None) => failed(format!("{shown} is not UTF-8 text")),
+        Err(_) => failed("The patch failed; nothing was changed.".to_owned()),
+    }
+}

@@ -1,0 +1,158 @@
+//! The tool.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+use futures::future::BoxFuture;
+use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolMode, ToolOutput, ToolSpec};
+use pinch_coding_agent::tools::file_queue::FileQueue;
+use pinch_llm::schema::Schema;
+use pinch_machine::Machine;
+use serde_json::{Value, json};
+
+use super::journal::{apply, finish_interrupted};
+use super::parse::FilePatch;
+use super::plan::{PatchPath, ResolvedFile, plan};
+use crate::paths::PathRoot;
+
+/// Where patches apply.
+#[derive(Clone, Debug)]
+pub struct PatchPlace {
+    /// What paths are relative to.
+    pub cwd: PathBuf,
+    /// What `~` stands for.
+    pub home: Option<PathBuf>,
+    /// The directory that all changed files must be in; `None` allows any.
+    pub root: Option<PathBuf>,
+}
+
+impl PatchPlace {
+    /// A workspace: only files in it may change.
+    pub fn workspace(root: impl Into<PathBuf>) -> Self {
+        let root = root.into();
+        Self { cwd: root.clone(), home: None, root: Some(root) }
+    }
+
+    async fn resolve(&self, path: &str, machine: &dyn Machine) -> Result<PatchPath, ToolError> {
+        let root = PathRoot {
+            root: self.root.clone().unwrap_or_else(|| PathBuf::from("/")),
+            cwd: self.cwd.clone(),
+            home: self.home.clone(),
+        };
+        let absolute = match &self.root {
+            Some(_) => root.contain(path, machine).await?.path,
+            None => root.absolute(path),
+        };
+        let shown = absolute.strip_prefix(&self.cwd).unwrap_or(&absolute).display().to_string();
+        // Outside of a root a path may lead through links: the file itself is what changes, and what is locked.
+        let path = match &self.root {
+            Some(_) => absolute,
+            None => real_place(&absolute, machine).await,
+        };
+        Ok(PatchPath { path, shown })
+    }
+}
+
+/// The real path; of something that is not there, that of its nearest directory with the rest behind it.
+async fn real_place(path: &Path, machine: &dyn Machine) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let Ok(real) = machine.real_path(ancestor).await {
+            return match path.strip_prefix(ancestor) {
+                Ok(rest) if !rest.as_os_str().is_empty() => real.join(rest),
+                _ => real,
+            };
+        }
+    }
+    path.to_owned()
+}
+
+/// Applies a patch to several files: all of it, or nothing.
+pub struct ApplyPatchTool {
+    machine: Arc<dyn Machine>,
+    place: PatchPlace,
+    files: FileQueue,
+}
+
+/// The declaration sent to the model, the same in every session.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    let parameters = Schema::new(json!({
+        "type": "object",
+        "required": ["input"],
+        "properties": {
+            "input": {"type": "string", "description": "The patch, from *** Begin Patch to *** End Patch"},
+        },
+    }));
+    let about = "Applies a patch to one or more files: all of it, or nothing. A patch is '*** Begin Patch', then for each file \
+                 '*** Add File: path' with its lines, each after '+'; '*** Delete File: path'; or '*** Update File: path', which may be followed by \
+                 '*** Move to: path', and then by places: '@@' or '@@ line before the place', and lines after ' ' (kept), '-' (removed) or \
+                 '+' (added), and '*** End of File' if the place is there; then '*** End Patch'.";
+    let mut spec = ToolSpec::new("apply_patch", about, parameters);
+    spec.mode = ToolMode::Sequential;
+    spec
+});
+
+impl ApplyPatchTool {
+    /// Builds it. Share `files` with the other tools that change files.
+    pub fn new(machine: Arc<dyn Machine>, place: PatchPlace, files: FileQueue) -> Self {
+        Self { machine, place, files }
+    }
+
+    async fn apply(&self, input: &JsonObject, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
+        let patch = input.get("input").and_then(Value::as_str).unwrap_or_default();
+        if patch.trim().is_empty() {
+            return Err(ToolError::new("Provide a patch input."));
+        }
+        let machine = &*self.machine;
+        let files = FilePatch::parse(patch)?;
+        if files.is_empty() {
+            return Err(ToolError::new("No files were modified."));
+        }
+        let root = self.place.root.as_deref().unwrap_or(&self.place.cwd);
+        finish_interrupted(root, machine).await?;
+        let mut resolved = Vec::with_capacity(files.len());
+        for file in files {
+            let (path, move_to) = match &file {
+                FilePatch::Add { path, .. } | FilePatch::Delete { path } => (path, None),
+                FilePatch::Update { path, move_to, .. } => (path, move_to.as_ref()),
+            };
+            let path = self.place.resolve(path, machine).await?;
+            let move_to = match move_to {
+                Some(target) => Some(self.place.resolve(target, machine).await?),
+                None => None,
+            };
+            resolved.push(ResolvedFile { file, path, move_to });
+        }
+        let mut paths: Vec<&Path> = resolved
+            .iter()
+            .flat_map(|file| [Some(&file.path), file.move_to.as_ref()])
+            .flatten()
+            .map(|path| &*path.path)
+            .collect();
+        paths.sort_unstable();
+        paths.dedup();
+        // In one order, so that two patches cannot wait for each other.
+        let mut turns = Vec::with_capacity(paths.len());
+        for path in paths {
+            let turn = cx.cancel.run(self.files.turn(path, machine)).await;
+            turns.push(turn.map_err(|_| ToolError::aborted())?);
+        }
+        let (changes, summary) = plan(&resolved, machine).await?;
+        cx.cancel.check().map_err(|_| ToolError::aborted())?;
+        // From here on the patch is carried through.
+        apply(&changes, root, &cx.host.ids().uuid_v4(), machine).await?;
+        Ok(ToolOutput { details: Some(summary.details()), ..ToolOutput::text(summary.text()) })
+    }
+}
+
+impl Tool for ApplyPatchTool {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { self.apply(&input, cx).await })
+    }
+}
+
+#[cfg(test)]
+mod tests;
