@@ -5,6 +5,9 @@
 //! * [`loops`] finds an agent that goes round in circles, warns it, and stops it.
 //! * [`paths`] keeps paths below a root.
 //! * [`patch`] is `apply_patch`.
+//! * [`exec`] decides which commands run, and with which environment.
+//! * [`web`] keeps a model away from internal addresses, and marks what comes from outside.
+//! * [`cron`] is about jobs that run at times.
 //! * [`pipeline`] puts the tools of all sources into one list and applies the policy to it.
 
 pub mod policy;
@@ -18,6 +21,12 @@ pub mod loops;
 pub mod paths;
 
 pub mod patch;
+
+pub mod exec;
+
+pub mod web;
+
+pub mod cron;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

@@ -5,9 +5,12 @@ use serde_json::Value;
 use super::{Case, CaseOutcome, llm_pure};
 
 mod arguments;
+mod exec;
 mod files;
+mod jobs;
 mod loops;
 mod policy;
+mod web;
 
 /// Runs a case.
 pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
@@ -21,6 +24,20 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
         "loop" => return loops::detect(input, wanted(case)).into(),
         "apply_patch" => return files::patch(input, wanted(case)).into(),
         "path-containment" => files::contain,
+        "exec-analysis" => exec::analysis,
+        "exec-allowlist" => exec::allowlist,
+        "exec-safebins" => exec::safe_bins,
+        "exec-approval" => exec::approval,
+        "exec-env" => exec::environment,
+        "ssrf" => web::address,
+        "external-content" => web::external,
+        "html-markdown" => web::page,
+        "web-search" => web::freshness,
+        "cron-normalize" => jobs::normalized,
+        "cron-schedule" => return jobs::schedule(case),
+        "cron-delivery" => jobs::delivery,
+        "announce-target" => jobs::announce,
+        "a2a" => jobs::turns,
         "tool-adapter" => arguments::reported,
         "tool-split" => arguments::offered,
         _ => return CaseOutcome::NotImplemented,

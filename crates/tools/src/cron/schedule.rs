@@ -1,0 +1,91 @@
+//! When a job is due.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+/// When a job is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobSchedule {
+    /// Once, at a time in milliseconds.
+    At(i64),
+    /// Again and again.
+    Every {
+        /// The period in milliseconds, at least 1.
+        every_ms: i64,
+        /// A time at which it is due; the time of the question if there is none.
+        anchor_ms: Option<i64>,
+    },
+}
+
+/// How long to wait after errors in a row: the first, the second, …
+const BACKOFF: [Duration; 5] = [
+    Duration::from_secs(30),
+    Duration::from_secs(60),
+    Duration::from_secs(5 * 60),
+    Duration::from_secs(15 * 60),
+    Duration::from_secs(60 * 60),
+];
+
+impl JobSchedule {
+    /// The next time at which the job is due; `None` if there is none.
+    pub fn next(&self, now_ms: i64) -> Option<i64> {
+        match *self {
+            Self::At(at) => (at > now_ms).then_some(at),
+            Self::Every { every_ms, anchor_ms } => {
+                let every = every_ms.max(1);
+                let anchor = anchor_ms.unwrap_or(now_ms);
+                let Some(elapsed) = now_ms.checked_sub(anchor).filter(|elapsed| *elapsed >= 0) else {
+                    return Some(anchor);
+                };
+                let periods = (elapsed / every + i64::from(elapsed % every > 0)).max(1);
+                anchor.checked_add(periods.checked_mul(every)?)
+            }
+        }
+    }
+}
+
+/// How long a job waits after so many errors in a row.
+pub fn backoff(n_errors: u32) -> Duration {
+    let at = usize::try_from(n_errors).unwrap_or(usize::MAX).saturating_sub(1);
+    BACKOFF[at.min(BACKOFF.len() - 1)]
+}
+
+/// A time as a model writes it, in milliseconds: a number, a date, or a date with a time. Without a zone it is UTC.
+pub fn parse_time(text: &str) -> Option<i64> {
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok();
+    }
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Some(at.as_millisecond());
+    }
+    let local: DateTime = text.parse().ok()?;
+    Some(local.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond())
+}
+
+/// A time as JavaScript writes it.
+pub fn iso(at_ms: i64) -> Option<String> {
+    let at = Timestamp::from_millisecond(at_ms).ok()?;
+    Some(at.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_time_is_on_the_grid() {
+        let every = |every_ms, anchor_ms| JobSchedule::Every { every_ms, anchor_ms };
+        assert_eq!(every(1000, Some(0)).next(2001), Some(3000));
+        assert_eq!(every(1000, Some(2000)).next(2000), Some(3000));
+        assert_eq!(every(1000, Some(5000)).next(2000), Some(5000));
+        assert_eq!(every(0, None).next(7), Some(8));
+        assert_eq!(every(i64::MAX, Some(1)).next(i64::MAX), None);
+        assert_eq!((JobSchedule::At(5).next(4), JobSchedule::At(5).next(5)), (Some(5), None));
+        assert_eq!(parse_time("2026-01-12").and_then(iso).as_deref(), Some("2026-01-12T00:00:00.000Z"));
+        assert_eq!(parse_time("2026-01-12T18:00:00+01:00").and_then(iso).as_deref(), Some("2026-01-12T17:00:00.000Z"));
+    }
+}

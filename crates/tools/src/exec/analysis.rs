@@ -1,0 +1,271 @@
+//! From a command line to the programs that it starts.
+//!
+//! This reads only what it understands completely: programs with arguments, pipes, and `&&`, `||` and `;` between them. Everything else (substitutions,
+//! redirections, subshells, background jobs, several lines) is refused with the construct that was found, and then a person decides.
+
+/// The shell that a command is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShellKind {
+    /// A POSIX shell.
+    #[default]
+    Posix,
+    /// The command interpreter of Windows.
+    Windows,
+}
+
+/// The programs of a command line: chains of pipelines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandAnalysis {
+    /// For each part of the chain its pipeline, and for each program of that its arguments with its name in front.
+    pub chains: Vec<Vec<Vec<String>>>,
+}
+
+/// Why a command line is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnalysisError {
+    /// It contains a construct that can do more than start programs.
+    #[error("unsupported shell token: {0}")]
+    Token(String),
+    /// The same, for Windows.
+    #[error("unsupported windows shell token: {0}")]
+    WindowsToken(String),
+    /// A quote or an escape does not end.
+    #[error("unterminated shell quote/escape")]
+    Unterminated,
+    /// There is no command.
+    #[error("empty command")]
+    Empty,
+    /// There is nothing between two pipes.
+    #[error("empty pipeline segment")]
+    EmptySegment,
+    /// It has no words.
+    #[error("unable to parse shell segment")]
+    NoWords,
+}
+
+impl CommandAnalysis {
+    /// All programs with their arguments.
+    pub fn segments(&self) -> impl Iterator<Item = &Vec<String>> {
+        self.chains.iter().flatten()
+    }
+}
+
+/// Splits a command line into programs.
+///
+/// # Errors
+/// Names what is not understood.
+pub fn analyze(command: &str, shell: ShellKind) -> Result<CommandAnalysis, AnalysisError> {
+    if command.trim().is_empty() {
+        return Err(AnalysisError::Empty);
+    }
+    match shell {
+        ShellKind::Posix => {
+            let parts = chain_parts(command)?;
+            let chains = parts.into_iter().map(pipeline).collect::<Result<_, _>>()?;
+            Ok(CommandAnalysis { chains })
+        }
+        ShellKind::Windows => windows(command),
+    }
+}
+
+/// Where a character stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quoting {
+    None,
+    Single,
+    Double,
+}
+
+/// Walks over the characters of a command with what they mean: `visit` gets the position, the character and whether it is quoted or escaped, and returns how
+/// many characters to go on.
+fn walk(
+    text: &str,
+    mut visit: impl FnMut(usize, char, Quoting, bool) -> Result<(), AnalysisError>,
+) -> Result<(), AnalysisError> {
+    let mut quoting = Quoting::None;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        match (quoting, c) {
+            (Quoting::None, '\\') => {
+                let (next, c) = chars.next().ok_or(AnalysisError::Unterminated)?;
+                visit(next, c, quoting, true)?;
+            }
+            (Quoting::Double, '\\')
+                if chars.peek().is_some_and(|(_, c)| matches!(c, '\\' | '"' | '$' | '`' | '\n')) =>
+            {
+                if let Some((next, c)) = chars.next() {
+                    visit(next, c, quoting, true)?;
+                }
+            }
+            (Quoting::None, '\'') => quoting = Quoting::Single,
+            (Quoting::None, '"') => quoting = Quoting::Double,
+            (Quoting::Single, '\'') | (Quoting::Double, '"') => quoting = Quoting::None,
+            _ => visit(at, c, quoting, false)?,
+        }
+    }
+    if quoting == Quoting::None { Ok(()) } else { Err(AnalysisError::Unterminated) }
+}
+
+/// The parts between `&&`, `||` and `;`. When one of them is empty, the whole is one part, in which the operator is refused.
+fn chain_parts(command: &str) -> Result<Vec<&str>, AnalysisError> {
+    let mut cuts: Vec<(usize, usize)> = Vec::new();
+    walk(command, |at, c, quoting, is_escaped| {
+        let is_operator = quoting == Quoting::None && !is_escaped && cuts.last().is_none_or(|(_, end)| at >= *end);
+        if is_operator {
+            match &command[at..] {
+                rest if rest.starts_with("&&") || rest.starts_with("||") => cuts.push((at, at + 2)),
+                _ if c == ';' => cuts.push((at, at + 1)),
+                _ => {}
+            }
+        }
+        Ok(())
+    })?;
+    let mut parts = Vec::with_capacity(cuts.len() + 1);
+    let mut from = 0;
+    for (start, end) in cuts {
+        parts.push(&command[from..start]);
+        from = end;
+    }
+    parts.push(&command[from..]);
+    Ok(if parts.iter().any(|part| part.trim().is_empty()) { vec![command] } else { parts })
+}
+
+/// The programs of a pipeline.
+fn pipeline(part: &str) -> Result<Vec<Vec<String>>, AnalysisError> {
+    let mut cuts = Vec::new();
+    walk(part, |at, c, quoting, is_escaped| {
+        let token = |text: &str| Err(AnalysisError::Token(text.to_owned()));
+        let next = part[at + c.len_utf8()..].chars().next();
+        match (quoting, c) {
+            _ if is_escaped => Ok(()),
+            (Quoting::Single, _) => Ok(()),
+            (_, '$') if next == Some('(') => token("$()"),
+            (_, '`') => token("`"),
+            (Quoting::Double, '\n' | '\r') => token("newline"),
+            (Quoting::Double, _) => Ok(()),
+            (Quoting::None, '|') => match next {
+                Some('|') => token("||"),
+                Some('&') => token("|&"),
+                _ => {
+                    cuts.push(at);
+                    Ok(())
+                }
+            },
+            (Quoting::None, '&' | ';' | '>' | '<' | '\n' | '\r' | '(' | ')') => token(&c.to_string()),
+            (Quoting::None, _) => Ok(()),
+        }
+    })?;
+    let mut segments = Vec::with_capacity(cuts.len() + 1);
+    let mut from = 0;
+    for cut in cuts.into_iter().chain([part.len()]) {
+        let segment = part.get(from..cut).unwrap_or_default();
+        if segment.trim().is_empty() {
+            return Err(AnalysisError::EmptySegment);
+        }
+        segments.push(words(segment)?);
+        from = cut + 1;
+    }
+    Ok(segments)
+}
+
+/// The words of a command without quotes and escapes.
+fn words(segment: &str) -> Result<Vec<String>, AnalysisError> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut end = 0;
+    walk(segment, |at, c, quoting, is_escaped| {
+        // Quotes are not visited: something was skipped, so there is a word, be it an empty one.
+        if at > end {
+            word.get_or_insert_default();
+        }
+        end = at + c.len_utf8();
+        if quoting == Quoting::None && !is_escaped && c.is_whitespace() {
+            words.extend(word.take());
+        } else if !(is_escaped && c == '\n') {
+            word.get_or_insert_default().push(c);
+        }
+        Ok(())
+    })?;
+    if segment.len() > end {
+        word.get_or_insert_default();
+    }
+    words.extend(word);
+    if words.is_empty() { Err(AnalysisError::NoWords) } else { Ok(words) }
+}
+
+fn windows(command: &str) -> Result<CommandAnalysis, AnalysisError> {
+    for c in command.chars() {
+        match c {
+            '&' | '|' | '<' | '>' | '^' | '(' | ')' | '%' | '!' => {
+                return Err(AnalysisError::WindowsToken(c.to_string()));
+            }
+            '\n' | '\r' => return Err(AnalysisError::WindowsToken("newline".to_owned())),
+            _ => {}
+        }
+    }
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut is_quoted = false;
+    for c in command.chars() {
+        match c {
+            '"' => {
+                is_quoted = !is_quoted;
+                word.get_or_insert_default();
+            }
+            c if c.is_whitespace() && !is_quoted => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    if is_quoted {
+        return Err(AnalysisError::Unterminated);
+    }
+    words.extend(word);
+    Ok(CommandAnalysis { chains: vec![vec![words]] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(command: &str, expect: Result<&[&[&str]], &str>) {
+        let found = analyze(command, ShellKind::Posix).map_err(|error| error.to_string());
+        let found = found.map(|found| found.segments().cloned().collect::<Vec<_>>());
+        let expect =
+            expect.map(|all| all.iter().map(|words| words.iter().map(|word| (*word).to_owned()).collect()).collect());
+        assert_eq!(found, expect.map_err(str::to_owned), "{command:?}");
+    }
+
+    #[test]
+    fn words_are_what_the_shell_makes_of_them() {
+        check(r#"echo 'a "b' "c 'd" e\ f """#, Ok(&[&["echo", "a \"b", "c 'd", "e f", ""]]));
+        check(r#"a "" '' b"#, Ok(&[&["a", "", "", "b"]]));
+        check(r#"a"b"'c'd"#, Ok(&[&["abcd"]]));
+        check("a \\\n b", Ok(&[&["a", "", "b"]]));
+        check(r#"a "\x \" \$""#, Ok(&[&["a", "\\x \" $"]]));
+        check("grüße|wc", Ok(&[&["grüße"], &["wc"]]));
+    }
+
+    #[test]
+    fn what_is_more_than_programs_is_refused() {
+        for (command, expect) in [
+            ("a &&", "unsupported shell token: &"),
+            ("a || || b", "unsupported shell token: ||"),
+            ("a;", "unsupported shell token: ;"),
+            ("a \"$(b)\"", "unsupported shell token: $()"),
+            ("a \"`b`\"", "unsupported shell token: `"),
+            ("a \"b\nc\"", "unsupported shell token: newline"),
+            ("a > b", "unsupported shell token: >"),
+            ("a <(b)", "unsupported shell token: <"),
+            ("a | | b", "empty pipeline segment"),
+            ("| a", "empty pipeline segment"),
+            ("a \\", "unterminated shell quote/escape"),
+            (" \t", "empty command"),
+        ] {
+            check(command, Err(expect));
+        }
+        check("a '$(b)' \\$(", Err("unsupported shell token: ("));
+        check("a '$(b) > c & `d`'", Ok(&[&["a", "$(b) > c & `d`"]]));
+    }
+}

@@ -1,0 +1,291 @@
+//! What may run without a question: the file `exec-approvals.json`, as OpenClaw has it.
+
+use std::io;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use pinch_stdx::fs::{Access, write_atomic};
+use pinch_stdx::host::Host;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::modes::{ExecAsk, ExecSecurity};
+
+/// The version of the file that is understood.
+const VERSION: u64 = 1;
+/// The agent that entries of the old agent `default` belong to.
+const MAIN: &str = "main";
+
+/// The file. Members that are not known stay as they are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApprovalsFile {
+    root: Map<String, Value>,
+}
+
+/// An entry of an allow list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowedProgram {
+    /// The program: a path, in which `*`, `**` and `?` are wildcards.
+    pub pattern: String,
+    /// The hash of the arguments that the entry is for; `None` for any.
+    pub arguments_hash: Option<String>,
+    /// The directory that the entry is for; `None` for any.
+    pub cwd: Option<String>,
+}
+
+/// What holds for an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EffectiveApprovals {
+    /// Which commands may run.
+    pub security: ExecSecurity,
+    /// When a person is asked.
+    pub ask: ExecAsk,
+    /// What holds when nobody can be asked.
+    pub ask_fallback: ExecSecurity,
+    /// Whether the programs of skills may run.
+    pub auto_allow_skills: bool,
+    /// Programs that may run: those of all agents, then those of the agent.
+    pub allowlist: Vec<AllowedProgram>,
+}
+
+/// Values for what the file does not set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ApprovalDefaults {
+    /// Which commands may run.
+    pub security: Option<ExecSecurity>,
+    /// When a person is asked.
+    pub ask: Option<ExecAsk>,
+}
+
+impl Default for ApprovalsFile {
+    fn default() -> Self {
+        Self { root: Map::from_iter([("version".to_owned(), VERSION.into())]) }
+    }
+}
+
+impl ApprovalsFile {
+    /// Reads the content of a file. One of another version, or one that cannot be read, counts as empty.
+    pub fn read(content: &Value) -> Self {
+        let Some(root) = content.as_object().filter(|root| root.get("version") == Some(&VERSION.into())) else {
+            return Self::default();
+        };
+        let mut file = Self { root: root.clone() };
+        file.merge_old_agent();
+        if let Some(agents) = file.root.get_mut("agents").and_then(Value::as_object_mut) {
+            agents.values_mut().filter_map(Value::as_object_mut).for_each(tidy_allowlist);
+        }
+        file
+    }
+
+    /// Loads a file; one that is missing is empty.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub fn load(path: &Path) -> io::Result<Self> {
+        match std::fs::read(path) {
+            Ok(content) => Ok(Self::read(&serde_json::from_slice(&content).unwrap_or_default())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces a file, for the user alone. Missing ids, the path of the socket and its token are made.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn save(&mut self, path: &Path, host: &Host) -> io::Result<()> {
+        let socket = self.root.entry("socket").or_insert_with(|| json!({}));
+        if !socket.is_object() {
+            *socket = json!({});
+        }
+        if socket["path"].as_str().is_none_or(str::is_empty) {
+            socket["path"] = path.with_extension("sock").to_string_lossy().into_owned().into();
+        }
+        if socket["token"].as_str().is_none_or(str::is_empty) {
+            let random = Sha256::digest(format!("{}{}", host.ids().uuid_v4(), host.ids().uuid_v4()));
+            socket["token"] = URL_SAFE_NO_PAD.encode(&random[..24]).into();
+        }
+        let agents = self.root.get_mut("agents").and_then(Value::as_object_mut);
+        for entry in agents.into_iter().flat_map(|agents| agents.values_mut()) {
+            for entry in entry.get_mut("allowlist").and_then(Value::as_array_mut).into_iter().flatten() {
+                if entry["id"].as_str().is_none_or(str::is_empty) {
+                    entry["id"] = host.ids().uuid_v4().into();
+                }
+            }
+        }
+        let mut text = serde_json::to_string_pretty(&self.root)?;
+        text.push('\n');
+        write_atomic(path, text.as_bytes(), Access::Private)
+    }
+
+    /// Entries of the old agent `default` belong to `main`, whose own settings win.
+    fn merge_old_agent(&mut self) {
+        let Some(agents) = self.root.get_mut("agents").and_then(Value::as_object_mut) else { return };
+        let Some(Value::Object(old)) = agents.shift_remove("default") else { return };
+        let main = agents.entry(MAIN).or_insert_with(|| json!({}));
+        let Some(main) = main.as_object_mut() else { return };
+        for (key, value) in old {
+            if key != "allowlist" {
+                main.entry(key).or_insert(value);
+                continue;
+            }
+            let list = main.entry("allowlist").or_insert_with(|| json!([]));
+            if let (Some(list), Value::Array(old)) = (list.as_array_mut(), value) {
+                for entry in old {
+                    let pattern = pattern_of(&entry).map(str::to_lowercase);
+                    let is_known = list.iter().any(|known| pattern_of(known).map(str::to_lowercase) == pattern);
+                    if !is_known {
+                        list.push(entry);
+                    }
+                }
+            }
+        }
+    }
+
+    fn agent(&self, id: &str) -> Option<&Value> {
+        self.root.get("agents")?.get(id)
+    }
+
+    /// What holds for an agent: its own values, else those of `*`, else the defaults of the file, else those given.
+    pub fn effective(&self, agent: &str, given: ApprovalDefaults) -> EffectiveApprovals {
+        let agent = if agent.trim().is_empty() { MAIN } else { agent.trim() };
+        let levels = [self.agent(agent), self.agent("*"), self.root.get("defaults")];
+        let word =
+            |key: &str| -> Vec<&str> { levels.iter().flatten().filter_map(|level| level[key].as_str()).collect() };
+        let security = |key: &str| word(key).into_iter().find_map(|word| word.parse::<ExecSecurity>().ok());
+        let is_own = agent != "*";
+        let lists = [Some("*"), is_own.then_some(agent)];
+        let entries = lists.into_iter().flatten().filter_map(|id| self.agent(id)?["allowlist"].as_array()).flatten();
+        EffectiveApprovals {
+            security: security("security").or(given.security).unwrap_or_default(),
+            ask: word("ask").into_iter().find_map(|word| word.parse().ok()).or(given.ask).unwrap_or_default(),
+            ask_fallback: security("askFallback").unwrap_or_default(),
+            auto_allow_skills: levels
+                .iter()
+                .flatten()
+                .find_map(|level| level["autoAllowSkills"].as_bool())
+                .unwrap_or(false),
+            allowlist: entries.filter_map(allowed).collect(),
+        }
+    }
+
+    /// Allows a program with exactly these arguments in this directory from now on.
+    pub fn allow_always(&mut self, agent: &str, program: &Path, argv: &[String], cwd: &Path) {
+        let entry = json!({
+            "pattern": program.to_string_lossy(),
+            "argumentsHash": arguments_hash(argv),
+            "cwd": cwd.to_string_lossy(),
+            "source": "allow-always",
+        });
+        if self
+            .effective(agent, ApprovalDefaults::default())
+            .allowlist
+            .iter()
+            .any(|known| Some(known) == allowed(&entry).as_ref())
+        {
+            return;
+        }
+        let list = self.root.entry("agents").or_insert_with(|| json!({}));
+        if let Some(agents) = list.as_object_mut()
+            && let Some(agent) = agents.entry(agent).or_insert_with(|| json!({})).as_object_mut()
+            && let Some(list) = agent.entry("allowlist").or_insert_with(|| json!([])).as_array_mut()
+        {
+            list.push(entry);
+        }
+    }
+
+    /// Notes that an entry let a command run.
+    pub fn note_use(&mut self, pattern: &str, command: &str, program: &Path, now_ms: i64) {
+        let agents = self.root.get_mut("agents").and_then(Value::as_object_mut);
+        let lists = agents.into_iter().flat_map(|agents| agents.values_mut());
+        for entry in lists.filter_map(|agent| agent.get_mut("allowlist")?.as_array_mut()).flatten() {
+            if pattern_of(entry) == Some(pattern) {
+                entry["lastUsedAt"] = now_ms.into();
+                entry["lastUsedCommand"] = command.into();
+                entry["lastResolvedPath"] = program.to_string_lossy().into_owned().into();
+            }
+        }
+    }
+}
+
+/// The hash of a program's arguments.
+pub(super) fn arguments_hash(argv: &[String]) -> String {
+    let text = Value::from(argv.get(1..).unwrap_or_default().to_vec()).to_string();
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn pattern_of(entry: &Value) -> Option<&str> {
+    entry.as_str().or_else(|| entry["pattern"].as_str()).map(str::trim)
+}
+
+/// Bare strings become entries, and blank ones are dropped.
+fn tidy_allowlist(agent: &mut Map<String, Value>) {
+    let Some(list) = agent.get_mut("allowlist").and_then(Value::as_array_mut) else { return };
+    list.retain(|entry| pattern_of(entry).is_some_and(|pattern| !pattern.is_empty()));
+    for entry in list {
+        if let Some(pattern) = entry.as_str() {
+            *entry = json!({"pattern": pattern.trim()});
+        }
+    }
+}
+
+fn allowed(entry: &Value) -> Option<AllowedProgram> {
+    // An entry that restricts arguments in a way that is not understood allows nothing.
+    if entry.get("argPattern").is_some_and(|pattern| !pattern.is_null()) {
+        return None;
+    }
+    let text = |key: &str| entry[key].as_str().map(str::to_owned);
+    Some(AllowedProgram {
+        pattern: pattern_of(entry)?.to_owned(),
+        arguments_hash: text("argumentsHash"),
+        cwd: text("cwd"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_survives_a_round_trip_and_keeps_what_it_does_not_know() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("exec-approvals.json");
+        let content = json!({"version": 1, "defaults": {"ask": "always", "mood": 7}, "agents": {
+            "*": {"allowlist": ["/bin/ls"]},
+            "default": {"security": "full", "ask": "off", "allowlist": [{"pattern": "/BIN/a"}, {"pattern": "/bin/b"}]},
+            "main": {"ask": "on-miss", "allowlist": [{"pattern": "/bin/A"}]},
+        }});
+        let mut file = ApprovalsFile::read(&content);
+        file.allow_always("main", Path::new("/usr/bin/git"), &["git".into(), "push".into()], Path::new("/w"));
+        file.allow_always("main", Path::new("/usr/bin/git"), &["git".into(), "push".into()], Path::new("/w"));
+        file.note_use("/bin/A", "A x", Path::new("/bin/a"), 5);
+        file.save(&path, &Host::system()).unwrap();
+        let saved: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!(saved["defaults"]["mood"], 7);
+        assert_eq!(saved["socket"]["token"].as_str().map(str::len), Some(32));
+        assert_eq!(saved["agents"]["main"]["allowlist"][0]["lastUsedAt"], 5);
+        let loaded = ApprovalsFile::load(&path).unwrap();
+        let found = loaded.effective("main", ApprovalDefaults::default());
+        let patterns: Vec<&str> = found.allowlist.iter().map(|entry| entry.pattern.as_str()).collect();
+        assert_eq!(patterns, ["/bin/ls", "/bin/A", "/bin/b", "/usr/bin/git"]);
+        assert_eq!((found.security, found.ask), (ExecSecurity::Full, ExecAsk::OnMiss));
+        assert_eq!(loaded.effective("other", ApprovalDefaults::default()).ask, ExecAsk::Always);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_allows_nothing() {
+        let given = ApprovalDefaults::default();
+        let other = ApprovalsFile::read(&json!({"version": 2, "defaults": {"security": "full"}}));
+        assert_eq!(other.effective("main", given), EffectiveApprovals::default());
+        let list = json!([{"pattern": "/bin/a", "argPattern": "^x$"}, 7, {"id": "x"}]);
+        let file =
+            ApprovalsFile::read(&json!({"version": 1, "agents": {"main": {"allowlist": list, "security": "most"}}}));
+        assert_eq!(file.effective("main", given), EffectiveApprovals::default());
+    }
+}

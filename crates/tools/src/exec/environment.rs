@@ -1,0 +1,309 @@
+//! The environment of commands. It begins empty: what it contains is listed, and no key of a provider is, unless it is named.
+
+/// Variables that commands get from the host, besides `LC_*`.
+const INHERITED: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR", "COLORTERM"];
+
+/// Variables that load code into programs or lead them to other files. Neither a call nor the configuration may set them.
+const BLOCKED: [&str; 65] = [
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PERL5LIB",
+    "PERL5OPT",
+    "RUBYLIB",
+    "RUBYOPT",
+    "BASH_ENV",
+    "ENV",
+    "BROWSER",
+    "GIT_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_COMMON_DIR",
+    "GIT_EXEC_PATH",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_TEMPLATE_DIR",
+    "GIT_SSL_NO_VERIFY",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "KUBECONFIG",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AZURE_AUTH_LOCATION",
+    "CC",
+    "CXX",
+    "CARGO_BUILD_RUSTC",
+    "CARGO_BUILD_RUSTC_WRAPPER",
+    "RUSTC_WRAPPER",
+    "CARGO_HOME",
+    "CMAKE_C_COMPILER",
+    "CMAKE_CXX_COMPILER",
+    "HELM_HOME",
+    "DOCKER_HOST",
+    "SHELLOPTS",
+    "PS4",
+    "GCONV_PATH",
+    "IFS",
+    "SSLKEYLOGFILE",
+    "JAVA_OPTS",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "PYTHONBREAKPOINT",
+    "DOTNET_STARTUP_HOOKS",
+    "DOTNET_ADDITIONAL_DEPS",
+    "GLIBC_TUNABLES",
+    "MAVEN_OPTS",
+    "MAKEFLAGS",
+    "MFLAGS",
+    "SBT_OPTS",
+    "GRADLE_OPTS",
+    "ANT_OPTS",
+    "HGRCPATH",
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "LD_AUDIT",
+    "SHELL",
+];
+const BLOCKED_PREFIXES: [&str; 3] = ["DYLD_", "LD_", "BASH_FUNC_"];
+
+/// Variables that the host may pass on, but a call may not set.
+const NO_OVERRIDE: [&str; 76] = [
+    "HOME",
+    "GRADLE_USER_HOME",
+    "ZDOTDIR",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH",
+    "GIT_PROXY_COMMAND",
+    "GIT_ASKPASS",
+    "SSH_ASKPASS",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "PAGER",
+    "MANPAGER",
+    "GIT_PAGER",
+    "EDITOR",
+    "VISUAL",
+    "FCEDIT",
+    "SUDO_EDITOR",
+    "PROMPT_COMMAND",
+    "HISTFILE",
+    "PERL5DB",
+    "PERL5DBCMD",
+    "OPENSSL_CONF",
+    "OPENSSL_ENGINES",
+    "PYTHONSTARTUP",
+    "WGETRC",
+    "CURL_HOME",
+    "CLASSPATH",
+    "CGO_CFLAGS",
+    "CGO_LDFLAGS",
+    "GOFLAGS",
+    "CORECLR_PROFILER_PATH",
+    "PHPRC",
+    "PHP_INI_SCAN_DIR",
+    "DENO_DIR",
+    "BUN_CONFIG_REGISTRY",
+    "YARN_RC_FILENAME",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "NODE_TLS_REJECT_UNAUTHORIZED",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "DOCKER_TLS_VERIFY",
+    "DOCKER_CERT_PATH",
+    "DOCKER_CONTEXT",
+    "PIP_INDEX_URL",
+    "PIP_PYPI_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_CONFIG_FILE",
+    "PIP_FIND_LINKS",
+    "PIP_TRUSTED_HOST",
+    "UV_INDEX",
+    "UV_INDEX_URL",
+    "UV_PYTHON",
+    "UV_EXTRA_INDEX_URL",
+    "UV_DEFAULT_INDEX",
+    "LIBRARY_PATH",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "OBJC_INCLUDE_PATH",
+    "GOPROXY",
+    "GONOSUMCHECK",
+    "GONOSUMDB",
+    "GONOPROXY",
+    "GOPRIVATE",
+    "GOENV",
+    "GOPATH",
+    "PYTHONUSERBASE",
+    "RUSTFLAGS",
+    "VIRTUAL_ENV",
+    "LUA_PATH",
+];
+const NO_OVERRIDE_MORE: [&str; 7] =
+    ["LUA_CPATH", "GEM_HOME", "GEM_PATH", "BUNDLE_GEMFILE", "COMPOSER_HOME", "XDG_CONFIG_HOME", "AWS_CONFIG_FILE"];
+const NO_OVERRIDE_PREFIXES: [&str; 3] = ["GIT_CONFIG_", "NPM_CONFIG_", "CARGO_REGISTRIES_"];
+
+/// A variable that a call may not set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnvironmentError {
+    /// It decides which programs run.
+    #[error("Security Violation: Custom 'PATH' variable is forbidden during host execution.")]
+    Path,
+    /// It loads code or leads programs elsewhere.
+    #[error("Security Violation: Environment variable '{name}' is forbidden during host execution.")]
+    Forbidden {
+        /// The variable.
+        name: String,
+    },
+    /// It is no name of a variable.
+    #[error("{name:?} cannot be the name of an environment variable")]
+    NotAName {
+        /// The text.
+        name: String,
+    },
+}
+
+fn has_prefix(name: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn is_blocked(name: &str) -> bool {
+    BLOCKED.contains(&name) || has_prefix(name, &BLOCKED_PREFIXES)
+}
+
+/// Checks the variables that one call sets.
+///
+/// # Errors
+/// Names the first that may not be set.
+pub fn check_overrides<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), EnvironmentError> {
+    for name in names {
+        let upper = name.trim().to_uppercase();
+        if upper == "PATH" {
+            return Err(EnvironmentError::Path);
+        }
+        if upper.is_empty() || name.contains(['=', '\0']) {
+            return Err(EnvironmentError::NotAName { name: name.to_owned() });
+        }
+        // What may be passed on to a child may still not be chosen by a model.
+        let is_forbidden = (upper != "SHELL" && is_blocked(&upper))
+            || NO_OVERRIDE.contains(&upper.as_str())
+            || NO_OVERRIDE_MORE.contains(&upper.as_str())
+            || has_prefix(&upper, &NO_OVERRIDE_PREFIXES);
+        if is_forbidden {
+            return Err(EnvironmentError::Forbidden { name: name.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// What the environment of a command is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChildEnvironment {
+    /// Variables of the host that commands get besides the usual ones.
+    pub named: Vec<String>,
+    /// Directories in front of `PATH`.
+    pub path_prepend: Vec<String>,
+}
+
+/// The `PATH` where the host has none.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+impl ChildEnvironment {
+    /// The environment of one command: of the host's variables the usual and the named ones, then those of the call.
+    ///
+    /// # Errors
+    /// When the call sets a variable that it may not set.
+    pub fn build<'a>(
+        &self,
+        host: impl IntoIterator<Item = (&'a str, &'a str)>,
+        overrides: &[(String, String)],
+    ) -> Result<Vec<(String, String)>, EnvironmentError> {
+        check_overrides(overrides.iter().map(|(name, _)| name.as_str()))?;
+        let is_usual = |name: &str| INHERITED.contains(&name) || name.starts_with("LC_");
+        let is_named =
+            |name: &str| self.named.iter().any(|named| named.trim() == name) && !is_blocked(&name.to_uppercase());
+        let mut env: Vec<(String, String)> = host
+            .into_iter()
+            .filter(|(name, _)| is_usual(name) || is_named(name))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let own = env.iter().position(|(name, _)| name == "PATH").map(|at| env.remove(at).1);
+        env.push((
+            "PATH".to_owned(),
+            self.path(own.as_deref().filter(|path| !path.is_empty()).unwrap_or(DEFAULT_PATH)),
+        ));
+        for (name, value) in overrides {
+            env.retain(|(known, _)| known != name);
+            env.push((name.clone(), value.clone()));
+        }
+        // Programs can tell that an agent runs them.
+        env.push(("OPENCLAW_SHELL".to_owned(), "exec".to_owned()));
+        Ok(env)
+    }
+
+    /// The path with the configured directories in front, each once.
+    fn path(&self, own: &str) -> String {
+        let mut parts: Vec<&str> = Vec::new();
+        for part in self.path_prepend.iter().map(String::as_str).chain(own.split(':')) {
+            let part = part.trim();
+            if !part.is_empty() && !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+        parts.join(":")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_reaches_a_command_unless_it_is_named() {
+        let host = [
+            ("PATH", "/bin:/usr/bin"),
+            ("ANTHROPIC_API_KEY", "secret"),
+            ("OPENAI_API_KEY", "secret"),
+            ("AWS_SECRET_ACCESS_KEY", "secret"),
+            ("MY_TOKEN", "t"),
+            ("LD_PRELOAD", "x.so"),
+            ("LC_ALL", "C"),
+        ];
+        let environment = ChildEnvironment {
+            named: vec!["MY_TOKEN".into(), "LD_PRELOAD".into()],
+            path_prepend: vec!["/opt/bin ".into(), "/bin".into()],
+        };
+        let built = environment.build(host, &[("CI".into(), "1".into())]).unwrap();
+        let shown: Vec<String> = built.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let expect = ["MY_TOKEN=t", "LC_ALL=C", "PATH=/opt/bin:/bin:/usr/bin", "CI=1", "OPENCLAW_SHELL=exec"];
+        assert_eq!(shown, expect);
+    }
+
+    #[test]
+    fn calls_cannot_set_what_loads_code() {
+        let refused = |name: &str| check_overrides([name]).map_err(|error| error.to_string());
+        let text = "Security Violation: Environment variable 'ld_Preload' is forbidden during host execution.";
+        assert_eq!(refused("ld_Preload"), Err(text.to_owned()));
+        assert_eq!(refused("Path").unwrap_err(), EnvironmentError::Path.to_string());
+        for name in
+            ["NODE_OPTIONS", "HOME", "GIT_CONFIG_COUNT", "npm_config_registry", "A=B", "", "GEM_PATH", "BASH_FUNC_x%%"]
+        {
+            assert!(refused(name).is_err(), "{name}");
+        }
+        assert_eq!(check_overrides(["CI", "FOO_BAR", "SHELL", "DEBUG"]), Ok(()));
+    }
+}

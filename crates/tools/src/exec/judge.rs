@@ -1,0 +1,300 @@
+//! Whether a command may run: every program that it starts has to be known, however it is started.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::allowlist::matches_program;
+use super::analysis::{ShellKind, analyze};
+use super::approvals::{AllowedProgram, arguments_hash};
+use super::environment::check_overrides;
+use super::safe_bins::SafeBins;
+
+mod wrappers;
+
+use wrappers::{Unwrapped, unwrap};
+
+/// What commands are judged by.
+pub struct CommandRules<'a> {
+    /// Programs that may run.
+    pub allowlist: &'a [AllowedProgram],
+    /// Programs that may run with arguments that only read their input.
+    pub safe_bins: &'a SafeBins,
+    /// The directory that commands run in.
+    pub cwd: &'a Path,
+    /// The home directory.
+    pub home: Option<&'a Path>,
+    /// The directories that programs are looked for in.
+    pub path: &'a [PathBuf],
+    /// The shell.
+    pub shell: ShellKind,
+    /// Whether a path is a file that can be executed.
+    pub is_executable: &'a (dyn Fn(&Path) -> bool + Sync),
+    /// Whether something is at a path.
+    pub exists: &'a (dyn Fn(&Path) -> bool + Sync),
+}
+
+/// What was found out about a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Judgement {
+    /// Why it is not understood; `None` if it is.
+    pub not_understood: Option<String>,
+    /// Why it is not covered; `None` if all its programs are.
+    pub not_covered: Option<String>,
+    /// The programs that it starts and where they were found, in order, with those inside of others.
+    pub programs: Vec<(Vec<String>, Option<PathBuf>)>,
+    /// Patterns of the allow list that were needed, with the program.
+    pub used: Vec<(String, PathBuf)>,
+}
+
+impl Judgement {
+    /// Whether it may run unasked.
+    pub fn is_allowed(&self) -> bool {
+        self.not_understood.is_none() && self.not_covered.is_none()
+    }
+}
+
+/// How deep commands may be nested in commands.
+const MAX_DEPTH: usize = 6;
+
+/// Words that are not programs, and do more than run one.
+const KEYWORDS: [&str; 44] = [
+    "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function",
+    "in", "{", "}", "[[", "]]", "!", "coproc", "eval", "source", ".", "exec", "builtin", "trap", "alias", "unalias",
+    "export", "declare", "typeset", "local", "readonly", "set", "shopt", "unset", "hash", "enable", "bind", "complete",
+    "let", "read", "mapfile",
+];
+
+/// Built-in commands that change nothing but the shell that ends with the command.
+const HARMLESS: [&str; 6] = ["cd", "pwd", "true", "false", ":", "echo"];
+
+/// Interpreters, and the arguments that give them code. Code in a command line is never known.
+const INLINE_CODE: [(&str, &[&str]); 14] = [
+    ("python", &["-c"]),
+    ("pypy", &["-c"]),
+    ("perl", &["-e", "-E", "-n", "-p"]),
+    ("ruby", &["-e"]),
+    ("node", &["-e", "-p", "--eval", "--print", "-pe"]),
+    ("bun", &["-e", "--eval"]),
+    ("deno", &["eval"]),
+    ("php", &["-r"]),
+    ("lua", &["-e"]),
+    ("osascript", &["-e"]),
+    ("awk", &[""]),
+    ("gawk", &[""]),
+    ("mawk", &[""]),
+    ("sed", &["-i", "--in-place", "-f", "--file"]),
+];
+
+/// Judges a command.
+pub fn judge(command: &str, rules: &CommandRules<'_>) -> Judgement {
+    let mut judgement = Judgement::default();
+    rules.judge(command, 0, &mut judgement);
+    judgement
+}
+
+impl CommandRules<'_> {
+    fn judge(&self, command: &str, depth: usize, judgement: &mut Judgement) {
+        if depth > MAX_DEPTH {
+            judgement.misunderstand("commands are nested too deep");
+            return;
+        }
+        let command = without_harmless_redirections(command);
+        let analysis = match analyze(&command, self.shell) {
+            Ok(analysis) => analysis,
+            Err(error) => return judgement.misunderstand(&error.to_string()),
+        };
+        if let Some(c) = command.chars().find(|c| is_confusing(*c)) {
+            return judgement.misunderstand(&format!("the character {c:?} is not expected in a command"));
+        }
+        // Programs given by a relative path are others once the directory has changed.
+        let mut has_moved = false;
+        for argv in analysis.segments() {
+            self.judge_call(argv, has_moved, depth, judgement);
+            has_moved |= argv.first().is_some_and(|name| matches!(name.as_str(), "cd" | "pushd" | "popd"));
+        }
+    }
+
+    fn judge_call(&self, argv: &[String], has_moved: bool, depth: usize, judgement: &mut Judgement) {
+        if depth > MAX_DEPTH {
+            return judgement.misunderstand("commands are nested too deep");
+        }
+        let n_assigned = argv.iter().take_while(|word| is_assignment(word)).count();
+        let (assigned, argv) = argv.split_at(n_assigned);
+        if let Err(error) =
+            check_overrides(assigned.iter().filter_map(|word| Some(word.split_once('=')?.0.trim_end_matches('+'))))
+        {
+            return judgement.misunderstand(&error.to_string());
+        }
+        let Some(name) = argv.first() else { return judgement.misunderstand("a variable of the shell is set") };
+        if KEYWORDS.contains(&name.as_str())
+            || name.contains(|c: char| "$*?[]{}!`\"'\\".contains(c) || c.is_whitespace())
+        {
+            return judgement.misunderstand(&format!("{name:?} is not the name of a program"));
+        }
+        if HARMLESS.contains(&name.as_str()) {
+            judgement.programs.push((argv.to_vec(), None));
+            return;
+        }
+        let program = self.find(name).filter(|_| !(has_moved && name.contains('/') && !Path::new(name).is_absolute()));
+        judgement.programs.push((argv.to_vec(), program.clone()));
+        let base =
+            Path::new(name).file_name().map_or(name.as_str().into(), |name| name.to_string_lossy()).to_lowercase();
+        match unwrap(&base, argv) {
+            Unwrapped::Unknown(why) => judgement.misunderstand(&why),
+            Unwrapped::Script(script) => self.judge(&script, depth + 1, judgement),
+            Unwrapped::Calls { calls, needs_wrapper } => {
+                for call in calls {
+                    self.judge_call(&call, has_moved, depth + 1, judgement);
+                }
+                if needs_wrapper {
+                    self.cover(argv, program.as_deref(), judgement);
+                }
+            }
+            Unwrapped::Program if gives_code(&base, argv) => {
+                judgement.fail_to_cover(format!("{base} is given code to run"));
+            }
+            Unwrapped::Program => self.cover(argv, program.as_deref(), judgement),
+        }
+    }
+
+    /// Looks for a call in the allow list and among the safe programs.
+    fn cover(&self, argv: &[String], program: Option<&Path>, judgement: &mut Judgement) {
+        let is_covering = |entry: &&AllowedProgram| {
+            matches_program(&entry.pattern, program, self.home)
+                && entry.arguments_hash.as_ref().is_none_or(|hash| *hash == arguments_hash(argv))
+                && entry.cwd.as_ref().is_none_or(|cwd| Path::new(cwd) == self.cwd)
+        };
+        if let (Some(entry), Some(program)) = (self.allowlist.iter().find(is_covering), program) {
+            judgement.used.push((entry.pattern.clone(), program.to_owned()));
+        } else if !self.safe_bins.is_safe(argv, program, self.cwd, &|path| (self.exists)(path)) {
+            judgement.fail_to_cover(match program {
+                Some(program) => format!("{} is not on the allow list", program.display()),
+                None => format!("{} was not found", argv.first().map_or("", String::as_str)),
+            });
+        }
+    }
+
+    /// The program that a name stands for.
+    fn find(&self, name: &str) -> Option<PathBuf> {
+        let is_there = |path: &PathBuf| (self.is_executable)(path);
+        let expanded = match (name.strip_prefix("~/"), self.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(name),
+        };
+        if expanded.components().count() > 1 || expanded.is_absolute() || name.contains('/') {
+            return Some(plain(&self.cwd.join(expanded))).filter(is_there);
+        }
+        self.path
+            .iter()
+            .filter(|directory| directory.is_absolute())
+            .map(|directory| directory.join(&expanded))
+            .find(is_there)
+    }
+}
+
+impl Judgement {
+    fn misunderstand(&mut self, why: &str) {
+        self.not_understood.get_or_insert_with(|| why.to_owned());
+    }
+
+    fn fail_to_cover(&mut self, why: String) {
+        self.not_covered.get_or_insert(why);
+    }
+}
+
+/// A path without `.` and `..`, by its spelling.
+fn plain(path: &Path) -> PathBuf {
+    let mut joined = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(joined.pop()),
+            other => joined.push(other),
+        }
+    }
+    joined
+}
+
+/// Characters that look like others or like nothing.
+fn is_confusing(c: char) -> bool {
+    (c.is_control() && c != '\t')
+        || matches!(c, '\u{a0}' | '\u{ad}' | '\u{1680}' | '\u{180e}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{feff}')
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        let name = name.strip_suffix('+').unwrap_or(name);
+        !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+fn gives_code(base: &str, argv: &[String]) -> bool {
+    let is_version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let is_interpreter = |name: &str| base.strip_prefix(name).is_some_and(is_version);
+    let Some((_, flags)) = INLINE_CODE.iter().find(|(name, _)| is_interpreter(name)) else { return false };
+    let is_code = |argument: &String| {
+        flags.iter().any(|flag| match *flag {
+            "" => true,
+            // Short flags may stand together, and their value may follow in the same word.
+            flag if flag.len() == 2 && flag.starts_with('-') => {
+                argument.starts_with('-') && !argument.starts_with("--") && argument.contains(&flag[1..])
+            }
+            flag => argument == flag || argument.strip_prefix(flag).is_some_and(|rest| rest.starts_with('=')),
+        })
+    };
+    argv.iter().skip(1).any(is_code)
+}
+
+/// Redirections that write nothing but what is thrown away. Each is replaced by a space where it stands outside of quotes.
+fn without_harmless_redirections(command: &str) -> String {
+    const HARMLESS: [&str; 10] = [
+        "2>&1",
+        "1>&2",
+        ">&2",
+        "&>/dev/null",
+        ">/dev/null",
+        "> /dev/null",
+        "2>/dev/null",
+        "2> /dev/null",
+        "</dev/null",
+        "< /dev/null",
+    ];
+    let mut out = String::with_capacity(command.len());
+    let mut rest = command;
+    let mut quote: Option<char> = None;
+    let mut last = ' ';
+    while let Some(c) = rest.chars().next() {
+        if quote.is_none() && !rest.starts_with('\\') {
+            let found = HARMLESS.iter().find(|text| {
+                // A digit belongs to the redirection only if it is a word's start, and the end must be the end of a word.
+                let is_start = last.is_whitespace() || !c.is_ascii_digit();
+                let after = rest.strip_prefix(**text).map(|after| after.chars().next());
+                is_start
+                    && after
+                        .is_some_and(|next| next.is_none_or(|next| next.is_whitespace() || matches!(next, ';' | '|')))
+            });
+            if let Some(found) = found {
+                out.push(' ');
+                rest = &rest[found.len()..];
+                last = ' ';
+                continue;
+            }
+        }
+        let mut n = c.len_utf8();
+        match (quote, c) {
+            (None | Some('"'), '\\') => n += rest[n..].chars().next().map_or(0, char::len_utf8),
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), c) if open == c => quote = None,
+            _ => {}
+        }
+        out.push_str(&rest[..n]);
+        rest = &rest[n..];
+        last = c;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

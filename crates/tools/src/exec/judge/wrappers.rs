@@ -1,0 +1,214 @@
+//! Programs that start other programs.
+
+/// What a call comes to.
+pub(super) enum Unwrapped {
+    /// The program itself.
+    Program,
+    /// Other calls, and maybe the program itself.
+    Calls { calls: Vec<Vec<String>>, needs_wrapper: bool },
+    /// A command line.
+    Script(String),
+    /// It cannot be said.
+    Unknown(String),
+}
+
+/// A program that runs the rest of its arguments, and the flags that it may have.
+struct WrapperRules {
+    name: &'static str,
+    switches: &'static [&'static str],
+    valued: &'static [&'static str],
+    /// Words before the command.
+    n_words: usize,
+    /// Whether it does more than start the command.
+    needs_permission: bool,
+}
+
+const WRAPPERS: [WrapperRules; 11] = [
+    WrapperRules { name: "nice", switches: &[], valued: &["-n", "--adjustment"], n_words: 0, needs_permission: false },
+    WrapperRules { name: "nohup", switches: &[], valued: &[], n_words: 0, needs_permission: false },
+    WrapperRules { name: "time", switches: &["-p", "-v"], valued: &[], n_words: 0, needs_permission: false },
+    WrapperRules {
+        name: "timeout",
+        switches: &["--preserve-status", "--foreground", "-v", "--verbose"],
+        valued: &["-s", "--signal", "-k", "--kill-after"],
+        n_words: 1,
+        needs_permission: false,
+    },
+    WrapperRules { name: "stdbuf", switches: &[], valued: &["-i", "-o", "-e"], n_words: 0, needs_permission: false },
+    WrapperRules { name: "ionice", switches: &["-t"], valued: &["-c", "-n"], n_words: 0, needs_permission: false },
+    WrapperRules {
+        name: "setsid",
+        switches: &["-w", "--wait", "-f", "--fork", "-c"],
+        valued: &[],
+        n_words: 0,
+        needs_permission: true,
+    },
+    WrapperRules {
+        name: "sudo",
+        switches: &["-n", "-H", "-S"],
+        valued: &["-u", "--user", "-g"],
+        n_words: 0,
+        needs_permission: true,
+    },
+    WrapperRules { name: "doas", switches: &["-n"], valued: &["-u"], n_words: 0, needs_permission: true },
+    WrapperRules { name: "chronic", switches: &[], valued: &[], n_words: 0, needs_permission: false },
+    WrapperRules {
+        name: "xargs",
+        switches: &["-0", "--null", "-r", "--no-run-if-empty", "-t", "-x"],
+        valued: &["-n", "-P", "-I", "-L", "-d", "-s", "--max-args", "--max-procs", "--delimiter"],
+        n_words: 0,
+        needs_permission: false,
+    },
+];
+
+const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash"];
+
+/// Programs that can start anything in ways that are not followed.
+const OPAQUE: [&str; 17] = [
+    "busybox", "toybox", "parallel", "script", "su", "runuser", "chroot", "unshare", "nsenter", "ssh", "expect",
+    "watch", "entr", "flock", "strace", "gdb", "screen",
+];
+
+/// Finds out what a call starts. `base` is the name of the program without its directory.
+pub(super) fn unwrap(base: &str, argv: &[String]) -> Unwrapped {
+    if OPAQUE.contains(&base) {
+        return Unwrapped::Unknown(format!("what {base} starts is not known"));
+    }
+    if SHELLS.contains(&base) {
+        return shell(base, argv);
+    }
+    match base {
+        "env" => env(argv),
+        "command" => match argv.get(1).map(String::as_str) {
+            Some("-v" | "-V") => Unwrapped::Calls { calls: Vec::new(), needs_wrapper: false },
+            Some(flag) if flag.starts_with('-') => {
+                Unwrapped::Unknown("command has flags that are not known".to_owned())
+            }
+            Some(_) => calls(vec![argv[1..].to_vec()], false),
+            None => Unwrapped::Program,
+        },
+        "find" | "fd" | "fdfind" => find(base, argv),
+        _ => WRAPPERS.iter().find(|rules| rules.name == base).map_or(Unwrapped::Program, |rules| rules.unwrap(argv)),
+    }
+}
+
+fn calls(calls: Vec<Vec<String>>, needs_wrapper: bool) -> Unwrapped {
+    Unwrapped::Calls { calls, needs_wrapper }
+}
+
+impl WrapperRules {
+    fn unwrap(&self, argv: &[String]) -> Unwrapped {
+        let unknown = |what: &str| Unwrapped::Unknown(format!("{}: {what}", self.name));
+        let mut at = 1;
+        while let Some(word) = argv.get(at).filter(|word| word.starts_with('-') && word.len() > 1) {
+            at += 1;
+            if word == "--" {
+                break;
+            }
+            let flag = word.split_once('=').map_or(word.as_str(), |(flag, _)| flag);
+            if self.switches.contains(&word.as_str()) || (self.valued.contains(&flag) && word.contains('=')) {
+                continue;
+            }
+            if self.valued.contains(&flag) {
+                at += 1;
+            } else if !is_joined(word, self.valued) {
+                return unknown(&format!("the flag {word} is not known"));
+            }
+        }
+        at += self.n_words;
+        match argv.get(at..) {
+            Some([_, ..]) => {
+                let call = argv.get(at..).unwrap_or_default().to_vec();
+                if call.first().is_some_and(|word| word.contains('=')) {
+                    return unknown("a variable is set");
+                }
+                calls(vec![call], self.needs_permission)
+            }
+            _ if self.name == "xargs" => calls(vec![vec!["echo".to_owned()]], false),
+            _ => unknown("no command is given"),
+        }
+    }
+}
+
+/// Whether a word is a short flag with its value behind it, like `-n5`, or a number as `nice` takes it.
+fn is_joined(word: &str, valued: &[&str]) -> bool {
+    let is_number = word.len() > 1 && word[1..].chars().all(|c| c.is_ascii_digit());
+    let value = word.get(..2).filter(|flag| valued.contains(flag) && !word.starts_with("--"));
+    value.is_some() || (is_number && valued.contains(&"--adjustment"))
+}
+
+fn env(argv: &[String]) -> Unwrapped {
+    let mut at = 1;
+    while let Some(word) = argv.get(at) {
+        match word.as_str() {
+            "-i" | "--ignore-environment" | "-" => at += 1,
+            "-u" | "--unset" => at += 2,
+            "--" => {
+                at += 1;
+                break;
+            }
+            word if word.starts_with('-') => return Unwrapped::Unknown(format!("env: the flag {word} is not known")),
+            _ => break,
+        }
+    }
+    let rest = argv.get(at..).unwrap_or_default();
+    let n = rest.iter().take_while(|word| word.contains('=')).count();
+    // Assignments stay in front, where they are checked.
+    match rest.get(n) {
+        Some(_) => calls(vec![rest.to_vec()], false),
+        None => Unwrapped::Program,
+    }
+}
+
+fn shell(base: &str, argv: &[String]) -> Unwrapped {
+    let mut rest = argv.iter().skip(1);
+    while let Some(word) = rest.next() {
+        let letters = word
+            .strip_prefix('-')
+            .filter(|letters| !letters.is_empty() && letters.chars().all(|c| c.is_ascii_alphabetic()));
+        match letters {
+            Some(letters) if letters.contains('c') && letters.chars().all(|c| "celuxv".contains(c)) => {
+                let script = rest.find(|word| !word.starts_with('-'));
+                return script.map_or_else(
+                    || Unwrapped::Unknown(format!("{base} is given no command")),
+                    |script| Unwrapped::Script(script.clone()),
+                );
+            }
+            Some(letters) if letters.chars().all(|c| "eluxv".contains(c)) => {}
+            _ if word == "-o" => drop(rest.next()),
+            _ if word.starts_with('-') || word.starts_with('+') => {
+                return Unwrapped::Unknown(format!("{base}: the flag {word} is not known"));
+            }
+            // A script in a file.
+            _ => return Unwrapped::Program,
+        }
+    }
+    Unwrapped::Unknown(format!("{base} reads what it runs from its input"))
+}
+
+/// The commands that find starts; it must be allowed itself, too.
+fn find(base: &str, argv: &[String]) -> Unwrapped {
+    if base != "find" {
+        let starts = |word: &String| matches!(word.as_str(), "-x" | "-X" | "--exec" | "--exec-batch");
+        return match argv.iter().any(starts) {
+            true => Unwrapped::Unknown(format!("{base} starts commands")),
+            false => Unwrapped::Program,
+        };
+    }
+    let mut found = Vec::new();
+    let mut rest = argv.iter().skip(1);
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                let call: Vec<String> =
+                    rest.by_ref().take_while(|word| !matches!(word.as_str(), ";" | "+")).cloned().collect();
+                found.push(call);
+            }
+            "-delete" | "-fprint" | "-fprint0" | "-fprintf" | "-fls" => {
+                return Unwrapped::Unknown(format!("find changes files ({word})"));
+            }
+            _ => {}
+        }
+    }
+    if found.is_empty() { Unwrapped::Program } else { calls(found, true) }
+}
