@@ -6,6 +6,7 @@ mod docs;
 mod layers;
 mod modules;
 mod names;
+mod security;
 mod signatures;
 mod sizes;
 mod tools;
@@ -33,13 +34,14 @@ struct TidyReport {
 /// Runs the command; true when nothing must be changed.
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     let sources = sources::read(crate::cargo::root())?;
-    let checks: [(&str, TidyReport); 8] = [
+    let checks: [(&str, TidyReport); 9] = [
         ("layers", layers::check(&crate::cargo::metadata()?)),
         ("modules", modules::check(&sources)),
         ("names", names::check(&sources)),
         ("signatures", signatures::check(&sources)),
         ("sizes", sizes::check(&sources)),
         ("docs", docs::check(&sources)),
+        ("security", security::check(&sources)),
         ("unused", unused::check(&sources)),
         ("tools", tools::check()?),
     ];

@@ -103,17 +103,39 @@ pub struct CommandSpec {
     pub cwd: PathBuf,
     /// Its whole environment.
     pub env: Vec<(String, String)>,
+    /// Whether it gets input; see [`Process::take_input`].
+    pub has_input: bool,
 }
 
 impl CommandSpec {
     /// A command.
     pub fn new(program: PathBuf, args: Vec<String>, cwd: PathBuf, env: Vec<(String, String)>) -> Self {
-        Self { program, args, cwd, env }
+        Self { program, args, cwd, env, has_input: false }
+    }
+
+    /// Gives it an input that can be written to.
+    #[must_use]
+    pub fn with_input(mut self) -> Self {
+        self.has_input = true;
+        self
     }
 }
 
+/// The input of a running command. Dropping it ends the input.
+pub type ProcessInput = Box<dyn tokio::io::AsyncWrite + Send + Unpin>;
+
 /// A running command and its descendants. Dropping it kills them all.
 pub trait Process: Send {
+    /// The process id, on the machine that it runs on, while it is running.
+    fn id(&self) -> Option<u32> {
+        None
+    }
+
+    /// The input of a command that was started with one, once. Machines that cannot give it have none.
+    fn take_input(&mut self) -> Option<ProcessInput> {
+        None
+    }
+
     /// Runs the command to its end and passes on its output as it arrives, stdout and stderr alike.
     ///
     /// On `cancel`, or after `timeout`, the command is terminated with all its descendants: politely first, then, after `grace`, forcibly. A child

@@ -13,7 +13,7 @@ use pinch_stdx::process::{self, ProcessEnd, SpawnError};
 use pinch_stdx::pull::{Emitter, pulled};
 
 use super::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
-use super::{CommandSpec, FileKind, Machine, MachineError, Process, Stat};
+use super::{CommandSpec, FileKind, Machine, MachineError, Process, ProcessInput, Stat};
 
 mod names;
 
@@ -144,10 +144,14 @@ impl Machine for LocalMachine {
 
     fn spawn<'a>(&'a self, command: CommandSpec) -> BoxFuture<'a, Result<Box<dyn Process>, MachineError>> {
         Box::pin(async move {
-            let CommandSpec { program, args, cwd, env } = command;
+            let CommandSpec { program, args, cwd, env, has_input } = command;
             let mut command = std::process::Command::new(&program);
             command.args(args).current_dir(cwd).env_clear().envs(env);
-            match process::ChildTree::spawn(command) {
+            let spawned = match has_input {
+                true => process::ChildTree::spawn_with_input(command),
+                false => process::ChildTree::spawn(command),
+            };
+            match spawned {
                 Ok(process) => Ok(Box::new(LocalProcess(process)) as Box<dyn Process>),
                 Err(SpawnError::MissingDir { path }) => {
                     Err(MachineError::new(io::ErrorKind::NotFound.into(), "chdir", Some(&path)))
@@ -167,6 +171,14 @@ fn writable(path: &Path) -> bool {
 struct LocalProcess(process::ChildTree);
 
 impl Process for LocalProcess {
+    fn id(&self) -> Option<u32> {
+        self.0.id()
+    }
+
+    fn take_input(&mut self) -> Option<ProcessInput> {
+        Some(Box::new(self.0.take_stdin()?))
+    }
+
     fn pump<'a>(
         &'a mut self,
         cancel: &'a Cancel,

@@ -1,11 +1,13 @@
 #![doc = include_str!("../README.md")]
 
+mod approval;
 mod caller;
 mod error;
 mod lease;
 mod health;
 mod index;
 
+pub use approval::{ApprovalBroker, ApprovalDecision, ApprovalRequest, DenyAll};
 pub use caller::{Caller, Sender};
 pub use error::{BoxError, PortError};
 pub use health::{HealthChange, HealthRecords, HealthStore};

@@ -135,10 +135,24 @@ impl ChildTree {
     /// [`SpawnError`].
     pub fn spawn(mut command: std::process::Command) -> Result<Self, SpawnError> {
         command.stdin(Stdio::null());
+        Self::spawn_with_output(command)
+    }
+
+    /// Like [`ChildTree::spawn`], with an input that [`ChildTree::take_stdin`] gives.
+    ///
+    /// # Errors
+    /// [`SpawnError`].
+    pub fn spawn_with_input(mut command: std::process::Command) -> Result<Self, SpawnError> {
+        command.stdin(Stdio::piped());
+        Self::spawn_with_output(command)
+    }
+
+    fn spawn_with_output(command: std::process::Command) -> Result<Self, SpawnError> {
         #[cfg(unix)]
         let spawned = Self::spawn_on_one_pipe(command);
         #[cfg(not(unix))]
         let spawned = {
+            let mut command = command;
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
             Self::spawn_as_is(command)
         };

@@ -8,6 +8,7 @@
 //! * [`exec`] decides which commands run, and with which environment.
 //! * [`web`] keeps a model away from internal addresses, and marks what comes from outside.
 //! * [`cron`] is about jobs that run at times.
+//! * [`process`] has the tools `exec` and `process`.
 //! * [`pipeline`] puts the tools of all sources into one list and applies the policy to it.
 
 pub mod policy;
@@ -23,6 +24,8 @@ pub mod paths;
 pub mod patch;
 
 pub mod exec;
+
+pub mod process;
 
 pub mod web;
 

@@ -10,6 +10,7 @@ mod files;
 mod jobs;
 mod loops;
 mod policy;
+mod processes;
 mod web;
 
 /// Runs a case.
@@ -38,6 +39,10 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
         "cron-delivery" => jobs::delivery,
         "announce-target" => jobs::announce,
         "a2a" => jobs::turns,
+        "pty-keys" => processes::keys,
+        "process-log" => processes::log,
+        "process-name" => processes::name,
+        "workspace-paths" => return processes::workspace(input, wanted(case)).into(),
         "tool-adapter" => arguments::reported,
         "tool-split" => arguments::offered,
         _ => return CaseOutcome::NotImplemented,

@@ -1,0 +1,22 @@
+//! Commands that run on: `exec` starts them, `process` looks after them.
+//!
+//! A [`ProcessRegistry`] owns what runs. Dropping it ends every command with all its descendants.
+
+mod name;
+
+mod log;
+
+mod keys;
+
+mod registry;
+
+mod exec_tool;
+
+mod process_tool;
+
+pub use exec_tool::{CommandOptions, ExecTool};
+pub use keys::{EncodedKeys, encode_keys, encode_paste};
+pub use log::{LogSlice, slice_log};
+pub use name::session_name;
+pub use process_tool::BackgroundTool;
+pub use registry::{ProcessLimits, ProcessRegistry};

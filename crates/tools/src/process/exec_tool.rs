@@ -1,0 +1,410 @@
+//! `exec`: runs a command.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
+use pinch_llm::schema::Schema;
+use pinch_machine::{CommandSpec, Exit, FileKind, Machine, ProcessEnd};
+use pinch_ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest, DenyAll};
+use pinch_stdx::cancel::CancelReason;
+use serde_json::{Value, json};
+
+use super::registry::{ProcessRegistry, TrackedCommand};
+use crate::exec::analysis::ShellKind;
+use crate::exec::approvals::{ApprovalDefaults, ApprovalsFile, EffectiveApprovals};
+use crate::exec::environment::ChildEnvironment;
+use crate::exec::judge::{CommandRules, Judgement, judge};
+use crate::exec::modes::{ExecAsk, ExecSecurity, requires_approval};
+use crate::exec::safe_bins::SafeBins;
+use crate::paths::PathRoot;
+
+/// How commands run.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct CommandOptions {
+    /// The directory they run in, unless a call names another.
+    pub cwd: PathBuf,
+    /// The directory that they must run in or below; `None` for any.
+    pub root: Option<PathBuf>,
+    /// The home directory.
+    pub home: Option<PathBuf>,
+    /// The shell.
+    pub shell: PathBuf,
+    /// Variables of the host.
+    pub host_env: Vec<(String, String)>,
+    /// Which of those commands get.
+    pub environment: ChildEnvironment,
+    /// Which commands may run.
+    pub security: ExecSecurity,
+    /// When a person is asked.
+    pub ask: ExecAsk,
+    /// Where approvals are kept.
+    pub approvals_file: Option<PathBuf>,
+    /// Who is asked.
+    pub approvals: Arc<dyn ApprovalBroker>,
+    /// How long an answer is awaited.
+    pub approval_timeout: Duration,
+    /// Programs that need no approval.
+    pub safe_bins: SafeBins,
+    /// The agent whose approvals hold.
+    pub agent: String,
+    /// Who may see the commands: usually the session's key.
+    pub scope: String,
+    /// Whether commands may go to the background: whether `process` is offered.
+    pub allow_background: bool,
+    /// How long a call waits before its command goes to the background.
+    pub yield_after: Duration,
+    /// How long commands may run.
+    pub timeout: Duration,
+}
+
+impl CommandOptions {
+    /// The defaults: no command runs unless it is on the allow list, and nobody is asked.
+    pub fn new(cwd: impl Into<PathBuf>, host_env: Vec<(String, String)>) -> Self {
+        Self {
+            cwd: cwd.into(),
+            root: None,
+            home: None,
+            shell: PathBuf::from("/bin/sh"),
+            host_env,
+            environment: ChildEnvironment::default(),
+            security: ExecSecurity::Allowlist,
+            ask: ExecAsk::OnMiss,
+            approvals_file: None,
+            approvals: Arc::new(DenyAll),
+            approval_timeout: Duration::from_secs(30 * 60),
+            safe_bins: SafeBins::default(),
+            agent: "main".to_owned(),
+            scope: "agent:main".to_owned(),
+            allow_background: true,
+            yield_after: Duration::from_secs(10),
+            timeout: Duration::from_secs(1800),
+        }
+    }
+}
+
+/// Runs commands.
+pub struct ExecTool {
+    machine: Arc<dyn Machine>,
+    registry: ProcessRegistry,
+    options: CommandOptions,
+}
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    let parameters = Schema::new(json!({
+        "type": "object",
+        "required": ["command"],
+        "properties": {
+            "command": {"type": "string", "description": "Shell command to run"},
+            "workdir": {"type": "string", "description": "Directory to run it in"},
+            "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Variables to set"},
+            "yieldMs": {"type": "number", "description": "Milliseconds to wait before it goes to the background (10 to 120000)"},
+            "background": {"type": "boolean", "description": "Let it go to the background at once"},
+            "timeout": {"type": "number", "description": "Seconds after which it is ended"},
+        },
+    }))
+    .lenient();
+    let about = "Runs a shell command and returns its output. A command that takes long goes on in the background; process looks after it.";
+    ToolSpec::new("exec", about, parameters)
+});
+
+/// Milliseconds that a call may wait before its command goes to the background.
+const YIELD_MS: (f64, f64) = (10.0, 120_000.0);
+/// Seconds that a command may be given at most.
+const MAX_TIMEOUT_SECS: f64 = 2_147_483.0;
+/// Characters of output in progress reports and results of running commands.
+const TAIL: usize = 2000;
+/// Time between two reports of the output so far.
+const REPORT_EVERY: Duration = Duration::from_millis(250);
+
+impl ExecTool {
+    /// Builds it. Commands belong to the registry, which `process` shares.
+    pub fn new(machine: Arc<dyn Machine>, registry: ProcessRegistry, options: CommandOptions) -> Self {
+        Self { machine, registry, options }
+    }
+
+    async fn exec(&self, input: &JsonObject, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
+        let command = input.get("command").and_then(Value::as_str).map(str::trim).unwrap_or_default();
+        if command.is_empty() {
+            return Err(ToolError::new("Provide a command to start."));
+        }
+        cx.cancel.check().map_err(|_| ToolError::aborted())?;
+        let mut warnings: Vec<String> = Vec::new();
+        let is_given = |key: &str| input.get(key).is_some_and(|value| !value.is_null() && *value != Value::Bool(false));
+        if !self.options.allow_background && (is_given("background") || is_given("yieldMs")) {
+            warnings.push("Warning: background execution is disabled; running synchronously.".to_owned());
+        }
+        let cwd = self.workdir(input.get("workdir").and_then(Value::as_str), &mut warnings).await;
+        let env = self.environment(input)?;
+        self.permit(command, &cwd, &env, cx).await?;
+        let spec =
+            CommandSpec::new(self.options.shell.clone(), vec!["-c".into(), command.to_owned()], cwd, env).with_input();
+        let timeout = input.get("timeout").and_then(Value::as_f64).filter(|secs| *secs > 0.0);
+        let timeout = timeout.map_or(self.options.timeout, |secs| Duration::from_secs_f64(secs.min(MAX_TIMEOUT_SECS)));
+        let session =
+            self.registry.start(&*self.machine, spec, command, &self.options.scope, Some(timeout), cx.host).await?;
+        let output = self.follow(&session, input, &warnings, timeout, cx).await;
+        // A command that ended while somebody looked is forgotten.
+        if !session.log().is_backgrounded {
+            self.registry.forget(&session.id);
+        }
+        output
+    }
+
+    async fn workdir(&self, workdir: Option<&str>, warnings: &mut Vec<String>) -> PathBuf {
+        let Some(workdir) = workdir.map(str::trim).filter(|workdir| !workdir.is_empty()) else {
+            return self.options.cwd.clone();
+        };
+        let options = &self.options;
+        let place = PathRoot {
+            root: options.root.clone().unwrap_or_else(|| PathBuf::from("/")),
+            cwd: options.cwd.clone(),
+            home: options.home.clone(),
+        };
+        let found = match &options.root {
+            Some(_) => place.contain(workdir, &*self.machine).await.ok().map(|found| found.path),
+            None => Some(place.absolute(workdir)),
+        };
+        if let Some(path) = found
+            && self.machine.stat(&path).await.is_ok_and(|stat| stat.kind == FileKind::Directory)
+        {
+            return path;
+        }
+        let fallback = options.cwd.display();
+        warnings.push(format!("Warning: workdir \"{workdir}\" is unavailable; using \"{fallback}\"."));
+        options.cwd.clone()
+    }
+
+    fn environment(&self, input: &JsonObject) -> Result<Vec<(String, String)>, ToolError> {
+        let given = input.get("env").and_then(Value::as_object).into_iter().flatten();
+        let overrides: Vec<(String, String)> =
+            given.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+        let host = self.options.host_env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        Ok(self.options.environment.build(host, &overrides)?)
+    }
+
+    /// Whether the command may run; asks if it has to.
+    async fn permit(
+        &self,
+        command: &str,
+        cwd: &Path,
+        env: &[(String, String)],
+        cx: &ToolCx<'_>,
+    ) -> Result<(), ToolError> {
+        let options = &self.options;
+        let given = ApprovalDefaults { security: Some(options.security), ask: Some(options.ask) };
+        let file = match &options.approvals_file {
+            Some(path) => Some(ApprovalsFile::load(path)?),
+            None => None,
+        };
+        let effective = match &file {
+            Some(file) => file.effective(&options.agent, given),
+            None => {
+                EffectiveApprovals { security: options.security, ask: options.ask, ..EffectiveApprovals::default() }
+            }
+        };
+        let (security, ask) =
+            (effective.security.stricter(options.security), effective.ask.more_demanding(options.ask));
+        if security == ExecSecurity::Deny {
+            return Err(ToolError::new("exec denied: host=gateway security=deny"));
+        }
+        let judgement = self.judge(command, cwd, env, &effective);
+        let needs_answer =
+            requires_approval(ask, security, judgement.not_understood.is_none(), judgement.not_covered.is_none());
+        if !needs_answer {
+            return match security == ExecSecurity::Full || judgement.is_allowed() {
+                true => Ok(()),
+                false => Err(ToolError::new("exec denied: allowlist miss")),
+            };
+        }
+        let reason = [&judgement.not_understood, &judgement.not_covered].into_iter().flatten().next();
+        let reason = reason.map_or("every command needs an approval", String::as_str);
+        let mut request = ApprovalRequest::new(command, cwd.to_string_lossy(), reason, options.approval_timeout);
+        request.session_key = Some(options.scope.clone());
+        request.programs =
+            judgement.programs.iter().filter_map(|(_, path)| Some(path.as_ref()?.display().to_string())).collect();
+        let asked = tokio::time::timeout(options.approval_timeout, options.approvals.request(&request));
+        match cx.cancel.run(asked).await.map_err(|_| ToolError::aborted())? {
+            Ok(ApprovalDecision::AllowOnce) => Ok(()),
+            Ok(ApprovalDecision::AllowAlways) => self.remember(&judgement, file, cwd, cx),
+            Ok(ApprovalDecision::Deny) => Err(ToolError::new(format!("exec denied: {reason}"))),
+            Err(_) => Err(ToolError::new(format!("exec denied: nobody answered in time ({reason})"))),
+        }
+    }
+
+    fn judge(&self, command: &str, cwd: &Path, env: &[(String, String)], effective: &EffectiveApprovals) -> Judgement {
+        let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path);
+        let path: Vec<PathBuf> = std::env::split_paths(path).collect();
+        let rules = CommandRules {
+            allowlist: &effective.allowlist,
+            safe_bins: &self.options.safe_bins,
+            cwd,
+            home: self.options.home.as_deref(),
+            path: &path,
+            shell: ShellKind::Posix,
+            is_executable: &is_executable,
+            exists: &|path| path.symlink_metadata().is_ok(),
+        };
+        judge(command, &rules)
+    }
+
+    /// Writes down that a command may always run. One that is not understood cannot be recognised again.
+    fn remember(
+        &self,
+        judgement: &Judgement,
+        file: Option<ApprovalsFile>,
+        cwd: &Path,
+        cx: &ToolCx<'_>,
+    ) -> Result<(), ToolError> {
+        let (Some(mut file), Some(path), None) = (file, &self.options.approvals_file, &judgement.not_understood) else {
+            return Ok(());
+        };
+        for (argv, program) in &judgement.programs {
+            if let Some(program) = program {
+                file.allow_always(&self.options.agent, program, argv, cwd);
+            }
+        }
+        Ok(file.save(path, cx.host)?)
+    }
+
+    /// Waits for the end of a command, until it goes to the background.
+    async fn follow(
+        &self,
+        session: &Arc<TrackedCommand>,
+        input: &JsonObject,
+        warnings: &[String],
+        timeout: Duration,
+        cx: &ToolCx<'_>,
+    ) -> Result<ToolOutput, ToolError> {
+        let yield_after = match (input.get("background"), input.get("yieldMs").and_then(Value::as_f64)) {
+            (Some(Value::Bool(true)), _) => Duration::ZERO,
+            (_, Some(ms)) => Duration::from_secs_f64(ms.clamp(YIELD_MS.0, YIELD_MS.1) / 1000.0),
+            (_, None) => self.options.yield_after,
+        };
+        let waits = async {
+            let ended = session.ended();
+            tokio::pin!(ended);
+            loop {
+                if tokio::time::timeout(REPORT_EVERY, &mut ended).await.is_ok() {
+                    return;
+                }
+                let tail = session.log().tail(TAIL);
+                cx.progress.report(ToolOutput::text(shown(warnings, &tail)));
+            }
+        };
+        let watched = async {
+            match self.options.allow_background {
+                true => tokio::time::timeout(yield_after, waits).await.is_ok(),
+                false => {
+                    waits.await;
+                    true
+                }
+            }
+        };
+        match cx.cancel.run(watched).await {
+            Err(_) => {
+                session.kill().await;
+                Err(ToolError::aborted())
+            }
+            Ok(false) => {
+                let mut log = session.log();
+                // It may have ended at this moment.
+                if log.end.is_none() {
+                    log.is_backgrounded = true;
+                    let tail = log.tail(TAIL);
+                    drop(log);
+                    return Ok(running(session, warnings, &tail));
+                }
+                drop(log);
+                Ok(ended(session, warnings, timeout))
+            }
+            Ok(true) => Ok(ended(session, warnings, timeout)),
+        }
+    }
+}
+
+fn shown(warnings: &[String], output: &str) -> String {
+    let lines: Vec<&str> =
+        warnings.iter().map(String::as_str).chain([output]).filter(|text| !text.is_empty()).collect();
+    lines.join("\n")
+}
+
+/// The result of a command that went to the background.
+fn running(session: &TrackedCommand, warnings: &[String], tail: &str) -> ToolOutput {
+    let pid = session.pid.map_or_else(|| "n/a".to_owned(), |pid| pid.to_string());
+    let text = format!(
+        "Command still running (session {}, pid {pid}). Use process (list/poll/log/write/kill/clear/remove) for follow-up.",
+        session.id
+    );
+    let details = json!({
+        "status": "running", "sessionId": session.id, "pid": session.pid, "startedAt": session.started_ms, "cwd": session.cwd, "tail": tail,
+    });
+    ToolOutput { details: Some(details), ..ToolOutput::text(shown(warnings, &text)) }
+}
+
+/// The result of a command that ended. One that failed is a failed result with all that it printed.
+fn ended(session: &TrackedCommand, warnings: &[String], timeout: Duration) -> ToolOutput {
+    let log = session.log();
+    let output = log.text();
+    let output = output.trim();
+    let (end, ended_ms) =
+        log.end.clone().unwrap_or((Err("the command is still running".to_owned()), session.started_ms));
+    drop(log);
+    let (reason, exit_code) = match &end {
+        Ok(ProcessEnd::Exited(Exit::Code(0))) => (None, Some(0)),
+        Ok(ProcessEnd::Exited(Exit::Code(code))) => (Some(format!("Command exited with code {code}")), Some(*code)),
+        Ok(ProcessEnd::Exited(exit)) => {
+            (Some(format!("Command aborted by signal {}", exit.signal_name().unwrap_or_default())), None)
+        }
+        Ok(ProcessEnd::TimedOut(_)) => {
+            (Some(format!("Command timed out after {} seconds", timeout.as_secs_f64())), None)
+        }
+        Ok(ProcessEnd::Cancelled(CancelReason::User, _)) => {
+            (Some("Command aborted by signal SIGKILL".to_owned()), None)
+        }
+        Ok(ProcessEnd::Cancelled(..)) => (Some("Command aborted before exit code was captured".to_owned()), None),
+        Err(error) => (Some(error.clone()), None),
+    };
+    let details = json!({
+        "status": if reason.is_none() { "completed" } else { "failed" },
+        "exitCode": exit_code,
+        "timedOut": matches!(end, Ok(ProcessEnd::TimedOut(_))),
+        "durationMs": ended_ms - session.started_ms,
+        "aggregated": output,
+        "cwd": session.cwd,
+    });
+    let mut text = shown(warnings, if output.is_empty() && reason.is_none() { "(no output)" } else { output });
+    if let Some(reason) = &reason {
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(reason);
+    }
+    ToolOutput { details: Some(details), failed: reason.is_some(), ..ToolOutput::text(text) }
+}
+
+/// Whether a file of this computer can be executed.
+fn is_executable(path: &Path) -> bool {
+    let Ok(meta) = path.metadata() else { return false };
+    #[cfg(unix)]
+    let may_run = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let may_run = true;
+    meta.is_file() && may_run
+}
+
+impl Tool for ExecTool {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { self.exec(&input, cx).await })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+use std::sync::Mutex;
+
+use pinch_agent_core::tool::Progress;
+use pinch_machine::LocalMachine;
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
+
+use super::super::process_tool::BackgroundTool;
+use super::*;
+
+async fn call(tool: &dyn Tool, input: Value) -> Result<(String, Value), String> {
+    let (cancel, host, progress) = (Cancel::new(), Host::system(), Progress::ignored());
+    let call = "call-1".into();
+    let cx = ToolCx { call: &call, cancel: &cancel, progress: &progress, host: &host };
+    match tool.run(input.as_object().unwrap().clone(), &cx).await {
+        Ok(output) => Ok((output.content[0].as_text().unwrap().to_owned(), output.details.unwrap_or_default())),
+        Err(error) => Err(error.text),
+    }
+}
+
+fn options(dir: &Path) -> CommandOptions {
+    let env = [("PATH", "/usr/bin:/bin"), ("ANTHROPIC_API_KEY", "secret")];
+    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    CommandOptions { security: ExecSecurity::Full, ask: ExecAsk::Off, ..CommandOptions::new(dir, env) }
+}
+
+fn tools(options: CommandOptions) -> (ExecTool, BackgroundTool) {
+    let registry = ProcessRegistry::default();
+    let process = BackgroundTool::new(registry.clone(), options.scope.clone());
+    (ExecTool::new(Arc::new(LocalMachine), registry, options), process)
+}
+
+#[tokio::test]
+async fn a_command_runs_in_its_directory_without_the_keys_of_the_host() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    let (exec, _) = tools(options(dir.path()));
+    let (text, details) =
+        call(&exec, json!({"command": "pwd; env", "workdir": "sub", "env": {"A": "1"}})).await.unwrap();
+    assert!(text.starts_with(&*dir.path().join("sub").to_string_lossy()), "{text}");
+    assert!(text.contains("A=1") && text.contains("OPENCLAW_SHELL=exec") && !text.contains("secret"), "{text}");
+    assert_eq!((&details["status"], &details["exitCode"]), (&json!("completed"), &json!(0)));
+    let (text, details) = call(&exec, json!({"command": "echo x; exit 3", "workdir": "none"})).await.unwrap();
+    let expect = format!(
+        "Warning: workdir \"none\" is unavailable; using \"{}\".\nx\n\nCommand exited with code 3",
+        dir.path().display()
+    );
+    assert_eq!((text.as_str(), &details["exitCode"]), (expect.as_str(), &json!(3)));
+    let (text, _) = call(&exec, json!({"command": "sleep 60", "timeout": 0.1})).await.unwrap();
+    assert_eq!(text, "Command timed out after 0.1 seconds");
+    let refused = call(&exec, json!({"command": "ls", "env": {"LD_PRELOAD": "x"}})).await.unwrap_err();
+    assert!(refused.starts_with("Security Violation"), "{refused}");
+    assert_eq!(call(&exec, json!({"command": " "})).await.unwrap_err(), "Provide a command to start.");
+}
+
+#[tokio::test]
+async fn a_command_in_the_background_is_read_written_and_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let (exec, process) = tools(options(dir.path()));
+    let (text, details) =
+        call(&exec, json!({"command": "while read line; do echo got $line; done; sleep 60", "background": true}))
+            .await
+            .unwrap();
+    assert!(text.starts_with("Command still running (session "), "{text}");
+    let id = details["sessionId"].as_str().unwrap();
+    let act = |action: &str, more: Value| {
+        let mut input = json!({"action": action, "sessionId": id});
+        input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        call(&process, input)
+    };
+    assert_eq!(act("write", json!({"data": "one\n"})).await.unwrap().0, format!("Wrote 4 bytes to session {id}."));
+    assert_eq!(act("poll", json!({"timeout": 5000})).await.unwrap().0, "got one\n\nProcess still running.");
+    assert_eq!(act("poll", json!({})).await.unwrap().0, "(no new output)\n\nProcess still running.");
+    assert_eq!(
+        act("send-keys", json!({"literal": "two", "keys": ["C-j", "X-y"]})).await.unwrap().0,
+        format!("Sent 7 bytes to session {id}.")
+    );
+    let (listed, details) = call(&process, json!({"action": "list"})).await.unwrap();
+    assert!(listed.contains("running") && listed.ends_with(":: while read"), "{listed}");
+    assert_eq!(details["sessions"][0]["status"], "running");
+    assert_eq!(act("kill", json!({})).await.unwrap().0, format!("Killed session {id}."));
+    assert!(act("poll", json!({})).await.unwrap().0.ends_with("Process exited with signal SIGTERM."));
+    assert!(act("log", json!({"limit": 1})).await.unwrap().0.starts_with("got"));
+    assert_eq!(act("write", json!({"data": "x"})).await.unwrap().0, format!("No active session found for {id}"));
+    assert_eq!(act("remove", json!({})).await.unwrap().0, format!("Removed session {id}."));
+    assert_eq!(call(&process, json!({"action": "list"})).await.unwrap().0, "No running or recent sessions.");
+    assert_eq!(act("fly", json!({})).await.unwrap().0, "Unknown action fly");
+}
+
+#[tokio::test]
+async fn another_scope_does_not_see_a_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = ProcessRegistry::default();
+    let exec = ExecTool::new(Arc::new(LocalMachine), registry.clone(), options(dir.path()));
+    let (_, details) = call(&exec, json!({"command": "sleep 60", "background": true})).await.unwrap();
+    let other = BackgroundTool::new(registry, "agent:other");
+    let id = details["sessionId"].as_str().unwrap();
+    assert_eq!(
+        call(&other, json!({"action": "kill", "sessionId": id})).await.unwrap().0,
+        format!("No active session found for {id}")
+    );
+    assert_eq!(call(&other, json!({"action": "list"})).await.unwrap().0, "No running or recent sessions.");
+}
+
+#[tokio::test]
+async fn a_flood_of_output_is_bounded_and_does_not_stop_the_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let (exec, _) = tools(options(dir.path()));
+    let (_, details) =
+        call(&exec, json!({"command": "yes 0123456789 | head -c 3000000; echo; echo end"})).await.unwrap();
+    let kept = details["aggregated"].as_str().unwrap();
+    assert!(kept.ends_with("end") && kept.len() <= 200_000, "{} bytes", kept.len());
+}
+
+/// Answers, and keeps what it was asked.
+struct Answering(ApprovalDecision, Mutex<Vec<String>>);
+
+impl ApprovalBroker for Answering {
+    fn request<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
+        self.1.lock().unwrap().push(format!("{}: {}", request.command, request.reason));
+        Box::pin(async { self.0 })
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_on_the_allow_list_is_asked_or_denied() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = CommandOptions { security: ExecSecurity::Allowlist, ask: ExecAsk::Off, ..options(dir.path()) };
+    let (exec, _) = tools(base.clone());
+    assert_eq!(call(&exec, json!({"command": "touch x"})).await.unwrap_err(), "exec denied: allowlist miss");
+    assert_eq!(call(&exec, json!({"command": "echo $(touch x)"})).await.unwrap_err(), "exec denied: allowlist miss");
+    assert_eq!(call(&exec, json!({"command": "echo ok | head -n 1"})).await.unwrap().0, "ok");
+    let (exec, _) = tools(CommandOptions { ask: ExecAsk::OnMiss, ..base.clone() });
+    assert!(
+        call(&exec, json!({"command": "touch x"})).await.unwrap_err().starts_with("exec denied: "),
+        "nobody can be asked"
+    );
+    assert!(!dir.path().join("x").exists());
+    let broker = Arc::new(Answering(ApprovalDecision::AllowAlways, Mutex::default()));
+    let file = dir.path().join("exec-approvals.json");
+    let asking = CommandOptions {
+        ask: ExecAsk::OnMiss,
+        approvals: Arc::clone(&broker) as Arc<dyn ApprovalBroker>,
+        approvals_file: Some(file.clone()),
+        ..base
+    };
+    // The file that does not exist yet must not be stricter than the configuration.
+    let (exec, _) = tools(asking);
+    for command in ["touch x", "touch x", "touch y", "echo $(touch z)", "echo $(touch z)"] {
+        call(&exec, json!({"command": command})).await.unwrap();
+    }
+    let asked: Vec<String> =
+        broker.1.lock().unwrap().iter().map(|asked| asked.split(':').next().unwrap().to_owned()).collect();
+    assert_eq!(asked, ["touch x", "touch y", "echo $(touch z)", "echo $(touch z)"]);
+    assert!(file.exists());
+}
+
+#[tokio::test]
+async fn ending_the_registry_ends_its_commands() {
+    let dir = tempfile::tempdir().unwrap();
+    let (exec, process) = tools(options(dir.path()));
+    let command = "sleep 300 & setsid sleep 300 & echo $!; wait";
+    let (_, details) = call(&exec, json!({"command": command, "background": true})).await.unwrap();
+    let pid = u32::try_from(details["pid"].as_u64().unwrap()).unwrap();
+    assert!(pinch_stdx::process::is_alive(pid));
+    drop((exec, process));
+    for _ in 0..200 {
+        if !pinch_stdx::process::is_alive(pid) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the command is still running");
+}
+
+#[tokio::test]
+async fn a_hundred_commands_run_in_the_background() {
+    let dir = tempfile::tempdir().unwrap();
+    let (exec, process) = tools(options(dir.path()));
+    let mut ids = Vec::new();
+    for n in 0..100 {
+        let (_, details) =
+            call(&exec, json!({"command": format!("echo {n}; sleep 300"), "background": true})).await.unwrap();
+        ids.push(details["sessionId"].as_str().unwrap().to_owned());
+    }
+    let (_, details) = call(&process, json!({"action": "list"})).await.unwrap();
+    assert_eq!(details["sessions"].as_array().unwrap().len(), 100);
+    let mut unique = ids.clone();
+    unique.sort();
+    unique.dedup();
+    assert_eq!(unique.len(), 100);
+    let (text, _) = call(&process, json!({"action": "poll", "sessionId": ids[57], "timeout": 10_000})).await.unwrap();
+    assert_eq!(text, "57\n\nProcess still running.");
+    for id in &ids {
+        call(&process, json!({"action": "remove", "sessionId": id})).await.unwrap();
+    }
+    let (text, _) = call(&process, json!({"action": "list"})).await.unwrap();
+    assert_eq!(text, "No running or recent sessions.");
+}

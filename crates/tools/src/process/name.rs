@@ -1,0 +1,46 @@
+//! What a command is called in lists.
+
+/// Characters of a name at most.
+const MAX_NAME: usize = 48;
+
+/// The program of a command and its first argument that is no flag, or its first argument.
+pub fn session_name(command: &str) -> Option<String> {
+    let words = words(command);
+    let program = words.first()?;
+    let target = words.iter().skip(1).find(|word| !word.starts_with('-')).or_else(|| words.get(1));
+    let name = match target {
+        Some(target) => format!("{program} {target}"),
+        None => program.clone(),
+    };
+    Some(shortened(&name))
+}
+
+/// Words between spaces; quotes hold words together.
+fn words(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut quote = None;
+    for c in command.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => word.push(c),
+            None if matches!(c, '"' | '\'') => quote = Some(c),
+            None if c.is_whitespace() => words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty())),
+            None => word.push(c),
+        }
+    }
+    words.extend(Some(word).filter(|word| !word.is_empty()));
+    words
+}
+
+/// A name without its middle.
+fn shortened(name: &str) -> String {
+    let chars: Vec<char> = name.chars().collect();
+    if chars.len() <= MAX_NAME {
+        return name.to_owned();
+    }
+    let kept = MAX_NAME - 3;
+    let head = kept.div_ceil(2);
+    let tail = chars.len() - (kept - head);
+    chars[..head].iter().chain(['.', '.', '.'].iter()).chain(&chars[tail..]).collect()
+}

@@ -1,0 +1,291 @@
+//! What runs, and what has run.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pinch_machine::{CommandSpec, Machine, MachineError, ProcessEnd, ProcessInput};
+use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_stdx::host::Host;
+use pinch_stdx::text::utf8::Utf8Decoder;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+/// How much is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcessLimits {
+    /// Characters of output of one command; older ones are dropped.
+    pub output: usize,
+    /// Characters of output that nobody has read yet.
+    pub pending: usize,
+    /// Commands that have ended.
+    pub finished: usize,
+    /// How long they are kept.
+    pub keep: Duration,
+    /// Commands that may run at the same time.
+    pub running: usize,
+}
+
+impl Default for ProcessLimits {
+    fn default() -> Self {
+        Self { output: 200_000, pending: 30_000, finished: 50, keep: Duration::from_secs(30 * 60), running: 200 }
+    }
+}
+
+/// Owns commands. Cloning shares them; when the last clone is dropped, every command ends with all its descendants.
+#[derive(Clone, Default)]
+pub struct ProcessRegistry(Arc<RegistryParts>);
+
+#[derive(Default)]
+struct RegistryParts {
+    limits: ProcessLimits,
+    state: Mutex<RegistryState>,
+}
+
+#[derive(Default)]
+struct RegistryState {
+    sessions: Vec<Arc<TrackedCommand>>,
+    drivers: JoinSet<()>,
+    n_started: u64,
+}
+
+/// A command that was started.
+pub(super) struct TrackedCommand {
+    pub(super) id: String,
+    /// Who may see it.
+    pub(super) scope: String,
+    pub(super) command: String,
+    pub(super) cwd: String,
+    pub(super) pid: Option<u32>,
+    pub(super) started_ms: i64,
+    pub(super) cancel: Cancel,
+    pub(super) changed: Notify,
+    input: tokio::sync::Mutex<Option<ProcessInput>>,
+    output: Mutex<CommandLog>,
+}
+
+/// What a command has printed, and how it ended.
+#[derive(Default)]
+pub(super) struct CommandLog {
+    /// Whether the call that started it has returned.
+    pub(super) is_backgrounded: bool,
+    pub(super) kept: VecDeque<char>,
+    pub(super) pending: VecDeque<char>,
+    pub(super) is_truncated: bool,
+    pub(super) end: Option<(Result<ProcessEnd, String>, i64)>,
+    decoder: Utf8Decoder,
+}
+
+impl CommandLog {
+    fn push(&mut self, bytes: &[u8], limits: &ProcessLimits) {
+        let mut text = String::new();
+        self.decoder.push(bytes, &mut text);
+        self.add(&text, limits);
+    }
+
+    fn add(&mut self, text: &str, limits: &ProcessLimits) {
+        for c in text.chars().filter(|c| is_shown(*c)) {
+            self.kept.push_back(c);
+            self.pending.push_back(c);
+            if self.kept.len() > limits.output {
+                self.kept.pop_front();
+                self.is_truncated = true;
+            }
+            if self.pending.len() > limits.pending {
+                self.pending.pop_front();
+                self.is_truncated = true;
+            }
+        }
+    }
+
+    /// The output that is kept.
+    pub(super) fn text(&self) -> String {
+        self.kept.iter().collect()
+    }
+
+    /// The last characters.
+    pub(super) fn tail(&self, n: usize) -> String {
+        self.kept.iter().skip(self.kept.len().saturating_sub(n)).collect()
+    }
+}
+
+/// Characters that mean something in a log.
+fn is_shown(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r')
+        || !(c.is_control()
+            || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'))
+}
+
+/// How long a command that is ended may take to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long a command may take to read what is written to it.
+const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+
+impl TrackedCommand {
+    pub(super) fn log(&self) -> MutexGuard<'_, CommandLog> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn finish(&self, end: Result<ProcessEnd, String>, now_ms: i64, limits: &ProcessLimits) {
+        let mut log = self.log();
+        let mut rest = String::new();
+        log.decoder.finish(&mut rest);
+        log.add(&rest, limits);
+        log.end = Some((end, now_ms));
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.log().end.is_none()
+    }
+
+    /// Writes to its input, and maybe ends it. `None` if it has none that takes anything.
+    pub(super) async fn write(&self, data: &[u8], ends: bool) -> Option<()> {
+        let mut input = self.input.lock().await;
+        let writer = input.as_mut()?;
+        let written = async {
+            writer.write_all(data).await?;
+            writer.flush().await
+        };
+        let is_written = matches!(tokio::time::timeout(WRITE_PATIENCE, written).await, Ok(Ok(())));
+        if ends || !is_written {
+            *input = None;
+        }
+        is_written.then_some(())
+    }
+
+    /// Ends it, and waits for that.
+    pub(super) async fn kill(&self) {
+        self.cancel.cancel(CancelReason::User);
+        self.ended().await;
+    }
+
+    pub(super) async fn ended(&self) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if !self.is_running() {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// First and second words of ids.
+const ADJECTIVES: [&str; 24] = [
+    "amber", "bold", "brisk", "calm", "clear", "cool", "crisp", "dawn", "ember", "fast", "fresh", "gentle", "keen",
+    "kind", "lucky", "mellow", "mild", "neat", "nimble", "quick", "quiet", "swift", "tidy", "warm",
+];
+const NOUNS: [&str; 24] = [
+    "atlas", "basil", "bloom", "breeze", "canyon", "cedar", "cloud", "comet", "coral", "cove", "crest", "daisy",
+    "dune", "falcon", "fjord", "glade", "harbor", "haven", "lagoon", "meadow", "orbit", "reef", "sage", "willow",
+];
+
+impl ProcessRegistry {
+    /// A registry without commands.
+    pub fn new(limits: ProcessLimits) -> Self {
+        Self(Arc::new(RegistryParts { limits, state: Mutex::default() }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, RegistryState> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a command, which runs on whether somebody looks or not.
+    pub(super) async fn start(
+        &self,
+        machine: &dyn Machine,
+        spec: CommandSpec,
+        shown: &str,
+        scope: &str,
+        timeout: Option<Duration>,
+        host: &Host,
+    ) -> Result<Arc<TrackedCommand>, MachineError> {
+        self.sweep(host.now_ms());
+        if self.state().sessions.iter().filter(|session| session.is_running()).count() >= self.0.limits.running {
+            let error = std::io::Error::other("too many commands are running; end some of them first");
+            return Err(MachineError::new(error, "spawn", None));
+        }
+        let cwd = spec.cwd.display().to_string();
+        let mut process = machine.spawn(spec).await?;
+        let mut state = self.state();
+        while state.drivers.try_join_next().is_some() {}
+        let session = Arc::new(TrackedCommand {
+            id: state.new_id(host),
+            scope: scope.to_owned(),
+            command: shown.to_owned(),
+            cwd,
+            pid: process.id(),
+            started_ms: host.now_ms(),
+            cancel: Cancel::new(),
+            changed: Notify::new(),
+            input: tokio::sync::Mutex::new(process.take_input()),
+            output: Mutex::default(),
+        });
+        state.sessions.push(Arc::clone(&session));
+        let (driven, limits, host) = (Arc::clone(&session), self.0.limits.clone(), host.clone());
+        state.drivers.spawn(async move {
+            let mut take = |bytes: &[u8]| {
+                driven.log().push(bytes, &limits);
+                driven.changed.notify_waiters();
+            };
+            let end = process.pump(&driven.cancel, timeout, GRACE, &mut take).await;
+            driven.finish(end.map_err(|error| error.to_string()), host.now_ms(), &limits);
+            *driven.input.lock().await = None;
+            driven.changed.notify_waiters();
+        });
+        drop(state);
+        Ok(session)
+    }
+
+    /// Commands of a scope that went to the background, the newest first.
+    pub(super) fn list(&self, scope: &str, now_ms: i64) -> Vec<Arc<TrackedCommand>> {
+        self.sweep(now_ms);
+        let state = self.state();
+        let is_listed = |session: &&Arc<TrackedCommand>| session.scope == scope && session.log().is_backgrounded;
+        state.sessions.iter().rev().filter(is_listed).cloned().collect()
+    }
+
+    /// The command with an id.
+    pub(super) fn find(&self, scope: &str, id: &str) -> Option<Arc<TrackedCommand>> {
+        self.state().sessions.iter().find(|session| session.scope == scope && session.id == id).cloned()
+    }
+
+    /// Forgets a command.
+    pub(super) fn forget(&self, id: &str) {
+        self.state().sessions.retain(|session| session.id != id);
+    }
+
+    /// Forgets commands that ended long ago, and the oldest of too many.
+    fn sweep(&self, now_ms: i64) {
+        let keep = i64::try_from(self.0.limits.keep.as_millis()).unwrap_or(i64::MAX);
+        let mut state = self.state();
+        let ended = |session: &TrackedCommand| session.log().end.as_ref().map(|(_, at)| *at);
+        state.sessions.retain(|session| ended(session).is_none_or(|at| now_ms.saturating_sub(at) < keep));
+        let n_ended = state.sessions.iter().filter(|session| ended(session).is_some()).count();
+        let mut n_over = n_ended.saturating_sub(self.0.limits.finished);
+        state.sessions.retain(|session| {
+            let goes = n_over > 0 && ended(session).is_some();
+            n_over -= usize::from(goes);
+            !goes
+        });
+    }
+}
+
+impl RegistryState {
+    /// Two words that no other command has, with a number if all of them are taken.
+    fn new_id(&mut self, host: &Host) -> String {
+        self.n_started += 1;
+        let random = host.ids().hex8();
+        let number = usize::from_str_radix(&random, 16).unwrap_or_default();
+        let words =
+            format!("{}-{}", ADJECTIVES[number % ADJECTIVES.len()], NOUNS[(number / ADJECTIVES.len()) % NOUNS.len()]);
+        match self.sessions.iter().any(|session| session.id == words) {
+            false => words,
+            true => format!("{words}-{}", self.n_started),
+        }
+    }
+}
