@@ -19,4 +19,4 @@ pub use keys::{EncodedKeys, encode_keys, encode_paste};
 pub use log::{LogSlice, slice_log};
 pub use name::session_name;
 pub use process_tool::BackgroundTool;
-pub use registry::{ProcessLimits, ProcessRegistry};
+pub use registry::{ExitListener, ProcessLimits, ProcessRegistry};

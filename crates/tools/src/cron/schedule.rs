@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use croner::Cron;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -18,6 +19,13 @@ pub enum JobSchedule {
         /// A time at which it is due; the time of the question if there is none.
         anchor_ms: Option<i64>,
     },
+    /// By an expression of five or six fields.
+    Cron {
+        /// The expression.
+        expr: String,
+        /// The name of the zone that it is in; UTC if there is none.
+        tz: Option<String>,
+    },
 }
 
 /// How long to wait after errors in a row: the first, the second, …
@@ -32,9 +40,10 @@ const BACKOFF: [Duration; 5] = [
 impl JobSchedule {
     /// The next time at which the job is due; `None` if there is none.
     pub fn next(&self, now_ms: i64) -> Option<i64> {
-        match *self {
-            Self::At(at) => (at > now_ms).then_some(at),
-            Self::Every { every_ms, anchor_ms } => {
+        match self {
+            Self::Cron { expr, tz } => next_by_expression(expr, tz.as_deref(), now_ms),
+            &Self::At(at) => (at > now_ms).then_some(at),
+            &Self::Every { every_ms, anchor_ms } => {
                 let every = every_ms.max(1);
                 let anchor = anchor_ms.unwrap_or(now_ms);
                 let Some(elapsed) = now_ms.checked_sub(anchor).filter(|elapsed| *elapsed >= 0) else {
@@ -45,6 +54,18 @@ impl JobSchedule {
             }
         }
     }
+}
+
+/// `None` for an expression or a zone that does not exist, and when the expression never matches again.
+fn next_by_expression(expr: &str, tz: Option<&str>, now_ms: i64) -> Option<i64> {
+    let zone = match tz.map(str::trim).filter(|tz| !tz.is_empty()) {
+        Some(name) => TimeZone::get(name).ok()?,
+        None => TimeZone::UTC,
+    };
+    let cron: Cron = expr.trim().parse().ok()?;
+    // Expressions know whole seconds.
+    let now = Timestamp::from_second(now_ms.div_euclid(1000)).ok()?.to_zoned(zone);
+    Some(cron.find_next_occurrence(&now, false).ok()?.timestamp().as_millisecond())
 }
 
 /// How long a job waits after so many errors in a row.
@@ -75,6 +96,21 @@ pub fn iso(at_ms: i64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn expressions_are_in_their_zone() {
+        let next = |expr: &str, tz: Option<&str>, now: &str| {
+            let schedule = JobSchedule::Cron { expr: expr.to_owned(), tz: tz.map(str::to_owned) };
+            schedule.next(parse_time(now).unwrap()).and_then(iso)
+        };
+        let at = |time: &str| Some(format!("{time}.000Z"));
+        assert_eq!(next("0 9 * * 1", None, "2026-01-12T09:00:00Z"), at("2026-01-19T09:00:00"));
+        assert_eq!(next("0 9 * * *", Some("Europe/Berlin"), "2026-03-28T12:00:00Z"), at("2026-03-29T07:00:00"));
+        assert_eq!(next("*/10 * * * * *", None, "2026-01-12T09:00:05.900Z"), at("2026-01-12T09:00:10"));
+        assert_eq!(next("0 0 30 2 *", None, "2026-01-12T09:00:00Z"), None);
+        assert_eq!(next("every day", None, "2026-01-12T09:00:00Z"), None);
+        assert_eq!(next("0 9 * * *", Some("Mars/Olympus"), "2026-01-12T09:00:00Z"), None);
+    }
 
     #[test]
     fn the_next_time_is_on_the_grid() {

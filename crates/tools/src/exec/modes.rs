@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use serde_json::Value;
+
 /// Which commands may run. The order is from the strictest to the freest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExecSecurity {
@@ -96,14 +98,57 @@ impl ExecAsk {
     }
 }
 
-/// `tools.exec.mode`: both modes in one word.
-pub fn combined_mode(word: &str) -> Result<(ExecSecurity, ExecAsk), UnknownMode> {
-    Ok(match word.trim().to_ascii_lowercase().as_str() {
+/// Why the modes of a configuration cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModeError {
+    /// Both ways of setting them are used.
+    #[error("tools.exec.mode replaces tools.exec.security and tools.exec.ask; remove either")]
+    Mixed,
+    /// A word is not known.
+    #[error("tools.exec.{key}: {error}")]
+    Unknown {
+        /// The key.
+        key: &'static str,
+        /// Which word it is.
+        error: UnknownMode,
+    },
+}
+
+/// Reads `tools.exec`: `mode`, or `security` and `ask`. Without any of them the allow list holds, and a person is asked on a miss.
+///
+/// # Errors
+/// When both ways are used, or a word is not known.
+pub fn configured_modes(exec: &Value) -> Result<(ExecSecurity, ExecAsk), ModeError> {
+    let word = |key: &'static str| match &exec[key] {
+        Value::Null => Ok(None),
+        Value::String(word) => Ok(Some(word.trim().to_ascii_lowercase())),
+        other => {
+            let error = UnknownMode { word: other.to_string(), expected: "a word" };
+            Err(ModeError::Unknown { key, error })
+        }
+    };
+    let (mode, security, ask) = (word("mode")?, word("security")?, word("ask")?);
+    let Some(mode) = mode else {
+        let unknown = |key| move |error| ModeError::Unknown { key, error };
+        let security =
+            security.map_or(Ok(ExecSecurity::Allowlist), |word| word.parse().map_err(unknown("security")))?;
+        let ask = ask.map_or(Ok(ExecAsk::OnMiss), |word| word.parse().map_err(unknown("ask")))?;
+        return Ok((security, ask));
+    };
+    if security.is_some() || ask.is_some() {
+        return Err(ModeError::Mixed);
+    }
+    Ok(match mode.as_str() {
         "deny" => (ExecSecurity::Deny, ExecAsk::Off),
         "allowlist" => (ExecSecurity::Allowlist, ExecAsk::Off),
-        "ask" => (ExecSecurity::Allowlist, ExecAsk::OnMiss),
+        // Without a reviewer a person decides.
+        "ask" | "auto" => (ExecSecurity::Allowlist, ExecAsk::OnMiss),
         "full" => (ExecSecurity::Full, ExecAsk::Off),
-        _ => return Err(UnknownMode { word: word.to_owned(), expected: "deny, allowlist, ask, full" }),
+        _ => {
+            let error = UnknownMode { word: mode, expected: "deny, allowlist, ask, auto, full" };
+            return Err(ModeError::Unknown { key: "mode", error });
+        }
     })
 }
 
@@ -113,5 +158,25 @@ pub fn requires_approval(ask: ExecAsk, security: ExecSecurity, is_understood: bo
         ExecAsk::Always => true,
         ExecAsk::OnMiss => security == ExecSecurity::Allowlist && !(is_understood && is_satisfied),
         ExecAsk::Off => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn one_way_of_setting_the_modes_is_used() {
+        let read = |exec: Value| configured_modes(&exec).map_err(|error| error.to_string());
+        assert_eq!(read(json!({})), Ok((ExecSecurity::Allowlist, ExecAsk::OnMiss)));
+        assert_eq!(read(json!({"mode": "Full"})), Ok((ExecSecurity::Full, ExecAsk::Off)));
+        assert_eq!(read(json!({"security": "deny"})), Ok((ExecSecurity::Deny, ExecAsk::OnMiss)));
+        let mixed = "tools.exec.mode replaces tools.exec.security and tools.exec.ask; remove either";
+        assert_eq!(read(json!({"mode": "full", "ask": "off"})), Err(mixed.to_owned()));
+        let unknown = "tools.exec.security: unknown mode \"most\"; expected one of deny, allowlist, full";
+        assert_eq!(read(json!({"security": "most"})), Err(unknown.to_owned()));
+        assert!(read(json!({"ask": 1})).is_err());
     }
 }

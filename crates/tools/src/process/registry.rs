@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pinch_machine::{CommandSpec, Machine, MachineError, ProcessEnd, ProcessInput};
+use pinch_machine::{CommandSpec, Exit, Machine, MachineError, ProcessEnd, ProcessInput};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
 use pinch_stdx::text::utf8::Utf8Decoder;
@@ -38,9 +38,13 @@ impl Default for ProcessLimits {
 #[derive(Clone, Default)]
 pub struct ProcessRegistry(Arc<RegistryParts>);
 
+/// Called when a command in the background ends: with its scope, its id, and a sentence for the session that it belongs to.
+pub type ExitListener = dyn Fn(&str, &str, String) + Send + Sync;
+
 #[derive(Default)]
 struct RegistryParts {
     limits: ProcessLimits,
+    on_exit: Option<Box<ExitListener>>,
     state: Mutex<RegistryState>,
 }
 
@@ -118,6 +122,8 @@ fn is_shown(c: char) -> bool {
             || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'))
 }
 
+/// Characters of output in the report of an end.
+const NOTICE_TAIL: usize = 400;
 /// How long a command that is ended may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long a command may take to read what is written to it.
@@ -134,6 +140,26 @@ impl TrackedCommand {
         log.decoder.finish(&mut rest);
         log.add(&rest, limits);
         log.end = Some((end, now_ms));
+    }
+
+    /// What the session reads about the end of a command in the background; nothing about one that was killed on request.
+    fn exit_notice(&self) -> Option<String> {
+        let log = self.log();
+        let (end, _) = log.end.as_ref().filter(|_| log.is_backgrounded)?;
+        let (word, how) = match end {
+            Ok(ProcessEnd::Cancelled(..)) => return None,
+            Ok(ProcessEnd::Exited(Exit::Code(0))) => ("completed", "code 0".to_owned()),
+            Ok(ProcessEnd::Exited(exit) | ProcessEnd::TimedOut(exit)) => match exit.signal_name() {
+                Some(signal) => ("failed", format!("signal {signal}")),
+                None => ("failed", format!("code {}", exit.status())),
+            },
+            Err(error) => ("failed", error.clone()),
+        };
+        let tail = log.tail(NOTICE_TAIL);
+        let tail = tail.split_whitespace().collect::<Vec<_>>().join(" ");
+        let id: String = self.id.chars().take(8).collect();
+        let tail = if tail.is_empty() { tail } else { format!(" :: {tail}") };
+        Some(format!("Exec {word} ({id}, {how}){tail}"))
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -187,7 +213,12 @@ const NOUNS: [&str; 24] = [
 impl ProcessRegistry {
     /// A registry without commands.
     pub fn new(limits: ProcessLimits) -> Self {
-        Self(Arc::new(RegistryParts { limits, state: Mutex::default() }))
+        Self(Arc::new(RegistryParts { limits, on_exit: None, state: Mutex::default() }))
+    }
+
+    /// A registry that reports the end of commands in the background. Those that are killed through it are not reported.
+    pub fn with_listener(limits: ProcessLimits, on_exit: impl Fn(&str, &str, String) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(RegistryParts { limits, on_exit: Some(Box::new(on_exit)), state: Mutex::default() }))
     }
 
     fn state(&self) -> MutexGuard<'_, RegistryState> {
@@ -227,6 +258,8 @@ impl ProcessRegistry {
         });
         state.sessions.push(Arc::clone(&session));
         let (driven, limits, host) = (Arc::clone(&session), self.0.limits.clone(), host.clone());
+        // Weak: what runs does not keep the registry that owns it.
+        let registry = Arc::downgrade(&self.0);
         state.drivers.spawn(async move {
             let mut take = |bytes: &[u8]| {
                 driven.log().push(bytes, &limits);
@@ -236,6 +269,12 @@ impl ProcessRegistry {
             driven.finish(end.map_err(|error| error.to_string()), host.now_ms(), &limits);
             *driven.input.lock().await = None;
             driven.changed.notify_waiters();
+            if let Some(notice) = driven.exit_notice()
+                && let Some(registry) = registry.upgrade()
+                && let Some(listener) = &registry.on_exit
+            {
+                listener(&driven.scope, &driven.id, notice);
+            }
         });
         drop(state);
         Ok(session)

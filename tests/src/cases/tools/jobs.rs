@@ -13,7 +13,6 @@ pub(super) fn normalized(input: &Value, _: &Case<'_>) -> Result<Value, String> {
     Ok(Value::Object(normalized_job(input["job"].as_object().ok_or("the job is no object")?)))
 }
 
-/// Schedules with an expression have no executor yet.
 pub(super) fn schedule(case: &Case<'_>) -> CaseOutcome {
     let input = &case.case["input"];
     let given = &input["schedule"];
@@ -37,7 +36,10 @@ pub(super) fn schedule(case: &Case<'_>) -> CaseOutcome {
             Some("every") => given["everyMs"]
                 .as_i64()
                 .map(|every_ms| JobSchedule::Every { every_ms, anchor_ms: given["anchorMs"].as_i64() }),
-            _ => return CaseOutcome::NotImplemented,
+            Some("cron") => given["expr"]
+                .as_str()
+                .map(|expr| JobSchedule::Cron { expr: expr.to_owned(), tz: given["tz"].as_str().map(str::to_owned) }),
+            _ => return CaseOutcome::Failed(format!("unknown schedule {given}")),
         };
         let next = schedule.and_then(|schedule| schedule.next(input["nowMs"].as_i64().unwrap_or_default()));
         json!({"nextMs": next})

@@ -6,6 +6,7 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
 use super::super::process_tool::BackgroundTool;
+use super::super::registry::ProcessLimits;
 use super::*;
 
 async fn call(tool: &dyn Tool, input: Value) -> Result<(String, Value), String> {
@@ -196,4 +197,21 @@ async fn a_hundred_commands_run_in_the_background() {
     }
     let (text, _) = call(&process, json!({"action": "list"})).await.unwrap();
     assert_eq!(text, "No running or recent sessions.");
+}
+
+#[tokio::test]
+async fn the_end_of_a_command_in_the_background_is_reported_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (sender, mut ends) = tokio::sync::mpsc::channel(8);
+    let registry = ProcessRegistry::with_listener(ProcessLimits::default(), move |scope, id, notice| {
+        sender.try_send(format!("{scope} {}", notice.replace(&id[..8.min(id.len())], "ID"))).unwrap();
+    });
+    let exec = ExecTool::new(Arc::new(LocalMachine), registry.clone(), options(dir.path()));
+    let process = BackgroundTool::new(registry, options(dir.path()).scope);
+    let (_, killed) = call(&exec, json!({"command": "sleep 300", "background": true})).await.unwrap();
+    call(&process, json!({"action": "kill", "sessionId": killed["sessionId"]})).await.unwrap();
+    call(&exec, json!({"command": "echo in the foreground"})).await.unwrap();
+    call(&exec, json!({"command": "sleep 0.2; echo a; echo  b; exit 3", "background": true})).await.unwrap();
+    assert_eq!(ends.recv().await.unwrap(), "agent:main Exec failed (ID, code 3) :: a b");
+    assert!(ends.try_recv().is_err());
 }
