@@ -10,7 +10,7 @@ use pinch_ports::{Fence, SessionEntry};
 use pinch_stdx::cancel::{Cancel, CancelReason, Deadline};
 use serde_json::{Map, Value, json};
 
-use super::{leasing, resolve};
+use super::{agents, leasing, resolve};
 use crate::parts::Parts;
 use crate::parts::credentials::advice;
 use crate::run::{RunError, RunRequest};
@@ -67,7 +67,7 @@ impl CompactionOutcome {
 }
 
 /// Compacts the session of a request.
-pub(super) async fn compact(parts: &Parts, request: RunRequest, instructions: Option<&str>) -> CompactionOutcome {
+pub(super) async fn compact(parts: &Arc<Parts>, request: RunRequest, instructions: Option<&str>) -> CompactionOutcome {
     let named = (request.provider.clone(), request.model.clone());
     match try_compact(parts, request, instructions).await {
         Ok(session) => CompactionOutcome::Compacted(session),
@@ -85,11 +85,15 @@ fn reason_of(error: &RunError, named: &(Option<String>, Option<String>)) -> Stri
 }
 
 async fn try_compact(
-    parts: &Parts,
+    parts: &Arc<Parts>,
     request: RunRequest,
     instructions: Option<&str>,
 ) -> Result<CompactedSession, RunError> {
+    if let Some(why) = &parts.config.unusable {
+        return Err(RunError::Config(why.clone()));
+    }
     let _admitted = parts.gate.admit()?;
+    let parts = &agents::of_agent(parts, &resolve::agent_id_of(&parts.config.agents, &request));
     let cancel = match request.timeout {
         Some(limit) => request.cancel.child_until(Deadline::after(limit)),
         None => request.cancel.child(),
