@@ -94,7 +94,7 @@ async fn blocks_go_out_where_the_channel_wants_them() {
 async fn paragraphs_are_messages_where_the_channel_says_so() {
     let by_line = |config: &mut Value| {
         config["agents"]["defaults"]["blockStreamingDefault"] = "on".into();
-        config["channels"]["telegram"]["chunkMode"] = "newline".into();
+        config["channels"]["telegram"]["streaming"]["chunkMode"] = "newline".into();
     };
     let (_world, chat, _) = delivered("One.\n\nTwo.\n\nThree.", "telegram", by_line, |request| request).await;
     assert_eq!(chat.texts(), ["One.", "Two.", "Three."]);
