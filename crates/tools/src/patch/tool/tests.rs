@@ -251,9 +251,9 @@ async fn hostile_patches_change_nothing() {
 }
 
 /// Small random numbers, the same in every run.
-struct Dice(u64);
+struct RandomNumbers(u64);
 
-impl Dice {
+impl RandomNumbers {
     fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % n
@@ -262,7 +262,7 @@ impl Dice {
 
 #[tokio::test]
 async fn random_patches_make_exactly_the_files_that_they_were_made_from() {
-    let mut dice = Dice(7);
+    let mut dice = RandomNumbers(7);
     for round in 0..500 {
         let dir = tempfile::tempdir().unwrap();
         let mut patch = "*** Begin Patch\n".to_owned();
