@@ -1,7 +1,7 @@
 //! Summaries of conversations that become too long: which model writes them, and how a long history is cut for it.
 //!
-//! When a conversation is compacted is decided by `pinch-coding-agent` (near the window) and by [`decide`](crate::run::decide()) (after an
-//! overflow). [`summaries`] steps in where the summary is made. [`pruning`] shortens old results before that is necessary.
+//! When a conversation is compacted is decided by `pinch-coding-agent` (near the window) and by [`decide`](crate::run::decide::decide) (after an
+//! overflow). The hook of `summaries` steps in where the summary is made. [`pruning`] shortens old results before that is necessary.
 
 pub mod model;
 pub mod chunks;
