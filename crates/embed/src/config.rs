@@ -10,6 +10,7 @@ mod text;
 mod source;
 mod renamed;
 mod node;
+mod pattern;
 pub(crate) mod paths;
 pub mod models;
 pub mod secrets;

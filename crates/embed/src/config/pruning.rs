@@ -5,6 +5,7 @@ use std::time::Duration;
 use pinch_coding_agent::document::Problem;
 
 use super::node::Node;
+use super::pattern::glob;
 
 /// `agents.defaults.contextPruning` with mode `cache-ttl`.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,30 +53,9 @@ impl ToolFilter {
     /// Whether it lets a tool through. The case of letters does not matter.
     pub fn allows(&self, tool: &str) -> bool {
         let tool = tool.trim().to_lowercase();
-        let names = |list: &[String]| list.iter().any(|pattern| matches(&pattern.trim().to_lowercase(), &tool));
+        let names = |list: &[String]| list.iter().any(|pattern| glob(&pattern.trim().to_lowercase(), &tool));
         !names(&self.deny) && (self.allow.is_empty() || names(&self.allow))
     }
-}
-
-/// Whether a text matches a pattern in which `*` stands for any text.
-fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return rest.is_empty();
-    }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    true
 }
 
 const DEFAULT_TTL: Duration = Duration::from_secs(300);

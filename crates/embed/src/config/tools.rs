@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::node::Node;
+use super::pattern::glob;
 
 /// Tool groups as deny lists name them.
 const GROUPS: [(&str, &[&str]); 2] = [("fs", &["read", "write", "edit", "grep", "find", "ls"]), ("runtime", &["exec"])];
@@ -105,24 +106,6 @@ fn matches(entry: &str, tool: &str) -> bool {
         return in_group(series) || tool.strip_prefix(normal(series).as_str()).is_some_and(continues);
     }
     glob(entry, tool)
-}
-
-/// Whether a name matches a pattern in which `*` matches any text.
-fn glob(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
-    let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return rest.is_empty();
-    }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    true
 }
 
 #[cfg(test)]
