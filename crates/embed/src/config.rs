@@ -31,7 +31,7 @@ pub use auth::{AuthConfig, Cooldowns, InlineProfile};
 use channels::ChannelsConfig;
 use messages::QueueConfig;
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
-pub use preset::Preset;
+pub use preset::{Preset, PresetValues};
 use sessions::SessionConfig;
 pub use tools::ToolsConfig;
 
@@ -43,6 +43,8 @@ use self::source::ConfigSource;
 pub struct Config {
     /// `preset`: where values that are not configured come from.
     pub preset: Preset,
+    /// Those values.
+    pub defaults: PresetValues,
     /// `agents`.
     pub agents: Agents,
     /// `auth`.
@@ -153,6 +155,7 @@ impl Config {
         (
             Self {
                 preset,
+                defaults,
                 ignored,
                 agents,
                 auth,

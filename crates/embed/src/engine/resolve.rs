@@ -148,7 +148,7 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
             .map(|(name, entry)| (name.clone(), entry.params.clone()))
             .collect(),
         timeouts: parts.settings.timeouts,
-        silence: parts.config.preset.values().silence,
+        silence: parts.config.defaults.silence,
         host: parts.host.clone(),
         fence,
         request,

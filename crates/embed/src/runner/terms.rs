@@ -49,8 +49,8 @@ pub(super) fn of(
     let n = parts.settings.recovery.turn.max_retries;
     terms.transient = match parts.config.preset {
         Preset::V2026_2 => TransientRetries { rate_limits: n, others: n, ..TransientRetries::default() },
-        preset if n > 0 => preset.values().retries,
-        preset => preset.values().retries.at_most(0),
+        _ if n > 0 => parts.config.defaults.retries,
+        _ => parts.config.defaults.retries.at_most(0),
     };
     terms.budget = request.budget;
     terms.can_compact = runtime.compaction;
