@@ -54,7 +54,7 @@ impl fmt::Debug for SummaryPlan {
 /// The summaries of one session.
 pub(crate) struct Summaries {
     plan: SummaryPlan,
-    providers: ProviderRegistry,
+    providers: Arc<ProviderRegistry>,
     model: Arc<Model>,
     options: CallOptions,
     host: Host,
@@ -65,7 +65,7 @@ pub(crate) struct Summaries {
 impl Summaries {
     pub(crate) fn new(
         plan: SummaryPlan,
-        providers: ProviderRegistry,
+        providers: Arc<ProviderRegistry>,
         model: Arc<Model>,
         options: CallOptions,
         host: Host,

@@ -47,14 +47,14 @@ const READ: &str = "read";
 
 /// Runs attempts in this process.
 pub struct NativeRuntime {
-    providers: ProviderRegistry,
+    providers: Arc<ProviderRegistry>,
     store: Arc<dyn SessionStore>,
 }
 
 impl NativeRuntime {
     /// A runtime that asks these providers and stores sessions in this store.
     pub fn new(providers: ProviderRegistry, store: Arc<dyn SessionStore>) -> Self {
-        Self { providers, store }
+        Self { providers: Arc::new(providers), store }
     }
 
     async fn open_session(&self, scope: &RunScope, model: Arc<Model>) -> Result<NativeAttempts, RunError> {
@@ -94,7 +94,7 @@ impl NativeRuntime {
         parts.compaction = scope.compaction.clone();
         let summaries = Arc::new(Summaries::new(
             scope.summaries.clone(),
-            self.providers.clone(),
+            Arc::clone(&self.providers),
             Arc::clone(&parts.model),
             options.clone(),
             scope.host.clone(),
