@@ -443,7 +443,7 @@ async fn sleep(delay: Duration, lease: &dyn RunLease, cancel: &Cancel) -> Result
 }
 
 /// Completes [`HARD_END`] after the run was stopped, with the reason.
-async fn hard_end(cancel: &Cancel) -> CancelReason {
+pub(crate) async fn hard_end(cancel: &Cancel) -> CancelReason {
     let reason = cancel.cancelled().await;
     tokio::time::sleep(HARD_END).await;
     reason

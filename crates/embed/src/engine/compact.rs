@@ -7,13 +7,14 @@ use pinch_coding_agent::compaction::Compacted;
 use pinch_llm::model::Model;
 use pinch_llm::request::Auth;
 use pinch_ports::{Fence, SessionEntry};
-use pinch_stdx::cancel::{Cancel, CancelReason, Deadline};
+use pinch_stdx::cancel::Deadline;
 use serde_json::{Map, Value, json};
 
 use super::{agents, leasing, resolve};
 use crate::parts::Parts;
 use crate::parts::credentials::advice;
 use crate::run::{RunError, RunRequest};
+use crate::runner::hard_end;
 use crate::runtime::AttemptRuntime;
 use crate::sessions::entry;
 
@@ -119,18 +120,11 @@ async fn try_compact(
         () = lease.keep() => {
             return Err(RunError::Busy("another process took over the session".to_owned()));
         }
-        reason = stopped(&cancel) => return Err(RunError::Cancelled(reason)),
+        reason = hard_end(&cancel) => return Err(RunError::Cancelled(reason)),
     };
     let session = outcome(compacted);
     record(parts, &scope.request, lease.fence(), &session).await;
     Ok(session)
-}
-
-/// Completes a while after a cancellation, if what was cancelled does not end by itself.
-async fn stopped(cancel: &Cancel) -> CancelReason {
-    let reason = cancel.cancelled().await;
-    tokio::time::sleep(crate::runner::HARD_END).await;
-    reason
 }
 
 /// The credentials of the first profile that may be used.
