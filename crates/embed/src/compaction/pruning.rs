@@ -220,34 +220,18 @@ impl Pruner {
         self.apply(&state, messages);
         if is_due(state.last_touch, ttl, now) {
             let planned = plan(messages, &self.config, self.window);
-            let hashes: BTreeMap<&str, String> = messages
-                .iter()
-                .filter_map(|message| result(message))
-                .map(|result| (result.tool_call_id.as_str(), hash(result)))
-                .collect();
-            let new: Vec<(String, (Shortening, String))> = planned
-                .into_iter()
-                .filter_map(|(id, how)| {
-                    // Of a result that is shortened already, the hash of the whole one counts.
-                    let hash = match state.shortened.get(&id) {
-                        Some((_, hash)) => hash.clone(),
-                        None => hashes.get(id.as_str())?.clone(),
-                    };
-                    Some((id, (how, hash)))
-                })
-                .collect();
-            if !new.is_empty() {
-                let fresh: BTreeMap<&str, Shortening> = new.iter().map(|(id, (how, _))| (id.as_str(), *how)).collect();
+            if !planned.is_empty() {
                 for message in messages.iter_mut() {
-                    let short = result(message).and_then(|result| {
-                        let how = fresh.get(result.tool_call_id.as_str())?;
-                        shorten(result, *how, &self.config)
-                    });
-                    if let Some(short) = short {
-                        *message = Arc::new(Message::ToolResult(short));
-                    }
+                    let Some(result) = result(message) else { continue };
+                    let id = result.tool_call_id.as_str();
+                    let Some(how) = planned.get(id) else { continue };
+                    // Of a result that is shortened already, the hash of the whole one counts.
+                    let known = state.shortened.get(id).map(|(_, whole)| whole.clone());
+                    let whole = known.unwrap_or_else(|| hash(result));
+                    let Some(short) = shorten(result, *how, &self.config) else { continue };
+                    state.shortened.insert(id.to_owned(), (*how, whole));
+                    *message = Arc::new(Message::ToolResult(short));
                 }
-                state.shortened.extend(new);
                 state.last_touch = Some(now);
             }
         }
