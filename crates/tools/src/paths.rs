@@ -119,7 +119,7 @@ impl PathRoot {
 }
 
 /// Takes `.` and `..` out of an absolute path by their spelling.
-fn lexical(path: &Path) -> PathBuf {
+pub(crate) fn lexical(path: &Path) -> PathBuf {
     let mut joined = PathBuf::new();
     for part in path.components() {
         match part {

@@ -1,12 +1,13 @@
 //! Whether a command may run: every program that it starts has to be known, however it is started.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::allowlist::matches_program;
 use super::analysis::{ShellKind, analyze};
 use super::approvals::{AllowedProgram, arguments_hash};
 use super::environment::check_overrides;
 use super::safe_bins::SafeBins;
+use crate::paths::lexical;
 
 mod wrappers;
 
@@ -182,7 +183,7 @@ impl CommandRules<'_> {
             _ => PathBuf::from(name),
         };
         if expanded.components().count() > 1 || expanded.is_absolute() || name.contains('/') {
-            return Some(plain(&self.cwd.join(expanded))).filter(is_there);
+            return Some(lexical(&self.cwd.join(expanded))).filter(is_there);
         }
         self.path
             .iter()
@@ -200,19 +201,6 @@ impl Judgement {
     fn fail_to_cover(&mut self, why: String) {
         self.not_covered.get_or_insert(why);
     }
-}
-
-/// A path without `.` and `..`, by its spelling.
-fn plain(path: &Path) -> PathBuf {
-    let mut joined = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => drop(joined.pop()),
-            other => joined.push(other),
-        }
-    }
-    joined
 }
 
 /// Characters that look like others or like nothing.
