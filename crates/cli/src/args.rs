@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, auth, completions, demo, doctor, export};
+use crate::commands::{agent, auth, completions, demo, doctor, export, policy};
 
 /// An AI agent in your terminal and in your scripts
 #[derive(Debug, Parser)]
@@ -24,6 +24,9 @@ pub(crate) enum CliCommand {
     Demo(demo::Args),
     /// Check directories, configuration files, API keys, servers, programs and sessions
     Doctor(doctor::Args),
+    /// Explain which tools an embedded agent may use, and which rule decides
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// Print shell completions or the manual page
     Completions(completions::Args),
     /// Export a session to a self-contained HTML page

@@ -8,5 +8,6 @@ pub(crate) mod demo;
 pub(crate) mod export;
 pub(crate) mod chat;
 pub(crate) mod packages;
+pub(crate) mod policy;
 pub(crate) mod doctor;
 pub(crate) mod completions;

@@ -42,6 +42,7 @@ fn main() -> ExitCode {
             Invocation::Command(CliCommand::Auth(command)) => Box::pin(commands::auth::run(command)).await,
             Invocation::Command(CliCommand::Demo(args)) => Box::pin(commands::demo::run(args)).await,
             Invocation::Command(CliCommand::Doctor(args)) => Box::pin(commands::doctor::run(args)).await,
+            Invocation::Command(CliCommand::Policy(command)) => commands::policy::run(&command),
             Invocation::Command(CliCommand::Completions(args)) => {
                 commands::completions::run(&args, &PinchCli::command())
             }

@@ -1,9 +1,11 @@
 //! The configuration: `pinch.json` or `openclaw.json`, JSON5 or YAML, read leniently. Mistakes are reported with their location; the rest is used.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pinch_coding_agent::document::Problem;
 use pinch_stdx::host::Env;
+use pinch_tools::policy::ToolPolicies;
 use serde_json::{Map, Value};
 
 mod text;
@@ -15,7 +17,7 @@ pub(crate) mod paths;
 pub mod models;
 pub mod secrets;
 pub mod auth;
-pub mod tools;
+mod tools;
 pub mod streaming;
 pub mod channels;
 pub mod params;
@@ -33,7 +35,6 @@ use messages::QueueConfig;
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
 pub use preset::{Preset, PresetValues};
 use sessions::SessionConfig;
-pub use tools::ToolsConfig;
 
 use self::node::{Node, UsedKeys};
 use self::source::ConfigSource;
@@ -51,8 +52,10 @@ pub struct Config {
     pub auth: AuthConfig,
     /// `models`.
     pub models: ModelsConfig,
-    /// `tools`, and `agents.defaults.sandbox`.
-    pub tools: ToolsConfig,
+    /// Which tools are offered to whom.
+    pub tools: Arc<ToolPolicies>,
+    /// Keys that restrict tools in a way that is not enforced, with their paths.
+    pub unenforced: Vec<String>,
     /// `channels`.
     pub channels: ChannelsConfig,
     /// `session`.
@@ -139,7 +142,8 @@ impl Config {
         agents.defaults.max_concurrent.get_or_insert(defaults.main_slots);
         let auth = AuthConfig::read(&node.get("auth"), &node.get("secrets"), &defaults.cooldowns, &mut problems);
         let models = ModelsConfig::read(&node.get("models"), &mut problems);
-        let tools = ToolsConfig::read(&node.get("tools"), &node.get("agents").get("defaults").get("sandbox"));
+        let unenforced = tools::unenforced(&node.get("tools"), &node.get("agents").get("defaults").get("sandbox"));
+        let tools = Arc::new(tools::policies(&node, &mut problems));
         let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);
         let session = SessionConfig::read(&node.get("session"), defaults.reset, &mut problems);
         let messages = QueueConfig::read(&node.get("messages"), &defaults.queue, &mut problems);
@@ -161,6 +165,7 @@ impl Config {
                 auth,
                 models,
                 tools,
+                unenforced,
                 channels,
                 session,
                 messages,

@@ -11,6 +11,7 @@ use pinch_coding_agent::document::Problem;
 use pinch_llm::message::Image;
 use pinch_ports::SessionEntry;
 use pinch_stdx::cancel::{CancelReason, Deadline};
+use pinch_tools::policy::PolicyDecision;
 use tokio::time::Instant;
 
 use crate::delivery::{EngineEvents, Lifecycle, ReplyEvent};
@@ -64,6 +65,20 @@ impl Engine {
 
     fn parts(&self) -> Arc<Parts> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).parts)
+    }
+
+    /// What the policies of the configuration decide about each tool of a request, for the model that would be asked first. Nothing is
+    /// written.
+    ///
+    /// # Errors
+    /// As for a run: an unusable configuration, a restriction that is not enforced, or no model.
+    pub fn tool_policy(&self, request: RunRequest) -> Result<PolicyDecision, RunError> {
+        let parts = self.parts();
+        if let Some(problem) = &parts.config.unusable {
+            return Err(RunError::Config(problem.clone()));
+        }
+        let parts = agents::of_agent(&parts, &resolve::agent_id_of(&parts.config.agents, &request));
+        resolve::tool_policy(&parts, request)
     }
 
     /// A request with the defaults of the configuration filled in: agent, session file, workspace, time limit.

@@ -47,6 +47,7 @@ pub use inbox::InboundMessage;
 pub use pinch_coding_agent as coding_agent;
 pub use pinch_coding_agent::{agent_core, llm};
 pub use pinch_llm::stdx;
+pub use pinch_tools as tools;
 pub use ports::{Caller, Sender};
 pub use run::request::BlockReplies;
 pub use run::{RunError, RunRequest, RunResult};

@@ -52,7 +52,7 @@ pub(crate) struct HostParts {
     pub(crate) extensions: Vec<Arc<dyn Extension>>,
     pub(crate) prompt: Option<PromptMaker>,
     pub(crate) reply_stages: Option<ReplyStages>,
-    /// TextTable for people.
+    /// What people read.
     pub(crate) texts: TextTable,
     /// Serializes changes of one file across all runs.
     pub(crate) files: FileQueue,

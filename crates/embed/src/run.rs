@@ -20,6 +20,8 @@ pub mod result;
 
 pub mod failure;
 
+pub mod tools;
+
 pub mod scope;
 
 pub mod decide;

@@ -7,7 +7,7 @@
 //! * [`patch`] is `apply_patch`.
 //! * [`exec`] decides which commands run, and with which environment.
 //! * [`web`] keeps a model away from internal addresses, and marks what comes from outside.
-//! * [`cron`] is about jobs that run at times.
+//! * `cron` (feature `cron`) is about jobs that run at times.
 //! * [`process`] has the tools `exec` and `process`.
 //! * [`pipeline`] puts the tools of all sources into one list and applies the policy to it.
 
@@ -29,6 +29,7 @@ pub mod process;
 
 pub mod web;
 
+#[cfg(feature = "cron")]
 pub mod cron;
 
 /// The examples of the README are tests.

@@ -79,11 +79,15 @@ impl AttemptRuntime for MemoryRuntime {
         scope: &'a RunScope,
         model: Arc<Model>,
     ) -> BoxFuture<'a, Result<Box<dyn Attempts + 'a>, RunError>> {
+        let tools = match scope.tools.for_model(&model) {
+            Ok(tools) => tools,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
         let agent = Agent::builder(model)
             .provider(Arc::clone(&self.provider))
             .host(scope.host.clone())
-            .system((scope.prompt)(&scope.tools).whole())
-            .tools(&scope.tools)
+            .system((scope.prompt)(&tools).whole())
+            .tools(&tools)
             .messages(self.conversations.get(&scope.request.session_id))
             .build();
         Box::pin(ready(match agent {

@@ -326,7 +326,8 @@ async fn request(
             engine.message(key, message).await.map_err(|error| embedded::failure(&error, &around))?
         }
     };
-    // Whoever starts a run from a shell waits for its answer.
+    // Whoever starts a run from a shell waits for its answer, and owns the agent.
+    request.caller.is_owner = true;
     request = request.cancel(cancel.clone()).require_reply();
     if let Some(word) = &args.thinking {
         let level = ThinkingLevel::parse(word).ok_or_else(|| {

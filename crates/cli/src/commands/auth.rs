@@ -46,7 +46,7 @@ pub(crate) enum AuthCommand {
     Logout(Logout),
 }
 
-/// CredentialOwner credentials.
+/// Whose credentials are meant.
 #[derive(Debug, clap::Args)]
 struct CredentialOwner {
     /// Provider, e.g. anthropic

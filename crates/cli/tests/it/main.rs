@@ -15,6 +15,7 @@ mod help;
 mod images;
 mod kill;
 mod packages;
+mod policy;
 mod proxies;
 mod rpc;
 mod secrets;

@@ -10,7 +10,7 @@ use super::node::Node;
 use super::params::StreamParams;
 use super::pruning::PruningConfig;
 use super::streaming::{BlockStreaming, HumanDelay};
-use super::tools::ToolsConfig;
+use super::tools;
 use crate::key::AgentId;
 
 /// The agents of a configuration.
@@ -127,8 +127,8 @@ pub struct AgentConfig {
     pub run_retries: Option<RunRetries>,
     /// Pauses between its blocks; `Some(None)`: it makes none.
     pub human_delay: Option<Option<HumanDelay>>,
-    /// Tools it may not use, in addition to those denied to all agents.
-    pub tools: ToolsConfig,
+    /// Keys that restrict its tools in a way that is not enforced, with their paths.
+    pub unenforced: Vec<String>,
 }
 
 impl Agents {
@@ -249,7 +249,7 @@ impl AgentConfig {
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             run_retries: read_retries(&node.get("runRetries"), problems),
             human_delay: HumanDelay::read(&node.get("humanDelay"), problems),
-            tools: ToolsConfig::read(&node.get("tools"), &node.get("sandbox")),
+            unenforced: tools::unenforced(&node.get("tools"), &node.get("sandbox")),
         }
     }
 }

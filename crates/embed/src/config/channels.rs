@@ -82,7 +82,7 @@ impl ChannelsConfig {
     }
 }
 
-/// Tool policies of a channel, of its accounts, and of its groups and their senders.
+/// Tool policies of a channel, of its accounts, and of its guilds, teams and rooms, which are not enforced; those of groups are.
 fn restrictions(channel: &Node<'_>, problems: &mut Vec<Problem>) -> Vec<String> {
     let accounts = channel.get("accounts");
     let accounts: Vec<Node<'_>> = match accounts.is_object() {
@@ -92,7 +92,14 @@ fn restrictions(channel: &Node<'_>, problems: &mut Vec<Problem>) -> Vec<String> 
     let mut found = Vec::new();
     for part in std::iter::once(channel).chain(&accounts).filter(|part| part.is_object()) {
         let mut chats = vec![part.clone()];
-        for name in ["groups", "guilds", "channels", "teams", "rooms"] {
+        // The policies of groups are read elsewhere, with those of all tools.
+        if part.get("groups").is_object() {
+            for (_, group) in part.get("groups").members(problems) {
+                group.get("tools").value();
+                group.get("toolsBySender").value();
+            }
+        }
+        for name in ["guilds", "channels", "teams", "rooms"] {
             let all = part.get(name);
             if all.is_object() {
                 chats.extend(all.members(problems).into_iter().map(|(_, chat)| chat).filter(Node::is_object));

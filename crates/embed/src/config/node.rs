@@ -172,6 +172,11 @@ impl<'a> Node<'a> {
         Problem::new(self.file, what).at(self.path.clone())
     }
 
+    /// A problem with the member at a path from the root of the document.
+    pub(super) fn problem_at(&self, path: &str, what: impl Into<String>) -> Problem {
+        Problem::new(self.file, what).at(path)
+    }
+
     fn read_whole<T>(
         &self,
         problems: &mut Vec<Problem>,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
+use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::prompt::PromptSections;
 use pinch_coding_agent::session::PromptFor;
@@ -20,13 +21,14 @@ use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_ports::Fence;
 use pinch_stdx::host::Env;
+use pinch_tools::policy::PolicyDecision;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::compaction::{self, SummaryPlan};
+use crate::config::Config;
 use crate::config::agents::Agents;
 use crate::config::compaction::SummaryModelSetting;
-use crate::config::{Config, ToolsConfig};
 use crate::history::{self, HistoryLimit};
 use crate::key::AgentId;
 use crate::models::candidates::{self, CandidateRequest};
@@ -36,7 +38,8 @@ use crate::models::window::Window;
 use crate::models::{implicit, lookup};
 use crate::parts::Parts;
 use crate::run::request::BlockReplies;
-use crate::run::scope::{PromptInputs, RunScope, ToolPolicy};
+use crate::run::scope::{PromptInputs, RunScope};
+use crate::run::tools::ToolOffer;
 use crate::run::{RunError, RunRequest};
 use crate::runtime::{AttemptRuntime, NATIVE};
 use crate::workspace::{self, RunWorkspace, WorkspaceRequest};
@@ -110,9 +113,8 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
         tracing::debug!(reason, source, agent = agent_id.as_str(), "the run works in the directory of its agent");
     }
     check_header(parts, &request)?;
-    let policy = tool_policy(&parts.config, &agent_id)?;
-    request.caller.agent = Some(agent_id.as_str().to_owned());
-    request.caller.session_key.clone_from(&request.session_key);
+    check_enforced(&parts.config, &agent_id)?;
+    complete_caller(&mut request, &agent_id);
     pinch_stdx::fs::create_private_dir(&workspace)
         .map_err(|error| RunError::Config(format!("cannot create the workspace {}: {error}", workspace.display())))?;
     let mut compaction = parts.settings.compaction.clone();
@@ -124,12 +126,9 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
     let registered = &parts.registered;
     let machine = (registered.machine_for)(&request);
     let facts = SessionFacts::default();
-    let place = WorkingDirectory { cwd: workspace.clone(), home: parts.host.home().map(Into::into) };
-    let mut tool_parts = ToolParts::new(Arc::clone(&machine), place, shell(parts)?);
-    tool_parts.files = registered.files.clone();
-    tool_parts.facts = facts.clone();
+    let tools = offer(parts, &request, &workspace, Arc::clone(&machine), facts.clone())?;
     Ok(RunScope {
-        tools: registered.toolbox.of_run(&request, &tool_parts, &policy),
+        tools,
         prompt: prompt(parts, &request, &workspace),
         extensions: extensions(parts, &request),
         agent_id,
@@ -153,6 +152,40 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
         fence,
         request,
     })
+}
+
+/// The tools of a run.
+fn offer(
+    parts: &Parts,
+    request: &RunRequest,
+    workspace: &Path,
+    machine: Arc<dyn Machine>,
+    facts: SessionFacts,
+) -> Result<ToolOffer, RunError> {
+    let registered = &parts.registered;
+    let place = WorkingDirectory { cwd: workspace.to_owned(), home: parts.host.home().map(Into::into) };
+    let mut tool_parts = ToolParts::new(machine, place, shell(parts)?);
+    tool_parts.files = registered.files.clone();
+    tool_parts.facts = facts;
+    let layers = registered.toolbox.of_run(request, &tool_parts);
+    Ok(ToolOffer::new(layers, Arc::clone(&parts.config.tools), request.caller.clone()))
+}
+
+/// What the policies decide about the tools of a request, for the model that it would be sent to first. Nothing is created.
+pub(super) fn tool_policy(parts: &Parts, mut request: RunRequest) -> Result<PolicyDecision, RunError> {
+    let RunWorkspace { dir, agent_id, .. } = workspace(parts, &request)?;
+    check_enforced(&parts.config, &agent_id)?;
+    complete_caller(&mut request, &agent_id);
+    let machine = (parts.registered.machine_for)(&request);
+    let offer = offer(parts, &request, &dir, machine, SessionFacts::default())?;
+    let models = candidates(parts, &request)?;
+    models.first().map(|model| offer.decide(model)).ok_or(RunError::NoModel)
+}
+
+/// Fills in what the engine knows about the caller.
+fn complete_caller(request: &mut RunRequest, agent_id: &AgentId) {
+    request.caller.agent = Some(agent_id.as_str().to_owned());
+    request.caller.session_key.clone_from(&request.session_key);
 }
 
 /// How summaries are made: by a lighter model where there is one with credentials.
@@ -217,14 +250,11 @@ pub(super) fn runtime(parts: &Parts, request: &RunRequest) -> Result<Arc<dyn Att
     })
 }
 
-/// The tools that the run may not use. Fails if a restriction cannot be enforced.
-fn tool_policy(config: &Config, agent: &AgentId) -> Result<ToolPolicy, RunError> {
-    let of_agent = config.agents.get(agent).map(|agent| &agent.tools);
-    let layers: Vec<ToolsConfig> = std::iter::once(&config.tools).chain(of_agent).cloned().collect();
-    let unenforced =
-        layers.iter().flat_map(|layer| &layer.unenforced).chain(config.channels.unenforced()).next().cloned();
-    match unenforced {
-        None => Ok(ToolPolicy { layers }),
+/// Fails if the configuration restricts the tools of an agent in a way that is not enforced.
+fn check_enforced(config: &Config, agent: &AgentId) -> Result<(), RunError> {
+    let of_agent = config.agents.get(agent).map(|agent| &agent.unenforced);
+    match config.unenforced.iter().chain(of_agent.into_iter().flatten()).chain(config.channels.unenforced()).next() {
+        None => Ok(()),
         Some(key) => {
             let file = config.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
             Err(RunError::Config(format!(

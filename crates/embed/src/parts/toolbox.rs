@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use pinch_agent_core::tool::{Tool, ToolSet};
 use pinch_coding_agent::tools::{ALL, ToolParts, all_tools};
+use pinch_tools::pipeline::ToolLayers;
+use pinch_tools::policy::canonical_name;
 
 use crate::run::RunRequest;
-use crate::run::scope::ToolPolicy;
 
 /// Creates tools for one run, from what is known about its caller.
 pub(crate) type ToolsFor = Arc<dyn Fn(&RunRequest) -> Vec<Arc<dyn Tool>> + Send + Sync>;
@@ -44,22 +45,19 @@ impl Toolbox {
         self.builtin.iter().map(String::as_str).filter(|name| !ALL.contains(name))
     }
 
-    /// The tools of one run. A tool of the host replaces a built-in one of the same name; tools that policy denies are left out.
-    pub(crate) fn of_run(&self, request: &RunRequest, parts: &ToolParts, policy: &ToolPolicy) -> ToolSet {
+    /// The tools of one run, before policy. A tool of the host replaces a built-in one of the same name.
+    pub(crate) fn of_run(&self, request: &RunRequest, parts: &ToolParts) -> ToolLayers {
         if request.disable_tools {
-            return ToolSet::new();
+            return ToolLayers::default();
         }
         let builtin = all_tools(parts).filter(|tool| self.builtin.contains(&tool.spec().name));
         let own: ToolSet =
             self.tools.iter().cloned().chain(self.tools_for.iter().flat_map(|make| make(request))).collect();
-        let of_host = |tool: &Arc<dyn Tool>| own.get(&tool.spec().name).cloned();
-        let kept = builtin.iter().map(|tool| of_host(tool).unwrap_or_else(|| Arc::clone(tool)));
-        let added = own.iter().filter(|tool| builtin.get(&tool.spec().name).is_none()).cloned();
-        let all: ToolSet = kept.chain(added).collect();
-        all.filter(|tool| {
-            let name = &tool.spec().name;
-            policy.allows(name) && !(request.disable_message_tool && name == MESSAGE_TOOL)
-        })
+        let own = own.filter(|tool| !(request.disable_message_tool && tool.spec().name == MESSAGE_TOOL));
+        let name = |tool: &Arc<dyn Tool>| canonical_name(&tool.spec().name);
+        let (replacements, host) =
+            own.iter().cloned().partition(|tool| builtin.iter().any(|other| name(other) == name(tool)));
+        ToolLayers { base: builtin, replacements, host, ..ToolLayers::default() }
     }
 }
 

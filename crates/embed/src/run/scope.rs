@@ -18,25 +18,11 @@ use pinch_ports::Fence;
 use pinch_stdx::host::Host;
 
 use super::request::{RunRequest, StreamParams};
+use super::tools::ToolOffer;
 use crate::compaction::SummaryPlan;
-use crate::config::ToolsConfig;
 use crate::config::preset::SilenceLimits;
 use crate::config::pruning::PruningConfig;
 use crate::key::AgentId;
-
-/// Which tools a run may not use: those denied to all agents, and those denied to its agent.
-#[derive(Clone, Debug, Default)]
-pub struct ToolPolicy {
-    /// The rules for all agents, then those for this agent.
-    pub layers: Vec<ToolsConfig>,
-}
-
-impl ToolPolicy {
-    /// Whether a tool may be offered.
-    pub fn allows(&self, tool: &str) -> bool {
-        !self.layers.iter().any(|layer| layer.denies(tool))
-    }
-}
 
 /// A resolved run: attempts borrow it, and a runtime builds none of this by itself.
 #[derive(Clone)]
@@ -50,8 +36,8 @@ pub struct RunScope {
     pub workspace: PathBuf,
     /// Where built-in tools act.
     pub machine: Arc<dyn Machine>,
-    /// The tools that are offered, after policy.
-    pub tools: ToolSet,
+    /// The tools that are offered, for each model after policy.
+    pub tools: ToolOffer,
     /// What the tools know about the session; a runtime with a session keeps it up to date.
     pub facts: SessionFacts,
     /// Creates the system prompt for the active tools. Called again when they change.

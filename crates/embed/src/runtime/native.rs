@@ -58,6 +58,7 @@ impl NativeRuntime {
     }
 
     async fn open_session(&self, scope: &RunScope, model: Arc<Model>) -> Result<NativeAttempts, RunError> {
+        let tools = scope.tools.for_model(&model)?;
         let provider = self.providers.get(&model.api).map_err(|error| RunError::Config(error.to_string()))?;
         let request = &scope.request;
         let new = NewSession {
@@ -87,7 +88,7 @@ impl NativeRuntime {
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let mut parts = SessionParts::new(scope.host.clone(), log, model, nobody);
         parts.thinking = Some(request.think_level.unwrap_or_default());
-        parts.tools = scope.tools.clone();
+        parts.tools = tools.clone();
         parts.facts = scope.facts.clone();
         parts.prompt_for = Some(Arc::clone(&scope.prompt));
         parts.extensions = scope.extensions.clone();
@@ -105,7 +106,7 @@ impl NativeRuntime {
         let session = AgentSession::start(parts).await.map_err(session_error)?;
         let is_compacting = Arc::new(AtomicBool::new(false));
         // A run without the tool that reads files has no business with files.
-        let reads = scope.tools.get(READ).is_some().then(|| PromptFiles::of(scope));
+        let reads = tools.get(READ).is_some().then(|| PromptFiles::of(scope));
         Ok(NativeAttempts { session, provider, summaries, pruner, request: request.clone(), reads, is_compacting })
     }
 }

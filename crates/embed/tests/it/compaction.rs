@@ -45,7 +45,7 @@ async fn a_host_compacts_a_session_with_a_lighter_model() {
     let outcome = compact(&world, Some("Keep the kind of tea.")).await;
     let CompactionOutcome::Compacted(compacted) = &outcome else { panic!("{outcome:?}") };
     assert!(compacted.summary.starts_with("## Goal\nBuy tea."), "{}", compacted.summary);
-    assert!(compacted.summary.contains("## Tool Failures\n- read: "), "{}", compacted.summary);
+    assert!(compacted.summary.contains("## Tool Failures\n- read (status=error): "), "{}", compacted.summary);
     assert!(compacted.summary.contains("## Most Recent Turns\n- Assistant: One moment."), "{}", compacted.summary);
     assert_eq!(world.transcript(&session).of_type("compaction").len(), 1);
     let asked = &summaries(&world)[0];

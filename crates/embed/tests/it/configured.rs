@@ -233,7 +233,7 @@ async fn a_provider_needs_no_configuration_where_its_key_is_set() {
 #[tokio::test]
 async fn a_tool_policy_of_a_chat_stops_runs_until_it_is_enforced() {
     for (channels, key) in [
-        (json!({"telegram": {"groups": {"*": {"tools": {"deny": ["exec"]}}}}}), "channels.telegram.groups.*.tools"),
+        (json!({"telegram": {"tools": {"deny": ["exec"]}}}), "channels.telegram.tools"),
         (
             json!({"discord": {"accounts": {"a": {"guilds": {"g": {"toolsBySender": {"*": {}}}}}}}}),
             "channels.discord.accounts.a.guilds.g.toolsBySender",

@@ -1,14 +1,22 @@
 //! Which tools a run offers, and what it refuses to pass over.
 
 use pinch_embed::run::RunError;
+use pinch_embed::{Caller, Sender};
+use pinch_testing::server::Recorded;
+
 use serde_json::{Value, json};
 
-use crate::world::{World, answer, stream};
+use crate::world::{FALLBACK, World, answer, fallback_answer, refusal, stream};
 
 fn offered(world: &World) -> Vec<String> {
-    let body = world.server.requests()[0].json();
+    names_of(&world.server.requests()[0])
+}
+
+fn names_of(request: &Recorded) -> Vec<String> {
+    let body = request.json();
     let tools = body["tools"].as_array().cloned().unwrap_or_default();
-    tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect()
+    let name = |tool: &Value| tool["name"].as_str().or(tool["function"]["name"].as_str()).map(str::to_owned);
+    tools.iter().filter_map(name).collect()
 }
 
 #[tokio::test]
@@ -31,7 +39,7 @@ async fn a_denied_tool_is_neither_offered_nor_described() {
 async fn a_restriction_that_is_not_enforced_ends_the_run_before_the_model_is_asked() {
     type Change = (&'static str, fn(&mut Value));
     let changes: [Change; 3] = [
-        ("tools.allow", |config| config["tools"] = json!({"allow": ["read"]})),
+        ("tools.fs.workspaceOnly", |config| config["tools"] = json!({"fs": {"workspaceOnly": true}})),
         ("agents.defaults.sandbox.mode", |config| config["agents"]["defaults"]["sandbox"] = json!({"mode": "all"})),
         ("agents.list[0].tools.exec.security", |config| {
             config["agents"]["list"] = json!([{"id": "main", "tools": {"exec": {"security": "deny"}}}]);
@@ -45,4 +53,95 @@ async fn a_restriction_that_is_not_enforced_ends_the_run_before_the_model_is_ask
         }
         assert!(world.server.requests().is_empty());
     }
+}
+
+/// The tools that a run offers under a policy.
+async fn offered_under(tools: Value, change: impl FnOnce(&mut Value)) -> Vec<String> {
+    let world = World::with(|config| {
+        config["tools"] = tools;
+        change(config);
+    })
+    .await;
+    world.server.reply(stream(answer("m1", "Hello.")));
+    world.ask("s1", "hello").await.unwrap();
+    offered(&world)
+}
+
+#[tokio::test]
+async fn every_level_of_the_tool_policy_reaches_the_request() {
+    let unchanged = |_: &mut Value| {};
+    assert_eq!(offered_under(json!({"allow": ["read"]}), unchanged).await, ["read"]);
+    assert_eq!(offered_under(json!({"profile": "minimal", "alsoAllow": ["edit"]}), unchanged).await, ["edit"]);
+    assert_eq!(
+        offered_under(json!({"profile": "coding", "deny": ["exec:*"]}), unchanged).await,
+        ["read", "edit", "write"]
+    );
+    let by_provider = json!({"byProvider": {"anthropic": {"deny": ["write"]}, "openai": {"deny": ["read"]}}});
+    assert_eq!(offered_under(by_provider, unchanged).await, ["read", "bash", "edit"]);
+    let of_agent = |config: &mut Value| {
+        config["agents"]["list"] = json!([{"id": "main", "tools": {"allow": ["group:fs"]}}]);
+    };
+    assert_eq!(offered_under(json!({"deny": ["edit"]}), of_agent).await, ["read", "write"]);
+    let loose = json!({"allow": ["nothing"], "strictAllow": false});
+    assert_eq!(offered_under(loose, unchanged).await.len(), 4);
+}
+
+#[tokio::test]
+async fn groups_and_senders_have_rules_of_their_own() {
+    let world = World::with(|config| {
+        config["tools"] = json!({"toolsBySender": {"id:7": {"deny": ["write"]}}});
+        config["channels"] = json!({"telegram": {"groups": {"-100": {"tools": {"deny": ["bash"]}}}}});
+    })
+    .await;
+    let ask = |session: &'static str, caller: Caller| {
+        let mut request = world.request(session, "hello");
+        request.caller = caller;
+        world.server.reply(stream(answer(session, "Hello.")));
+        world.engine.run(request).finish()
+    };
+    let mut sender = Sender::default();
+    sender.id = Some("7".into());
+    ask("s1", Caller::new().channel("telegram").group("-100")).await.unwrap();
+    ask("s2", Caller::new().channel("telegram").sender(sender)).await.unwrap();
+    let names: Vec<Vec<String>> = world.server.requests().iter().map(names_of).collect();
+    assert_eq!(names, [["read", "edit", "write"], ["read", "bash", "edit"]]);
+}
+
+#[tokio::test]
+async fn a_fallback_of_another_provider_is_offered_what_its_policy_allows() {
+    let world = World::with(|config| {
+        config["tools"] = json!({"byProvider": {"local": {"allow": ["read"]}}});
+        config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK]);
+        config["auth"]["profiles"] = json!([{"id": "first", "provider": "anthropic", "apiKey": "key-1"}]);
+    })
+    .await;
+    world.server.reply(refusal(401, "authentication_error", "invalid x-api-key"));
+    world.server.reply(stream(fallback_answer("Hello.")));
+    world.ask("s1", "hello").await.unwrap();
+    let names: Vec<Vec<String>> = world.server.requests().iter().map(names_of).collect();
+    assert_eq!(names, [vec!["read", "bash", "edit", "write"], vec!["read"]]);
+}
+
+#[tokio::test]
+async fn an_allow_list_that_leaves_no_tool_ends_the_run_before_the_model_is_asked() {
+    let world = World::with(|config| config["tools"] = json!({"allow": ["reed"]})).await;
+    match world.ask("s1", "hello").await {
+        Err(RunError::Config(message)) => assert!(message.contains("read is not in tools.allow"), "{message}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(world.server.requests().is_empty());
+    // A request without tools needs none.
+    let mut request = world.request("s2", "hello");
+    request.disable_tools = true;
+    world.server.reply(stream(answer("m1", "Hello.")));
+    world.engine.run(request).finish().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_policy_of_a_request_is_explained_without_running_it() {
+    let world = World::with(|config| config["tools"] = json!({"profile": "coding", "deny": ["exec:*"]})).await;
+    let decision = world.engine.tool_policy(world.request("s1", "")).unwrap();
+    assert_eq!(decision.explain("bash").to_string(), "bash is denied by tools.deny (exec:*)");
+    assert_eq!(decision.explain("message").to_string(), "message is not in tools.profile (coding)");
+    assert!(!world.path("workspace").exists());
 }

@@ -157,6 +157,12 @@ impl Reader {
         if allow.is_some() && also_allow.is_some() {
             self.problem(&format!("{path}.alsoAllow"), "set either allow or alsoAllow; both lists are used");
         }
+        let is_unknown_group =
+            |entry: &&String| entry.to_lowercase().strip_prefix("group:").is_some_and(|name| !names::is_group(name));
+        if let Some(unknown) = deny.iter().flatten().find(is_unknown_group) {
+            self.problem(&format!("{path}.deny"), &format!("there is no {unknown:?}; everything is denied here"));
+            return Some(deny_all);
+        }
         if no_allow || no_also || no_deny {
             return Some(deny_all);
         }

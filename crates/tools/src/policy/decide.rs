@@ -236,6 +236,15 @@ impl PolicyDecision {
             && self.verdicts.iter().all(|(_, removed)| removed.is_some())
     }
 
+    /// Says what happened to each tool, in their order.
+    pub fn explanations(&self) -> impl Iterator<Item = Explanation> {
+        self.verdicts.iter().map(|(tool, removed)| Explanation {
+            tool: tool.name.clone(),
+            removed: removed.clone(),
+            is_offered: true,
+        })
+    }
+
     /// Says what happened to a tool, also to one that does not exist.
     pub fn explain(&self, tool: &str) -> Explanation {
         let name = canonical_name(tool);

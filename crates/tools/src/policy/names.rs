@@ -6,6 +6,9 @@ pub fn canonical_name(name: &str) -> String {
     match name.as_str() {
         "bash" => "exec".to_owned(),
         "apply-patch" => "apply_patch".to_owned(),
+        // Newer names of the same tools.
+        "view_image" => "image".to_owned(),
+        "automations" => "cron".to_owned(),
         _ => name,
     }
 }
@@ -66,6 +69,11 @@ pub(super) fn group(name: &str) -> Option<&'static [&'static str]> {
         return Some(&OPENCLAW);
     }
     GROUPS.iter().find(|(known, _)| *known == name).map(|(_, tools)| *tools)
+}
+
+/// Whether there is a group of this name, also one whose members only a run knows.
+pub(super) fn is_group(name: &str) -> bool {
+    name == "plugins" || group(name).is_some()
 }
 
 /// The allow list of a built-in profile; `None` if it restricts nothing.

@@ -1,0 +1,50 @@
+//! `pinch policy explain`: which rule decides about a tool.
+
+use serde_json::{Value, json};
+
+use crate::help::TestUser;
+
+/// A user with rules for everybody and for a group.
+async fn user() -> TestUser {
+    let user = TestUser::new().await;
+    let document = json!({
+        "agents": {"defaults": {"model": "anthropic/claude-sonnet-4-5"}},
+        "models": {"providers": {"anthropic": {"baseUrl": user.server.url(), "apiKey": "none"}}},
+        "tools": {"profile": "coding", "deny": ["exec:*"]},
+        "channels": {"telegram": {"groups": {"-100": {"tools": {"allow": ["read"]}}}}},
+    });
+    user.write(".pinch/pinch.json", &document.to_string());
+    user
+}
+
+#[tokio::test]
+async fn the_rule_that_decides_about_a_tool_is_named() {
+    let user = user().await;
+    let all = user.run_program(&["policy", "explain"]).await;
+    let expect = "read is allowed\nbash is denied by tools.deny (exec:*)\nedit is allowed\nwrite is allowed\n";
+    assert_eq!((all.code, all.out.as_str(), all.err.as_str()), (Some(0), expect, ""));
+    let group = ["policy", "explain", "read", "edit", "--channel", "telegram", "--group", "-100"];
+    assert_eq!(user.run_program(&group).await.out, "read is allowed\nedit is not in group tools.allow\n");
+    let stranger = user.run_program(&["policy", "explain", "cron", "--stranger"]).await.out;
+    assert_eq!(stranger, "cron is reserved for the owner of the agent, and the sender is someone else\n");
+}
+
+#[tokio::test]
+async fn explanations_are_printed_as_json() {
+    let user = user().await;
+    let printed = user.run_program(&["policy", "explain", "bash", "message", "--json"]).await.out;
+    let shown: Value = serde_json::from_str(&printed).unwrap();
+    let expect = json!([
+        {"tool": "bash", "allowed": false, "exists": true, "rule": "tools.allow", "explanation": "bash is denied by tools.deny (exec:*)"},
+        {"tool": "message", "allowed": false, "exists": false, "rule": "tools.profile (coding)",
+            "explanation": "message is not in tools.profile (coding)"},
+    ]);
+    assert_eq!(shown, expect);
+}
+
+#[tokio::test]
+async fn a_policy_that_cannot_be_decided_says_what_is_missing() {
+    let user = user().await;
+    let failed = user.run_program(&["policy", "explain", "--model", "no-such-model"]).await;
+    assert!(failed.code == Some(1) && failed.err.contains("no-such-model"), "{failed:?}");
+}
