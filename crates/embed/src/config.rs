@@ -54,6 +54,8 @@ pub struct Config {
     pub models: ModelsConfig,
     /// Which tools are offered to whom.
     pub tools: Arc<ToolPolicies>,
+    /// `tools.loopDetection`: when repeated calls count as a loop.
+    pub loop_detection: Value,
     /// Keys that restrict tools in a way that is not enforced, with their paths.
     pub unenforced: Vec<String>,
     /// `channels`.
@@ -143,6 +145,7 @@ impl Config {
         let auth = AuthConfig::read(&node.get("auth"), &node.get("secrets"), &defaults.cooldowns, &mut problems);
         let models = ModelsConfig::read(&node.get("models"), &mut problems);
         let unenforced = tools::unenforced(&node.get("tools"), &node.get("agents").get("defaults").get("sandbox"));
+        let loop_detection = tools::loop_detection(&node.get("tools"), &mut problems);
         let tools = Arc::new(tools::policies(&node, &mut problems));
         let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);
         let session = SessionConfig::read(&node.get("session"), defaults.reset, &mut problems);
@@ -165,6 +168,7 @@ impl Config {
                 auth,
                 models,
                 tools,
+                loop_detection,
                 unenforced,
                 channels,
                 session,

@@ -5,6 +5,8 @@ use std::time::Duration;
 use pinch_coding_agent::document::Problem;
 use pinch_llm::thinking::ThinkingLevel;
 
+use serde_json::Value;
+
 use super::compaction::CompactionConfig;
 use super::node::Node;
 use super::params::StreamParams;
@@ -127,6 +129,8 @@ pub struct AgentConfig {
     pub run_retries: Option<RunRetries>,
     /// Pauses between its blocks; `Some(None)`: it makes none.
     pub human_delay: Option<Option<HumanDelay>>,
+    /// `tools.loopDetection`: when its repeated calls count as a loop, over what holds for all agents.
+    pub loop_detection: Value,
     /// Keys that restrict its tools in a way that is not enforced, with their paths.
     pub unenforced: Vec<String>,
 }
@@ -249,6 +253,7 @@ impl AgentConfig {
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             run_retries: read_retries(&node.get("runRetries"), problems),
             human_delay: HumanDelay::read(&node.get("humanDelay"), problems),
+            loop_detection: tools::loop_detection(&node.get("tools"), problems),
             unenforced: tools::unenforced(&node.get("tools"), &node.get("sandbox")),
         }
     }

@@ -2,13 +2,17 @@
 
 use pinch_coding_agent::document::Problem;
 use pinch_tools::policy::ToolPolicies;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::node::Node;
 
 /// The members of `tools` that policies are read from.
 const POLICY_KEYS: [&str; 8] =
     ["profile", "allow", "alsoAllow", "deny", "byProvider", "toolsBySender", "sandbox", "strictAllow"];
+
+/// The numbers of `tools.loopDetection`.
+const LOOP_NUMBERS: [&str; 5] =
+    ["historySize", "warningThreshold", "unknownToolThreshold", "criticalThreshold", "globalCircuitBreakerThreshold"];
 
 /// Reads the policies of a whole document.
 pub(super) fn policies(root: &Node<'_>, problems: &mut Vec<Problem>) -> ToolPolicies {
@@ -19,6 +23,32 @@ pub(super) fn policies(root: &Node<'_>, problems: &mut Vec<Problem>) -> ToolPoli
     let (policies, found) = ToolPolicies::read(document);
     problems.extend(found.into_iter().map(|problem| root.problem_at(&problem.path, problem.text)));
     policies
+}
+
+/// `loopDetection` of all agents or of one, as an object with members of the right types.
+pub(super) fn loop_detection(tools: &Node<'_>, problems: &mut Vec<Problem>) -> Value {
+    let mut read = Map::new();
+    let node = tools.get("loopDetection");
+    if node.object(problems).is_none() {
+        return Value::Null;
+    }
+    for flag in ["enabled"] {
+        read.extend(node.get(flag).flag(problems).map(|value| (flag.to_owned(), value.into())));
+    }
+    for number in LOOP_NUMBERS {
+        read.extend(node.get(number).count(problems).map(|value| (number.to_owned(), value.into())));
+    }
+    let on_repeat = node.get("onRepeat").word(problems, &["warn", "block"], |word| match word {
+        "warn" | "block" => Some(word.to_owned()),
+        _ => None,
+    });
+    read.extend(on_repeat.map(|word| ("onRepeat".to_owned(), word.into())));
+    let detectors = node.get("detectors");
+    let flags = ["genericRepeat", "knownPollNoProgress", "pingPong"];
+    let flags =
+        flags.into_iter().filter_map(|name| Some((name.to_owned(), detectors.get(name).flag(problems)?.into())));
+    read.insert("detectors".to_owned(), Value::Object(flags.collect()));
+    Value::Object(read)
 }
 
 /// The keys in `tools` and `sandbox`, of all agents or of one, that restrict tools in a way that is not enforced.

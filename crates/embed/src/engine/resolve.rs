@@ -21,6 +21,7 @@ use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_ports::Fence;
 use pinch_stdx::host::Env;
+use pinch_tools::loops::{LoopConfig, LoopGuard};
 use pinch_tools::policy::PolicyDecision;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -129,6 +130,7 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
     let tools = offer(parts, &request, &workspace, Arc::clone(&machine), facts.clone())?;
     Ok(RunScope {
         tools,
+        loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
         prompt: prompt(parts, &request, &workspace),
         extensions: extensions(parts, &request),
         agent_id,
@@ -169,6 +171,14 @@ fn offer(
     tool_parts.facts = facts;
     let layers = registered.toolbox.of_run(request, &tool_parts);
     Ok(ToolOffer::new(layers, Arc::clone(&parts.config.tools), request.caller.clone()))
+}
+
+/// Detects loops in the calls of one run.
+fn loop_guard(config: &Config, agent: &AgentId, request: &RunRequest) -> LoopGuard {
+    let of_agent = config.agents.get(agent).map_or(&Value::Null, |agent| &agent.loop_detection);
+    let guard = LoopGuard::new(LoopConfig::read(&config.loop_detection, of_agent));
+    guard.begin_run(&request.run_id);
+    guard
 }
 
 /// What the policies decide about the tools of a request, for the model that it would be sent to first. Nothing is created.

@@ -16,6 +16,7 @@ use pinch_llm::model::Model;
 use pinch_llm::request::Timeouts;
 use pinch_ports::Fence;
 use pinch_stdx::host::Host;
+use pinch_tools::loops::LoopGuard;
 
 use super::request::{RunRequest, StreamParams};
 use super::tools::ToolOffer;
@@ -38,6 +39,8 @@ pub struct RunScope {
     pub machine: Arc<dyn Machine>,
     /// The tools that are offered, for each model after policy.
     pub tools: ToolOffer,
+    /// Finds calls that go round in circles; one for all attempts of the run.
+    pub loops: Arc<LoopGuard>,
     /// What the tools know about the session; a runtime with a session keeps it up to date.
     pub facts: SessionFacts,
     /// Creates the system prompt for the active tools. Called again when they change.

@@ -24,6 +24,7 @@ use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{Auth, CallOptions, ToolChoice};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::pull::pulled;
+use pinch_tools::loops::LoopGuard;
 
 use super::{AttemptEvent, AttemptRuntime, Attempts, CompactRefusal, PendingMessage, QueueRefusal, RunControl};
 use crate::compaction::pruning::Pruner;
@@ -88,6 +89,7 @@ impl NativeRuntime {
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let mut parts = SessionParts::new(scope.host.clone(), log, model, nobody);
         parts.thinking = Some(request.think_level.unwrap_or_default());
+        parts.hooks = scope.loops.clone();
         parts.tools = tools.clone();
         parts.facts = scope.facts.clone();
         parts.prompt_for = Some(Arc::clone(&scope.prompt));
@@ -107,7 +109,16 @@ impl NativeRuntime {
         let is_compacting = Arc::new(AtomicBool::new(false));
         // A run without the tool that reads files has no business with files.
         let reads = tools.get(READ).is_some().then(|| PromptFiles::of(scope));
-        Ok(NativeAttempts { session, provider, summaries, pruner, request: request.clone(), reads, is_compacting })
+        Ok(NativeAttempts {
+            session,
+            provider,
+            summaries,
+            pruner,
+            request: request.clone(),
+            reads,
+            is_compacting,
+            loops: Arc::clone(&scope.loops),
+        })
     }
 }
 
@@ -151,6 +162,7 @@ struct NativeAttempts {
     /// Where the files lie that a prompt names; `None`: they are not read.
     reads: Option<PromptFiles>,
     is_compacting: Arc<AtomicBool>,
+    loops: Arc<LoopGuard>,
 }
 
 impl NativeAttempts {
@@ -191,7 +203,7 @@ impl Attempts for NativeAttempts {
             }
             let window = self.session.model().context_window;
             let mut watcher = Watcher::new(self.session.tools().clone(), window);
-            let is_compacting = Arc::clone(&self.is_compacting);
+            let (is_compacting, loops) = (Arc::clone(&self.is_compacting), Arc::clone(&self.loops));
             is_compacting.store(false, Ordering::Relaxed);
             let (text, images) = match plan.start {
                 AttemptStart::Prompt => match self.take_prompt().await {
@@ -227,7 +239,10 @@ impl Attempts for NativeAttempts {
                         }
                         match &event {
                             SessionEvent::CompactionStart { .. } => is_compacting.store(true, Ordering::Relaxed),
-                            SessionEvent::CompactionEnd { .. } => is_compacting.store(false, Ordering::Relaxed),
+                            SessionEvent::CompactionEnd { .. } => {
+                                is_compacting.store(false, Ordering::Relaxed);
+                                loops.compacted();
+                            }
                             _ => {}
                         }
                         // What follows a run is the runner's business, and so is its end.
@@ -269,6 +284,9 @@ impl Attempts for NativeAttempts {
                     self.is_compacting.store(true, Ordering::Relaxed);
                     let repaired = repair::compact(&mut self.session, CompactionReason::Overflow, &cancel).await;
                     self.is_compacting.store(false, Ordering::Relaxed);
+                    if repaired == RepairOutcome::Compacted {
+                        self.loops.compacted();
+                    }
                     repaired
                 }
                 Repair::TruncateToolResults => repair::truncate_tool_results(&mut self.session).await,

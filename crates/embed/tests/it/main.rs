@@ -17,6 +17,7 @@ mod keys;
 mod layers;
 mod listeners;
 mod logins;
+mod loops;
 mod meta;
 mod overflow;
 mod ports;

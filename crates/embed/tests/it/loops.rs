@@ -1,0 +1,65 @@
+//! Agents that go round in circles.
+
+use serde_json::{Value, json};
+
+use crate::world::{World, answer, call, stream, within};
+
+const SENTENCE: &str = "Repeated identical tool call detected, please try a different approach.";
+
+/// Asks a model that reads the same file `n` times and then answers. The text of each result.
+async fn results(world: &World, n: usize) -> Vec<String> {
+    world.write("workspace/a.txt", "hello");
+    for at in 0..n {
+        world.server.reply(stream(call(&format!("c{at}"), "read", &json!({"path": "a.txt"}))));
+    }
+    world.server.reply(stream(answer("m1", "Enough.")));
+    world.ask("s1", "read it").await.unwrap();
+    let of_tool = |message: &Value| message["message"]["role"] == "toolResult";
+    let transcript = world.transcript("s1");
+    let messages = transcript.of_type("message");
+    let results = messages.iter().filter(|message| of_tool(message));
+    results.map(|message| message["message"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn the_eleventh_identical_call_tells_the_model() {
+    let world = World::new().await;
+    let results = results(&world, 11).await;
+    assert!(results[..10].iter().all(|text| text == "hello"), "{results:?}");
+    assert!(results[10].contains(SENTENCE), "{}", results[10]);
+}
+
+#[tokio::test]
+async fn calls_without_progress_are_blocked_and_then_end_the_run() {
+    let world = World::with(|config| {
+        config["tools"] = json!({"loopDetection": {"warningThreshold": 2, "criticalThreshold": 3}});
+    })
+    .await;
+    let results = results(&world, 5).await;
+    assert_eq!(results.len(), 5, "the run ends with the second blocked call: {results:?}");
+    assert!(results[2].contains(SENTENCE) && results[2].starts_with("hello"), "{results:?}");
+    assert!(results[3].contains("identical outcomes") && !results[3].starts_with("hello"), "{results:?}");
+    assert_eq!(world.server.requests().len(), 5);
+}
+
+#[tokio::test]
+async fn detection_can_be_switched_off_for_one_agent() {
+    let world = World::with(|config| {
+        config["agents"]["list"] = json!([{"id": "main", "tools": {"loopDetection": {"enabled": false}}}]);
+    })
+    .await;
+    assert!(results(&world, 12).await.iter().all(|text| text == "hello"));
+}
+
+#[tokio::test]
+async fn another_run_begins_to_count_anew() {
+    let world = World::new().await;
+    results(&world, 8).await;
+    world.server.reply(stream(call("d1", "read", &json!({"path": "a.txt"}))));
+    world.server.reply(stream(call("d2", "read", &json!({"path": "a.txt"}))));
+    world.server.reply(stream(call("d3", "read", &json!({"path": "a.txt"}))));
+    world.server.reply(stream(answer("m2", "Enough.")));
+    within(world.engine.run(world.request("s1", "again").run_id("other")).finish()).await.unwrap();
+    let last = world.server.requests().last().unwrap().json();
+    assert!(!last["messages"].to_string().contains(SENTENCE));
+}
