@@ -17,6 +17,7 @@ pub(crate) mod paths;
 pub mod models;
 pub mod secrets;
 pub mod auth;
+pub mod exec;
 mod tools;
 pub mod streaming;
 pub mod channels;
@@ -31,6 +32,7 @@ pub mod preset;
 pub use agents::{AgentConfig, AgentDefaults, Agents};
 pub use auth::{AuthConfig, Cooldowns, InlineProfile};
 use channels::ChannelsConfig;
+use exec::ExecConfig;
 use messages::QueueConfig;
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
 pub use preset::{Preset, PresetValues};
@@ -54,6 +56,8 @@ pub struct Config {
     pub models: ModelsConfig,
     /// Which tools are offered to whom.
     pub tools: Arc<ToolPolicies>,
+    /// `tools.exec`: which commands run, and how.
+    pub exec: ExecConfig,
     /// `tools.loopDetection`: when repeated calls count as a loop.
     pub loop_detection: Value,
     /// Keys that restrict tools in a way that is not enforced, with their paths.
@@ -145,6 +149,7 @@ impl Config {
         let auth = AuthConfig::read(&node.get("auth"), &node.get("secrets"), &defaults.cooldowns, &mut problems);
         let models = ModelsConfig::read(&node.get("models"), &mut problems);
         let unenforced = tools::unenforced(&node.get("tools"), &node.get("agents").get("defaults").get("sandbox"));
+        let exec = ExecConfig::read(&node.get("tools").get("exec"), &mut problems);
         let loop_detection = tools::loop_detection(&node.get("tools"), &mut problems);
         let tools = Arc::new(tools::policies(&node, &mut problems));
         let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);
@@ -168,6 +173,7 @@ impl Config {
                 auth,
                 models,
                 tools,
+                exec,
                 loop_detection,
                 unenforced,
                 channels,

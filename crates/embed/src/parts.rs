@@ -26,9 +26,11 @@ use crate::run::failover::ProbeThrottle;
 use crate::run::scope::PromptInputs;
 use crate::runtime::AttemptRuntime;
 use crate::texts::TextTable;
-use pinch_ports::{HealthStore, RunLeases, SessionIndex};
+use pinch_ports::{ApprovalBroker, HealthStore, RunLeases, SessionIndex};
+use pinch_tools::process::ProcessRegistry;
 
 pub(crate) mod credentials;
+pub(crate) mod commands;
 pub(crate) mod toolbox;
 pub(crate) mod active;
 pub(crate) mod gate;
@@ -54,6 +56,10 @@ pub(crate) struct HostParts {
     pub(crate) reply_stages: Option<ReplyStages>,
     /// What people read.
     pub(crate) texts: TextTable,
+    /// Who is asked before commands run.
+    pub(crate) approvals: Arc<dyn ApprovalBroker>,
+    /// The commands of all runs.
+    pub(crate) processes: ProcessRegistry,
     /// Serializes changes of one file across all runs.
     pub(crate) files: FileQueue,
 }

@@ -8,6 +8,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use serde_json::Value;
 
 use super::compaction::CompactionConfig;
+use super::exec::ExecConfig;
 use super::node::Node;
 use super::params::StreamParams;
 use super::pruning::PruningConfig;
@@ -129,6 +130,8 @@ pub struct AgentConfig {
     pub run_retries: Option<RunRetries>,
     /// Pauses between its blocks; `Some(None)`: it makes none.
     pub human_delay: Option<Option<HumanDelay>>,
+    /// `tools.exec`: its settings of commands, over those for all agents.
+    pub exec: ExecConfig,
     /// `tools.loopDetection`: when its repeated calls count as a loop, over what holds for all agents.
     pub loop_detection: Value,
     /// Keys that restrict its tools in a way that is not enforced, with their paths.
@@ -253,6 +256,7 @@ impl AgentConfig {
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             run_retries: read_retries(&node.get("runRetries"), problems),
             human_delay: HumanDelay::read(&node.get("humanDelay"), problems),
+            exec: ExecConfig::read(&node.get("tools").get("exec"), problems),
             loop_detection: tools::loop_detection(&node.get("tools"), problems),
             unenforced: tools::unenforced(&node.get("tools"), &node.get("sandbox")),
         }

@@ -32,9 +32,7 @@ pub(super) fn loop_detection(tools: &Node<'_>, problems: &mut Vec<Problem>) -> V
     if node.object(problems).is_none() {
         return Value::Null;
     }
-    for flag in ["enabled"] {
-        read.extend(node.get(flag).flag(problems).map(|value| (flag.to_owned(), value.into())));
-    }
+    read.extend(node.get("enabled").flag(problems).map(|value| ("enabled".to_owned(), value.into())));
     for number in LOOP_NUMBERS {
         read.extend(node.get(number).count(problems).map(|value| (number.to_owned(), value.into())));
     }
@@ -65,12 +63,7 @@ pub(super) fn unenforced(tools: &Node<'_>, sandbox: &Node<'_>) -> Vec<String> {
     let is_word =
         |words: &'static [&str]| move |value: &Value| value.as_str().is_some_and(|word| words.contains(&word.trim()));
     restricts(&tools.get("fs").get("workspaceOnly"), &|value| *value == Value::Bool(false));
-    let exec = tools.get("exec");
-    restricts(&exec.get("mode"), &is_word(&["full"]));
-    restricts(&exec.get("host"), &is_word(&["gateway", "auto"]));
-    restricts(&exec.get("security"), &is_word(&["full"]));
-    restricts(&exec.get("ask"), &is_word(&["off"]));
-    restricts(&exec.get("applyPatch").get("workspaceOnly"), &|value| *value == Value::Bool(false));
+    restricts(&tools.get("exec").get("host"), &is_word(&["gateway", "auto"]));
     restricts(&sandbox.get("mode"), &is_word(&["off"]));
     unenforced
 }
@@ -136,14 +129,7 @@ mod tests {
     fn restrictions_that_cannot_be_enforced_are_reported() {
         for (document, expect) in [
             (json!({"tools": {"fs": {"workspaceOnly": true}}}), "tools.fs.workspaceOnly"),
-            (json!({"tools": {"exec": {"mode": "ask"}}}), "tools.exec.mode"),
-            (json!({"tools": {"exec": {"security": "allowlist"}}}), "tools.exec.security"),
-            (json!({"tools": {"exec": {"ask": "always"}}}), "tools.exec.ask"),
             (json!({"tools": {"exec": {"host": "sandbox"}}}), "tools.exec.host"),
-            (
-                json!({"tools": {"exec": {"applyPatch": {"workspaceOnly": true}}}}),
-                "tools.exec.applyPatch.workspaceOnly",
-            ),
             (json!({"sandbox": {"mode": "all"}}), "sandbox.mode"),
         ] {
             assert_eq!(read(&document).1, [expect], "{document}");

@@ -15,8 +15,9 @@ use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::store::{JsonlStore, SessionStore};
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_llm::provider::ProviderRegistry;
-use pinch_ports::{HealthStore, RunLeases, SessionIndex};
+use pinch_ports::{ApprovalBroker, DenyAll, HealthStore, RunLeases, SessionIndex};
 use pinch_stdx::host::Host;
+use pinch_tools::process::ProcessRegistry;
 
 use super::configured::{AgentDocuments, DocumentSources, set_slots};
 use super::{Current, Engine};
@@ -77,6 +78,8 @@ impl EngineBuilder {
                 prompt: None,
                 reply_stages: None,
                 texts: TextTable::default(),
+                approvals: Arc::new(DenyAll),
+                processes: ProcessRegistry::default(),
                 files: FileQueue::default(),
             },
         }
@@ -127,11 +130,22 @@ impl EngineBuilder {
         self
     }
 
-    /// Enables built-in tools by name: `read`, `bash`, `edit`, `write`, `ls`, and with the feature `search` `grep` and `find`. None is
-    /// enabled by default, because they act on the host with the rights of the process. Unknown names are reported by
-    /// [`Engine::problems`].
+    /// Enables built-in tools by name: `read`, `edit`, `write`, `apply_patch`, `ls`, `exec` and `process`, with the feature `search` `grep` and
+    /// `find`, and `bash`. None is enabled by default, because they act on the host with the rights of the process. Unknown names are reported
+    /// by [`Engine::problems`].
+    ///
+    /// `exec` runs commands under the rules of `tools.exec`: without any, those on the allow list of `exec-approvals.json` in the state
+    /// directory and harmless ones run, and [others are asked for](Self::approvals). Their environment holds none of the host's keys, and
+    /// `process` looks after those in the background; all end with the engine. `bash` runs any command. Where the configuration says which
+    /// commands run, `exec` and `process` take the place of `bash`.
     pub fn builtin_tools<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.parts.toolbox.enable(names);
+        self
+    }
+
+    /// Sets who is asked before `exec` runs a command that is not allowed yet. By default nobody is, and the command does not run.
+    pub fn approvals(mut self, approvals: Arc<dyn ApprovalBroker>) -> Self {
+        self.parts.approvals = approvals;
         self
     }
 

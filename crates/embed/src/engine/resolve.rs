@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pinch_agent_core::tool::Tool;
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
 use pinch_coding_agent::machine::Machine;
@@ -38,6 +39,7 @@ use crate::models::select::{self, Aliases, Allowed, ModelRef};
 use crate::models::window::Window;
 use crate::models::{implicit, lookup};
 use crate::parts::Parts;
+use crate::parts::commands::CommandParts;
 use crate::run::request::BlockReplies;
 use crate::run::scope::{PromptInputs, RunScope};
 use crate::run::tools::ToolOffer;
@@ -166,10 +168,12 @@ fn offer(
 ) -> Result<ToolOffer, RunError> {
     let registered = &parts.registered;
     let place = WorkingDirectory { cwd: workspace.to_owned(), home: parts.host.home().map(Into::into) };
-    let mut tool_parts = ToolParts::new(machine, place, shell(parts)?);
+    let shell = shell(parts)?;
+    let commands = command_tools(parts, request, workspace, Arc::clone(&machine), shell.program.clone())?;
+    let mut tool_parts = ToolParts::new(machine, place, shell);
     tool_parts.files = registered.files.clone();
     tool_parts.facts = facts;
-    let layers = registered.toolbox.of_run(request, &tool_parts);
+    let layers = registered.toolbox.of_run(request, &tool_parts, commands);
     Ok(ToolOffer::new(layers, Arc::clone(&parts.config.tools), request.caller.clone()))
 }
 
@@ -179,6 +183,35 @@ fn loop_guard(config: &Config, agent: &AgentId, request: &RunRequest) -> LoopGua
     let guard = LoopGuard::new(LoopConfig::read(&config.loop_detection, of_agent));
     guard.begin_run(&request.run_id);
     guard
+}
+
+/// The tools of a run that follow the rules for commands.
+fn command_tools(
+    parts: &Parts,
+    request: &RunRequest,
+    workspace: &Path,
+    machine: Arc<dyn Machine>,
+    shell: PathBuf,
+) -> Result<Vec<Arc<dyn Tool>>, RunError> {
+    let (registered, config) = (&parts.registered, &parts.config);
+    let agent = agent_id_of(&config.agents, request);
+    let exec = config.agents.get(&agent).map_or_else(|| config.exec.clone(), |own| own.exec.over(&config.exec));
+    let names = registered.toolbox.command_tools(exec.sets_modes());
+    let own = CommandParts {
+        config: &exec,
+        machine,
+        workspace,
+        home: parts.host.home(),
+        shell,
+        env: parts.host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        registry: registered.processes.clone(),
+        approvals: Arc::clone(&registered.approvals),
+        approvals_file: parts.state_dir.join("exec-approvals.json"),
+        agent: agent.as_str().to_owned(),
+        scope: request.session_key.clone().unwrap_or_else(|| request.session_id.clone()),
+        files: registered.files.clone(),
+    };
+    own.tools(&names).map_err(|error| RunError::Config(format!("{error}. No command runs until that is corrected")))
 }
 
 /// What the policies decide about the tools of a request, for the model that it would be sent to first. Nothing is created.

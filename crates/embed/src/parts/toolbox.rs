@@ -8,6 +8,7 @@ use pinch_coding_agent::tools::{ALL, ToolParts, all_tools};
 use pinch_tools::pipeline::ToolLayers;
 use pinch_tools::policy::canonical_name;
 
+use super::commands;
 use crate::run::RunRequest;
 
 /// Creates tools for one run, from what is known about its caller.
@@ -15,6 +16,9 @@ pub(crate) type ToolsFor = Arc<dyn Fn(&RunRequest) -> Vec<Arc<dyn Tool>> + Send 
 
 /// The name of the tool that sends messages, which a request can switch off.
 const MESSAGE_TOOL: &str = "message";
+
+/// The coding tool that runs any command.
+const BASH: &str = "bash";
 
 /// The tools of an engine. Empty unless the host adds something: nothing on the host is reachable by default.
 #[derive(Clone, Default)]
@@ -42,11 +46,20 @@ impl Toolbox {
 
     /// Enabled names that are not built-in tools.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = &str> {
-        self.builtin.iter().map(String::as_str).filter(|name| !ALL.contains(name))
+        self.builtin.iter().map(String::as_str).filter(|name| !ALL.contains(name) && !commands::NAMES.contains(name))
+    }
+
+    /// Which of `exec`, `process` and `apply_patch` are enabled. Where rules say which commands run, `exec` and `process` stand in for `bash`,
+    /// which knows no rules.
+    pub(crate) fn command_tools(&self, has_rules: bool) -> Vec<&'static str> {
+        let has = |name: &str| self.builtin.iter().any(|enabled| enabled == name);
+        let stands_in = has_rules && has(BASH);
+        commands::NAMES.into_iter().filter(|name| has(name) || (stands_in && *name != "apply_patch")).collect()
     }
 
     /// The tools of one run, before policy. A tool of the host replaces a built-in one of the same name.
-    pub(crate) fn of_run(&self, request: &RunRequest, parts: &ToolParts) -> ToolLayers {
+    /// `commands`: the tools that [`Toolbox::command_tools`] names.
+    pub(crate) fn of_run(&self, request: &RunRequest, parts: &ToolParts, commands: Vec<Arc<dyn Tool>>) -> ToolLayers {
         if request.disable_tools {
             return ToolLayers::default();
         }
@@ -55,8 +68,10 @@ impl Toolbox {
             self.tools.iter().cloned().chain(self.tools_for.iter().flat_map(|make| make(request))).collect();
         let own = own.filter(|tool| !(request.disable_message_tool && tool.spec().name == MESSAGE_TOOL));
         let name = |tool: &Arc<dyn Tool>| canonical_name(&tool.spec().name);
-        let (replacements, host) =
-            own.iter().cloned().partition(|tool| builtin.iter().any(|other| name(other) == name(tool)));
+        let takes_place = |tool: &Arc<dyn Tool>| builtin.iter().chain(&commands).any(|other| name(other) == name(tool));
+        let (mut replacements, host): (Vec<_>, Vec<_>) = own.iter().cloned().partition(takes_place);
+        let of_commands = commands.iter().filter(|tool| own.iter().all(|other| name(other) != name(tool)));
+        replacements.extend(of_commands.cloned());
         ToolLayers { base: builtin, replacements, host, ..ToolLayers::default() }
     }
 }

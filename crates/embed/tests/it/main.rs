@@ -4,6 +4,7 @@
 
 mod channels;
 mod chats;
+mod commands;
 mod compaction;
 mod configured;
 mod control;

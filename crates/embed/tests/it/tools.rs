@@ -41,8 +41,8 @@ async fn a_restriction_that_is_not_enforced_ends_the_run_before_the_model_is_ask
     let changes: [Change; 3] = [
         ("tools.fs.workspaceOnly", |config| config["tools"] = json!({"fs": {"workspaceOnly": true}})),
         ("agents.defaults.sandbox.mode", |config| config["agents"]["defaults"]["sandbox"] = json!({"mode": "all"})),
-        ("agents.list[0].tools.exec.security", |config| {
-            config["agents"]["list"] = json!([{"id": "main", "tools": {"exec": {"security": "deny"}}}]);
+        ("agents.list[0].tools.exec.host", |config| {
+            config["agents"]["list"] = json!([{"id": "main", "tools": {"exec": {"host": "sandbox"}}}]);
         }),
     ];
     for (key, change) in changes {

@@ -1,0 +1,130 @@
+//! `tools.exec`: which commands run, and how.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pinch_coding_agent::document::Problem;
+use pinch_tools::exec::modes::{ExecAsk, ExecSecurity, ModeError, configured_modes};
+use serde_json::{Map, Value};
+
+use super::node::Node;
+
+/// Settings of commands, for all agents or for one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExecConfig {
+    /// `mode`, `security` and `ask` as they stand there: what cannot be read must not be passed over.
+    modes: Map<String, Value>,
+    /// How long commands may run (`timeoutSeconds`); `None`: half an hour.
+    pub timeout: Option<Duration>,
+    /// How long a call waits before its command goes to the background (`backgroundMs`); `None`: ten seconds.
+    pub yield_after: Option<Duration>,
+    /// Directories in front of `PATH` (`pathPrepend`).
+    pub path_prepend: Option<Vec<String>>,
+    /// Variables of the host that commands get besides the usual ones (`passEnv`).
+    pub pass_env: Option<Vec<String>>,
+    /// Programs that need no approval as long as they read only their input (`safeBins`); `None`: those of OpenClaw.
+    pub safe_bins: Option<Vec<String>>,
+    /// Directories that those must be in, besides `/bin` and `/usr/bin` (`safeBinTrustedDirs`).
+    pub safe_bin_dirs: Option<Vec<PathBuf>>,
+    /// Whether patches change only files in the workspace (`applyPatch.workspaceOnly`); `None`: they do.
+    pub patch_workspace_only: Option<bool>,
+}
+
+/// The keys that say which commands run.
+const MODE_KEYS: [&str; 3] = ["mode", "security", "ask"];
+
+impl ExecConfig {
+    pub(super) fn read(exec: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        let modes = MODE_KEYS.into_iter().filter_map(|key| Some((key.to_owned(), exec.get(key).value()?.clone())));
+        let modes = modes.collect();
+        let seconds = exec.get("timeoutSeconds").number(problems).filter(|seconds| *seconds > 0.0);
+        Self {
+            modes,
+            timeout: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            yield_after: exec.get("backgroundMs").count(problems).map(Duration::from_millis),
+            path_prepend: exec.get("pathPrepend").texts(problems),
+            pass_env: exec.get("passEnv").texts(problems),
+            safe_bins: exec.get("safeBins").texts(problems),
+            safe_bin_dirs: exec
+                .get("safeBinTrustedDirs")
+                .texts(problems)
+                .map(|dirs| dirs.into_iter().map(PathBuf::from).collect()),
+            patch_workspace_only: exec.get("applyPatch").get("workspaceOnly").flag(problems),
+        }
+    }
+
+    /// These settings over those for all agents. A way of setting the modes replaces the other way.
+    #[must_use]
+    pub fn over(&self, all: &Self) -> Self {
+        let mut modes = all.modes.clone();
+        if self.modes.contains_key("mode") {
+            modes.clear();
+        } else if !self.modes.is_empty() {
+            modes.remove("mode");
+        }
+        modes.extend(self.modes.clone());
+        let own = self.clone();
+        Self {
+            modes,
+            timeout: own.timeout.or(all.timeout),
+            yield_after: own.yield_after.or(all.yield_after),
+            path_prepend: own.path_prepend.or_else(|| all.path_prepend.clone()),
+            pass_env: own.pass_env.or_else(|| all.pass_env.clone()),
+            safe_bins: own.safe_bins.or_else(|| all.safe_bins.clone()),
+            safe_bin_dirs: own.safe_bin_dirs.or_else(|| all.safe_bin_dirs.clone()),
+            patch_workspace_only: own.patch_workspace_only.or(all.patch_workspace_only),
+        }
+    }
+
+    /// Whether anything is said about which commands run.
+    pub fn sets_modes(&self) -> bool {
+        !self.modes.is_empty()
+    }
+
+    /// Which commands run, and when a person is asked.
+    ///
+    /// # Errors
+    /// When both ways of setting that are used, or a word is not known.
+    pub fn modes(&self) -> Result<(ExecSecurity, ExecAsk), ModeError> {
+        configured_modes(&Value::Object(self.modes.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::super::node::UsedKeys;
+    use super::*;
+
+    fn read(exec: &Value) -> ExecConfig {
+        let used = UsedKeys::default();
+        let mut problems = Vec::new();
+        let config = ExecConfig::read(&Node::root(exec, Path::new("pinch.json"), &used), &mut problems);
+        assert_eq!(problems, []);
+        config
+    }
+
+    #[test]
+    fn an_agent_overrides_single_members_and_one_way_of_setting_modes_replaces_the_other() {
+        let all = read(&json!({"security": "full", "ask": "off", "timeoutSeconds": 5, "safeBins": ["jq"]}));
+        assert_eq!(all.modes(), Ok((ExecSecurity::Full, ExecAsk::Off)));
+        let own = read(&json!({"ask": "always", "safeBins": []})).over(&all);
+        assert_eq!(own.modes(), Ok((ExecSecurity::Full, ExecAsk::Always)));
+        assert_eq!((own.timeout, own.safe_bins), (Some(Duration::from_secs(5)), Some(Vec::new())));
+        let own = read(&json!({"mode": "deny"})).over(&all);
+        assert_eq!(own.modes(), Ok((ExecSecurity::Deny, ExecAsk::Off)));
+        let back = read(&json!({"security": "allowlist"})).over(&own);
+        assert_eq!(back.modes(), Ok((ExecSecurity::Allowlist, ExecAsk::OnMiss)));
+        assert!(!ExecConfig::default().sets_modes());
+    }
+
+    #[test]
+    fn what_is_mixed_or_unknown_is_an_error() {
+        assert_eq!(read(&json!({"mode": "full", "ask": "off"})).modes(), Err(ModeError::Mixed));
+        assert!(read(&json!({"security": "none"})).modes().is_err());
+        assert!(read(&json!({"ask": 5})).modes().is_err());
+    }
+}

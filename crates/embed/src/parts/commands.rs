@@ -1,0 +1,82 @@
+//! The tools `exec`, `process` and `apply_patch` of a run.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pinch_agent_core::tool::Tool;
+use pinch_coding_agent::machine::Machine;
+use pinch_coding_agent::tools::file_queue::FileQueue;
+use pinch_ports::ApprovalBroker;
+use pinch_tools::exec::environment::ChildEnvironment;
+use pinch_tools::exec::modes::ModeError;
+use pinch_tools::exec::safe_bins::SafeBins;
+use pinch_tools::patch::{ApplyPatchTool, PatchPlace};
+use pinch_tools::process::{BackgroundTool, CommandOptions, ExecTool, ProcessRegistry};
+
+use crate::config::exec::ExecConfig;
+
+/// The names of these tools.
+pub(crate) const NAMES: [&str; 3] = ["exec", "process", "apply_patch"];
+
+/// What these tools are made of.
+pub(crate) struct CommandParts<'a> {
+    pub(crate) config: &'a ExecConfig,
+    pub(crate) machine: Arc<dyn Machine>,
+    pub(crate) workspace: &'a Path,
+    pub(crate) home: Option<&'a Path>,
+    pub(crate) shell: PathBuf,
+    /// The variables of the host.
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) registry: ProcessRegistry,
+    pub(crate) approvals: Arc<dyn ApprovalBroker>,
+    pub(crate) approvals_file: PathBuf,
+    pub(crate) agent: String,
+    /// Who may see the commands of this run.
+    pub(crate) scope: String,
+    pub(crate) files: FileQueue,
+}
+
+impl CommandParts<'_> {
+    /// The tools with these names.
+    pub(crate) fn tools(self, names: &[&str]) -> Result<Vec<Arc<dyn Tool>>, ModeError> {
+        let has = |name: &str| names.contains(&name);
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        let (security, ask) = self.config.modes()?;
+        if has("apply_patch") {
+            let in_workspace = self.config.patch_workspace_only.unwrap_or(true);
+            let place = PatchPlace {
+                cwd: self.workspace.to_owned(),
+                home: self.home.map(Into::into),
+                root: in_workspace.then(|| self.workspace.to_owned()),
+            };
+            tools.push(Arc::new(ApplyPatchTool::new(Arc::clone(&self.machine), place, self.files)));
+        }
+        if has("exec") {
+            let mut options = CommandOptions::new(self.workspace, self.env);
+            options.home = self.home.map(Into::into);
+            options.shell = self.shell;
+            options.environment = ChildEnvironment {
+                named: self.config.pass_env.clone().unwrap_or_default(),
+                path_prepend: self.config.path_prepend.clone().unwrap_or_default(),
+            };
+            (options.security, options.ask) = (security, ask);
+            options.approvals_file = Some(self.approvals_file);
+            options.approvals = self.approvals;
+            let bins = SafeBins::default();
+            options.safe_bins = SafeBins {
+                names: self.config.safe_bins.clone().unwrap_or(bins.names),
+                trusted_directories: self.config.safe_bin_dirs.clone().unwrap_or_default(),
+            };
+            options.agent = self.agent;
+            options.scope.clone_from(&self.scope);
+            options.allow_background = has("process");
+            options.yield_after = self.config.yield_after.unwrap_or(options.yield_after);
+            options.timeout = self.config.timeout.unwrap_or(options.timeout);
+            tools.push(Arc::new(ExecTool::new(self.machine, self.registry.clone(), options)));
+        }
+        if has("process") {
+            tools.push(Arc::new(BackgroundTool::new(self.registry, self.scope)));
+        }
+        Ok(tools)
+    }
+}

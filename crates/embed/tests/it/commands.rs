@@ -1,0 +1,165 @@
+//! Commands of a run under rules: which ones run, what they see, and what is left of them.
+
+use std::sync::{Arc, Mutex};
+
+use futures::future::BoxFuture;
+use pinch_embed::engine::{Engine, EngineBuilder};
+use pinch_embed::ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest};
+use pinch_embed::run::RunError;
+use pinch_stdx::host::{Env, Host};
+use serde_json::{Value, json};
+
+use crate::world::{World, answer, call, stream, within};
+
+const HANDS: [&str; 5] = ["read", "exec", "process", "write", "apply_patch"];
+
+async fn world(tools: Value) -> World {
+    World::with(|config| config["tools"] = tools).await
+}
+
+fn engine(world: &World, register: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Engine {
+    let env =
+        Env::from_iter([("PATH", "/usr/bin:/bin"), ("OPENAI_API_KEY", "secret"), ("MY_TOKEN", "t"), ("OTHER", "o")]);
+    let host = Host::builder().home(world.path("")).env(env).build();
+    world.built(|builder| register(builder.host(host).builtin_tools(HANDS)))
+}
+
+/// Lets the model call a tool, and returns the text and the details of the result.
+async fn result_of(world: &World, engine: &Engine, session: &str, tool: &str, arguments: Value) -> (String, Value) {
+    world.server.reply(stream(call(&format!("{session}-1"), tool, &arguments)));
+    world.server.reply(stream(answer("m1", "Done.")));
+    within(engine.run(engine.request(session, None, None, "go")).finish()).await.unwrap();
+    let transcript = world.transcript(session);
+    let messages = transcript.of_type("message");
+    let result = messages.iter().find(|message| message["message"]["role"] == "toolResult").unwrap();
+    let text = result["message"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+    (text, result["message"]["details"].clone())
+}
+
+/// Answers every question in one way, and keeps what was asked.
+struct Broker(ApprovalDecision, Mutex<Vec<String>>);
+
+impl ApprovalBroker for Broker {
+    fn request<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
+        self.1.lock().unwrap().push(request.command.clone());
+        let decision = self.0;
+        Box::pin(async move { decision })
+    }
+}
+
+#[tokio::test]
+async fn commands_see_the_usual_variables_and_those_that_are_named() {
+    let world = world(json!({"exec": {"mode": "full", "passEnv": ["MY_TOKEN"], "pathPrepend": ["/opt/own"]}})).await;
+    let engine = engine(&world, |builder| builder);
+    let (text, _) = result_of(&world, &engine, "s1", "exec", json!({"command": "env"})).await;
+    assert!(text.contains("MY_TOKEN=t") && text.contains("PATH=/opt/own:/usr/bin:/bin"), "{text}");
+    assert!(!text.contains("secret") && !text.contains("OTHER"), "{text}");
+}
+
+#[tokio::test]
+async fn without_rules_harmless_commands_run_and_others_are_asked_for() {
+    let world = world(json!({})).await;
+    let silent = engine(&world, |builder| builder);
+    let (text, _) = result_of(&world, &silent, "s1", "exec", json!({"command": "touch made"})).await;
+    assert!(!world.path("workspace/made").exists(), "{text}");
+    let broker = Arc::new(Broker(ApprovalDecision::AllowOnce, Mutex::default()));
+    let asking = engine(&world, |builder| builder.approvals(Arc::clone(&broker) as Arc<dyn ApprovalBroker>));
+    let (text, _) = result_of(&world, &asking, "s2", "exec", json!({"command": "touch made"})).await;
+    assert!(world.path("workspace/made").exists(), "{text}");
+    assert_eq!(*broker.1.lock().unwrap(), ["touch made"]);
+}
+
+#[tokio::test]
+async fn rules_for_commands_take_bash_away() {
+    let world = world(json!({"exec": {"mode": "deny"}})).await;
+    world.server.reply(stream(answer("m1", "Hello.")));
+    world.ask("s1", "hello").await.unwrap();
+    let body = world.server.requests()[0].json();
+    let names: Vec<&str> = body["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(names, ["read", "exec", "edit", "write", "process"]);
+    let (text, _) = result_of(&world, &world.engine, "s2", "exec", json!({"command": "echo hello"})).await;
+    assert!(!text.contains("hello\n"), "{text}");
+}
+
+#[tokio::test]
+async fn rules_that_cannot_be_read_end_the_run_before_the_model_is_asked() {
+    for exec in [json!({"mode": "full", "ask": "off"}), json!({"security": "some"})] {
+        let world = world(json!({"exec": exec})).await;
+        match world.ask("s1", "hello").await {
+            Err(RunError::Config(message)) => assert!(message.contains("tools.exec"), "{message}"),
+            other => panic!("{other:?}"),
+        }
+        assert!(world.server.requests().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn an_agent_has_rules_of_its_own() {
+    let world = World::with(|config| {
+        config["tools"] = json!({"exec": {"mode": "full", "timeoutSeconds": 60}});
+        config["agents"]["list"] = json!([{"id": "main", "tools": {"exec": {"timeoutSeconds": 0.2}}}]);
+    })
+    .await;
+    let engine = engine(&world, |builder| builder);
+    let (text, _) = result_of(&world, &engine, "s1", "exec", json!({"command": "echo begun; sleep 30"})).await;
+    assert!(text.contains("begun") && text.contains("timed out"), "{text}");
+}
+
+#[tokio::test]
+async fn commands_in_the_background_are_looked_after_and_end_with_the_engine() {
+    let world = world(json!({"exec": {"mode": "full", "backgroundMs": 10}})).await;
+    let engine = engine(&world, |builder| builder);
+    let command = "echo $$ > pid; exec sleep 300";
+    let (_, details) = result_of(&world, &engine, "s1", "exec", json!({"command": command})).await;
+    assert_eq!(details["status"], "running", "{details}");
+    let pid = within(async {
+        loop {
+            let pid = std::fs::read_to_string(world.path("workspace/pid")).unwrap_or_default();
+            match pid.trim().parse::<u32>() {
+                Ok(pid) => return pid,
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+            }
+        }
+    })
+    .await;
+    let listed = result_of_second(&world, &engine, "process", json!({"action": "list"})).await;
+    assert!(listed.contains("sleep 300"), "{listed}");
+    let is_alive = || std::path::Path::new(&format!("/proc/{pid}/status")).exists();
+    assert!(is_alive());
+    drop(engine);
+    within(async {
+        while is_alive() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+/// A further turn of the session `s1`: the text of the last result.
+async fn result_of_second(world: &World, engine: &Engine, tool: &str, arguments: Value) -> String {
+    world.server.reply(stream(call("second", tool, &arguments)));
+    world.server.reply(stream(answer("m2", "Done.")));
+    within(engine.run(engine.request("s1", None, None, "and now?")).finish()).await.unwrap();
+    world.server.requests().last().unwrap().json()["messages"].to_string()
+}
+
+#[tokio::test]
+async fn patches_change_files_of_the_workspace_only() {
+    let world = world(json!({})).await;
+    let engine = engine(&world, |builder| builder);
+    let patch = |path: &str| json!({"input": format!("*** Begin Patch\n*** Add File: {path}\n+hello\n*** End Patch")});
+    result_of(&world, &engine, "s1", "apply_patch", patch("a.txt")).await;
+    assert_eq!(std::fs::read_to_string(world.path("workspace/a.txt")).unwrap(), "hello\n");
+    let (text, _) = result_of(&world, &engine, "s2", "apply_patch", patch("../b.txt")).await;
+    assert!(!world.path("b.txt").exists(), "{text}");
+
+    let open = world_with_open_patches(&world);
+    result_of(&world, &open, "s3", "apply_patch", patch("../b.txt")).await;
+    assert!(world.path("b.txt").exists());
+}
+
+fn world_with_open_patches(world: &World) -> Engine {
+    let mut document = world.document();
+    document["tools"] = json!({"exec": {"applyPatch": {"workspaceOnly": false}}});
+    world.configured(&document).builtin_tools(HANDS).build()
+}
