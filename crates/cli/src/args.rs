@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, auth, completions, demo, doctor, export, policy};
+use crate::commands::{agent, auth, completions, demo, doctor, export, policy, sessions};
 
 /// An AI agent in your terminal and in your scripts
 #[derive(Debug, Parser)]
@@ -29,6 +29,9 @@ pub(crate) enum CliCommand {
     Policy(policy::PolicyCommand),
     /// Print shell completions or the manual page
     Completions(completions::Args),
+    /// Maintain session files
+    #[command(subcommand)]
+    Sessions(sessions::SessionsCommand),
     /// Export a session to a self-contained HTML page
     Export(export::Args),
 }

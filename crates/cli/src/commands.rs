@@ -6,6 +6,7 @@ pub(crate) mod list_models;
 pub(crate) mod rpc;
 pub(crate) mod demo;
 pub(crate) mod export;
+pub(crate) mod sessions;
 pub(crate) mod chat;
 pub(crate) mod packages;
 pub(crate) mod policy;

@@ -3,6 +3,7 @@
 pub use pinch_ports::*;
 
 mod session_lock;
+mod repair;
 mod leases;
 mod health;
 mod index;
@@ -10,3 +11,4 @@ mod index;
 pub use health::{FileHealth, MemoryHealth};
 pub use index::FileIndex;
 pub use leases::LocalLeases;
+pub use repair::{RepairError, repair_session_file};

@@ -17,6 +17,8 @@ pub mod list;
 
 pub mod search;
 
+pub mod repair;
+
 pub mod jsonl;
 pub mod memory;
 

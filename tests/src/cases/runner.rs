@@ -15,6 +15,7 @@ mod keys;
 mod lanes;
 mod models;
 mod profiles;
+mod repairs;
 mod sessions;
 mod transcripts;
 mod world;
@@ -43,6 +44,7 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
         .or_else(|| lanes::run(area, given, expect))
         .or_else(|| profiles::run(area, group, given, expect))
         .or_else(|| sessions::run(area, given, expect))
+        .or_else(|| repairs::run(area, given, expect))
         .or_else(|| models::run(area, given, expect))
         .or_else(|| attempts::run(area, given, expect))
         .map_or(CaseOutcome::NotImplemented, CaseOutcome::from)

@@ -161,3 +161,34 @@ async fn a_deep_working_directory_has_sessions_like_any_other() {
     assert!(!asked.contains("elsewhere"), "{asked}");
     assert_eq!(sessions(&user).len(), 2);
 }
+
+#[tokio::test]
+async fn damaged_session_files_are_repaired() {
+    let user = TestUser::new().await;
+    let header = r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/"}"#;
+    let damaged =
+        user.write("s.jsonl", &format!("{header}\nx\n{{\"type\":\"message\",\"id\":\"a\",\"parentId\":\"b\"}}\n"));
+    let path = damaged.to_str().unwrap();
+    let done = user.run_program(&["sessions", "repair", path]).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let said = "HOME/s.jsonl: repaired, 1 line removed, 1 given another parent; a copy is in HOME/s.jsonl.bak-";
+    assert!(done.out.starts_with(said), "{done:?}");
+    let text = std::fs::read_to_string(&damaged).unwrap();
+    assert_eq!(text, format!("{header}\n{{\"type\":\"message\",\"id\":\"a\",\"parentId\":null}}\n"));
+    let again = user.run_program(&["sessions", "repair", path, "missing.jsonl", "--json"]).await;
+    let shown: Value = serde_json::from_str(&again.out).unwrap();
+    assert_eq!(
+        (again.code, &shown[0]["repaired"], &shown[1]["reason"]),
+        (Some(1), &false.into(), &"missing session file".into())
+    );
+}
+
+#[tokio::test]
+async fn a_session_in_use_is_not_repaired() {
+    let user = TestUser::new().await;
+    let file = user.write("s.jsonl", "x\n");
+    let lock = json!({"pid": std::process::id(), "createdAt": pinch_embed::stdx::host::Host::system().now_iso()});
+    user.write("s.jsonl.lock", &lock.to_string());
+    let refused = user.run_program(&["sessions", "repair", file.to_str().unwrap()]).await;
+    assert!(refused.code == Some(1) && refused.err.contains("is in use by process"), "{refused:?}");
+}

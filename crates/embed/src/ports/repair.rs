@@ -1,0 +1,48 @@
+//! Repairs of session files, while no run works on them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pinch_coding_agent::store::repair::{FileRepair, repair_file};
+use pinch_stdx::host::Host;
+
+use super::session_lock::{LockAttempt, SessionLock};
+
+/// Why a session file is not looked at.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RepairError {
+    /// A run works on the session.
+    #[error("{} is in use{}", file.display(), owner.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
+    InUse {
+        /// The session file.
+        file: PathBuf,
+        /// The process that works on it, if it is known.
+        owner: Option<u32>,
+    },
+    /// The session cannot be locked.
+    #[error("cannot lock {}: {source}", file.display())]
+    Lock {
+        /// The session file.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Takes lines that cannot be read out of a session file, as [`repair_file`] does, under the lock that runs take.
+///
+/// # Errors
+/// When a run works on the session, in this process or another, or the lock cannot be taken.
+pub fn repair_session_file(file: &Path, host: &Host) -> Result<FileRepair, RepairError> {
+    // Nothing is created beside a file that is not there.
+    if !file.is_file() {
+        return Ok(repair_file(file, host.now_ms()));
+    }
+    let failed = |source| RepairError::Lock { file: file.to_owned(), source };
+    let lock = SessionLock::path_for(file).map_err(failed)?;
+    match SessionLock::try_acquire(&lock, host).map_err(failed)? {
+        LockAttempt::Held(_lock) => Ok(repair_file(file, host.now_ms())),
+        LockAttempt::Busy { owner } => Err(RepairError::InUse { file: file.to_owned(), owner }),
+    }
+}
