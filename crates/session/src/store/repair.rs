@@ -70,7 +70,7 @@ pub fn repair_file(path: &Path, now_ms: i64) -> FileRepair {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return FileRepair::refused("missing session file", 0),
         Err(error) => return FileRepair::refused(format!("failed to read session file: {error}"), 0),
     };
-    let survey = Survey::of(&text);
+    let survey = DamagedLines::of(&text);
     let n_dropped = survey.n_dropped;
     let Some(first) = survey.kept.first() else {
         return FileRepair::refused("empty session file", n_dropped);
@@ -101,14 +101,14 @@ pub fn repair_file(path: &Path, now_ms: i64) -> FileRepair {
 
 /// The lines of a file.
 #[derive(Default)]
-struct Survey {
+struct DamagedLines {
     kept: Vec<Range<usize>>,
     n_dropped: usize,
     /// Whether the last line is the one that was dropped, and has no end.
     has_cut_end: bool,
 }
 
-impl Survey {
+impl DamagedLines {
     fn of(text: &[u8]) -> Self {
         let mut survey = Self::default();
         for (start, line) in scan::lines(text) {
@@ -130,12 +130,13 @@ impl Survey {
     /// The text without what was dropped, and how many entries have another parent.
     fn written(&self, text: &[u8]) -> (Vec<u8>, usize) {
         let lines = self.kept.iter().map(|range| &text[range.clone()]);
-        let ids: HashSet<Vec<u8>> = lines.filter_map(|line| Members::of(line).id.map(|id| line[id].to_vec())).collect();
+        let ids: HashSet<Vec<u8>> =
+            lines.filter_map(|line| EntryLinks::of(line).id.map(|id| line[id].to_vec())).collect();
         let mut written = text[..bom_len(text)].to_vec();
         let (mut n_reattached, mut last) = (0, b"null".to_vec());
         for range in &self.kept {
             let line = &text[range.clone()];
-            let members = Members::of(line);
+            let members = EntryLinks::of(line);
             let orphan = members
                 .parent
                 .filter(|parent| line[parent.clone()] != *b"null" && !ids.contains(&line[parent.clone()]));
@@ -159,13 +160,13 @@ impl Survey {
 
 /// Where the members of a line that tie entries together stand.
 #[derive(Default)]
-struct Members {
+struct EntryLinks {
     id: Option<Range<usize>>,
     parent: Option<Range<usize>>,
     has_parent: bool,
 }
 
-impl Members {
+impl EntryLinks {
     fn of(line: &[u8]) -> Self {
         let mut found = Self::default();
         let mut walk = Walk::new(line);
