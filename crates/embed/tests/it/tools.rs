@@ -130,6 +130,9 @@ async fn an_allow_list_that_leaves_no_tool_ends_the_run_before_the_model_is_aske
         other => panic!("{other:?}"),
     }
     assert!(world.server.requests().is_empty());
+    // The profile `minimal` leaves nothing here, and that is what it was chosen for.
+    let minimal = offered_under(json!({"profile": "minimal"}), |_| {}).await;
+    assert_eq!(minimal, [""; 0]);
     // A request without tools needs none.
     let mut request = world.request("s2", "hello");
     request.disable_tools = true;

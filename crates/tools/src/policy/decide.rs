@@ -229,9 +229,13 @@ impl PolicyDecision {
         &self.warnings
     }
 
-    /// Whether an allow list is set and leaves no tool: then a run should not start.
+    /// Whether somebody wrote an allow list, and no tool is left: then a run should not start. Profiles and built-in lists alone may leave nothing.
     pub fn is_emptied(&self) -> bool {
-        self.steps.iter().any(|step| step.rules.allowed_entries().is_some())
+        let is_written = |step: &PolicyStep| {
+            step.unknown != UnknownEntries::Unchecked
+                && step.rules.allowed_entries().is_some_and(|allow| allow.len() > step.n_built_in)
+        };
+        self.steps.iter().any(is_written)
             && !self.verdicts.is_empty()
             && self.verdicts.iter().all(|(_, removed)| removed.is_some())
     }
