@@ -5,7 +5,6 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pinch_agent_core::tool::Tool;
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
 use pinch_coding_agent::machine::Machine;
@@ -39,7 +38,7 @@ use crate::models::select::{self, Aliases, Allowed, ModelRef};
 use crate::models::window::Window;
 use crate::models::{implicit, lookup};
 use crate::parts::Parts;
-use crate::parts::commands::CommandParts;
+use crate::parts::commands::{CommandParts, CommandTools};
 use crate::run::request::BlockReplies;
 use crate::run::scope::{PromptInputs, RunScope};
 use crate::run::tools::ToolOffer;
@@ -173,8 +172,8 @@ fn offer(
     let mut tool_parts = ToolParts::new(machine, place, shell);
     tool_parts.files = registered.files.clone();
     tool_parts.facts = facts;
-    let layers = registered.toolbox.of_run(request, &tool_parts, commands);
-    Ok(ToolOffer::new(layers, Arc::clone(&parts.config.tools), request.caller.clone()))
+    let layers = registered.toolbox.of_run(request, &tool_parts, commands.tools);
+    Ok(ToolOffer::new(layers, commands.foreground, Arc::clone(&parts.config.tools), request.caller.clone()))
 }
 
 /// Detects loops in the calls of one run.
@@ -192,7 +191,7 @@ fn command_tools(
     workspace: &Path,
     machine: Arc<dyn Machine>,
     shell: PathBuf,
-) -> Result<Vec<Arc<dyn Tool>>, RunError> {
+) -> Result<CommandTools, RunError> {
     let (registered, config) = (&parts.registered, &parts.config);
     let agent = agent_id_of(&config.agents, request);
     let exec = config.agents.get(&agent).map_or_else(|| config.exec.clone(), |own| own.exec.over(&config.exec));

@@ -14,6 +14,7 @@ use pinch_tools::patch::{ApplyPatchTool, PatchPlace};
 use pinch_tools::process::{BackgroundTool, CommandOptions, ExecTool, ProcessRegistry};
 
 use crate::config::exec::ExecConfig;
+use crate::run::tools::ToolPair;
 
 /// The names of these tools.
 pub(crate) const NAMES: [&str; 3] = ["exec", "process", "apply_patch"];
@@ -36,11 +37,20 @@ pub(crate) struct CommandParts<'a> {
     pub(crate) files: FileQueue,
 }
 
+/// The tools for commands and patches.
+#[derive(Default)]
+pub(crate) struct CommandTools {
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    /// `exec`, and what takes its place where policy leaves no `process` beside it: commands stay in the foreground.
+    pub(crate) foreground: Option<ToolPair>,
+}
+
 impl CommandParts<'_> {
     /// The tools with these names.
-    pub(crate) fn tools(self, names: &[&str]) -> Result<Vec<Arc<dyn Tool>>, ModeError> {
+    pub(crate) fn tools(self, names: &[&str]) -> Result<CommandTools, ModeError> {
         let has = |name: &str| names.contains(&name);
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        let mut foreground = None;
         let (security, ask) = self.config.modes()?;
         if has("apply_patch") {
             let in_workspace = self.config.patch_workspace_only.unwrap_or(true);
@@ -72,11 +82,18 @@ impl CommandParts<'_> {
             options.allow_background = has("process");
             options.yield_after = self.config.yield_after.unwrap_or(options.yield_after);
             options.timeout = self.config.timeout.unwrap_or(options.timeout);
-            tools.push(Arc::new(ExecTool::new(self.machine, self.registry.clone(), options)));
+            let exec = |options| -> Arc<dyn Tool> {
+                Arc::new(ExecTool::new(Arc::clone(&self.machine), self.registry.clone(), options))
+            };
+            let mut alone = options.clone();
+            alone.allow_background = false;
+            let usual = exec(options);
+            foreground = Some(ToolPair { usual: Arc::clone(&usual), instead: exec(alone) });
+            tools.push(usual);
         }
         if has("process") {
             tools.push(Arc::new(BackgroundTool::new(self.registry, self.scope)));
         }
-        Ok(tools)
+        Ok(CommandTools { tools, foreground })
     }
 }

@@ -3,25 +3,57 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pinch_agent_core::tool::ToolSet;
+use pinch_agent_core::tool::{Tool, ToolSet};
 use pinch_llm::model::Model;
 use pinch_ports::Caller;
-use pinch_tools::pipeline::ToolLayers;
-use pinch_tools::policy::{PolicyDecision, PolicyRequest, ToolPolicies};
+use pinch_tools::pipeline::{OfferedTools, ToolLayers};
+use pinch_tools::policy::{PolicyDecision, PolicyRequest, RunPolicy, ToolPolicies};
 
 use super::RunError;
+
+/// The tool that looks after commands in the background.
+const PROCESS: &str = "process";
+
+/// A tool, and the one that can take its place.
+#[derive(Clone)]
+pub(crate) struct ToolPair {
+    pub(crate) usual: Arc<dyn Tool>,
+    pub(crate) instead: Arc<dyn Tool>,
+}
 
 /// The tools of a run before policy, and the policies. What remains depends on the caller and on the model.
 #[derive(Clone)]
 pub struct ToolOffer {
     layers: ToolLayers,
+    /// What takes the place of `exec` where `process` is not offered.
+    foreground: Option<ToolPair>,
     policies: Arc<ToolPolicies>,
     caller: Caller,
 }
 
 impl ToolOffer {
-    pub(crate) fn new(layers: ToolLayers, policies: Arc<ToolPolicies>, caller: Caller) -> Self {
-        Self { layers, policies, caller }
+    pub(crate) fn new(
+        layers: ToolLayers,
+        foreground: Option<ToolPair>,
+        policies: Arc<ToolPolicies>,
+        caller: Caller,
+    ) -> Self {
+        Self { layers, foreground, policies, caller }
+    }
+
+    /// What a policy leaves of the tools. Without `process` nobody could look after commands in the background, so that there are none.
+    fn offer(&self, policy: &RunPolicy) -> OfferedTools {
+        let offered = self.layers.offer(policy);
+        let replaced = |exec: &ToolPair| {
+            let mut layers = self.layers.clone();
+            let own = layers.replacements.iter_mut().find(|tool| Arc::ptr_eq(tool, &exec.usual))?;
+            *own = Arc::clone(&exec.instead);
+            Some(layers.offer(policy))
+        };
+        match &self.foreground {
+            Some(exec) if offered.tools.get(PROCESS).is_none() => replaced(exec).unwrap_or(offered),
+            _ => offered,
+        }
     }
 
     fn request<'a>(&'a self, model: &'a Model) -> PolicyRequest<'a> {
@@ -34,7 +66,7 @@ impl ToolOffer {
     /// If an allow list is configured and leaves no tool at all: that is a mistake in the configuration, and an agent without hands would not
     /// notice it.
     pub fn for_model(&self, model: &Model) -> Result<ToolSet, RunError> {
-        let offered = self.layers.offer(&self.policies.resolve(&self.request(model)));
+        let offered = self.offer(&self.policies.resolve(&self.request(model)));
         for warning in offered.decision.warnings() {
             tracing::warn!("{warning}");
         }

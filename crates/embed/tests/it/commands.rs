@@ -144,6 +144,15 @@ async fn result_of_second(world: &World, engine: &Engine, tool: &str, arguments:
 }
 
 #[tokio::test]
+async fn without_process_commands_stay_in_the_foreground() {
+    let world = world(json!({"deny": ["process"], "exec": {"mode": "full"}})).await;
+    let engine = engine(&world, |builder| builder);
+    let arguments = json!({"command": "echo done", "background": true});
+    let (text, _) = result_of(&world, &engine, "s1", "exec", arguments).await;
+    assert!(text.contains("background execution is disabled") && text.ends_with("done"), "{text}");
+}
+
+#[tokio::test]
 async fn patches_change_files_of_the_workspace_only() {
     let world = world(json!({})).await;
     let engine = engine(&world, |builder| builder);
