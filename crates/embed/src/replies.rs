@@ -144,7 +144,7 @@ pub struct ReplyOptions {
     pub media_roots: MediaRoots,
     /// The draft that changes while the run continues.
     pub preview: Preview,
-    /// TextTable for people.
+    /// Texts for people.
     pub texts: TextTable,
     /// The owner of the run, who may make several attempts, emits its start and end.
     pub quiet_lifecycle: bool,

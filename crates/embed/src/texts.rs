@@ -1,6 +1,6 @@
 //! The texts for people, in one table. A host replaces any of them, for example by those of another language.
 //!
-//! TextTable that only programs read, and what providers and tools say themselves, are not in it.
+//! Texts that only programs read, and what providers and tools say themselves, are not in it.
 //!
 //! ```
 //! use pinch_embed::texts::{Phrase, TextTable};

@@ -36,7 +36,7 @@ pub(crate) fn execute(case: &Case<'_>) -> CaseOutcome {
     same(&normalise(&expand(wanted)), &normalise(&Value::Object(named))).into()
 }
 
-/// TextTable of refused arguments differ in wording only; keep what must agree.
+/// Texts of refused arguments differ in wording only; keep what must agree.
 fn normalise(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(super::wording::free_validation_wording(text)),

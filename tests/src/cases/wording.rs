@@ -1,4 +1,4 @@
-//! TextTable that are equal although their wording differs.
+//! Texts that are equal although their wording differs.
 
 use std::collections::BTreeSet;
 

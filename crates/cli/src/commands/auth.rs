@@ -58,7 +58,7 @@ struct CredentialOwner {
     model: Option<String>,
 }
 
-/// CredentialOwner credentials, and where they are kept.
+/// Whose credentials are meant, and where they are kept.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProviderArgs {
     #[command(flatten)]

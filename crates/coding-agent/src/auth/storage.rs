@@ -1,4 +1,4 @@
-//! BackendRead keys and logins: in auth.json, under the same lock as pi's, or elsewhere.
+//! Stored keys and logins: in auth.json, under the same lock as pi's, or elsewhere.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,7 +21,7 @@ pub use crate::document::ChangeError as StoreAuthError;
 /// Problems kept until they are drained.
 const MAX_PROBLEMS: usize = 16;
 
-/// BackendRead credentials. Cloning is cheap: all clones are the same storage.
+/// Stored credentials. Cloning is cheap: all clones are the same storage.
 ///
 /// It is read on first use, and again when it has changed: what other programs store is seen at once.
 #[derive(Clone, Debug)]

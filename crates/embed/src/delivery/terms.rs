@@ -15,7 +15,7 @@ pub(crate) struct DeliveryTerms {
     pub(crate) limits: SinkLimits,
     /// Pauses between blocks.
     pub(crate) pace: Option<Pace>,
-    /// TextTable for people.
+    /// Texts for people.
     pub(crate) texts: TextTable,
     /// What paths of media are relative to.
     pub(crate) media_dir: Option<PathBuf>,

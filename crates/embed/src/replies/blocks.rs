@@ -59,7 +59,7 @@ pub struct Blocks {
     ended: Option<Arc<str>>,
     sent: Vec<String>,
     repeats: Repeats,
-    /// TextTable before the baseline that failed attempts of the answer under way delivered.
+    /// Texts before the baseline that failed attempts of the answer under way delivered.
     n_carried: usize,
 }
 

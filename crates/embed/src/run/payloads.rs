@@ -72,7 +72,7 @@ pub struct PayloadInput<'a> {
     pub suppress_tool_errors: bool,
     /// Whether only text inside final tags is shown.
     pub enforce_final_tag: bool,
-    /// TextTable that messaging tools sent: payloads that repeat them are dropped.
+    /// Texts that messaging tools sent: payloads that repeat them are dropped.
     pub sent_texts: &'a [String],
     /// The message that the run answers.
     pub current_message: Option<&'a str>,
@@ -80,7 +80,7 @@ pub struct PayloadInput<'a> {
     pub reply_to: ReplyToMode,
     /// Files that the model may name by an absolute path.
     pub media_roots: Option<&'a MediaRoots>,
-    /// TextTable for people; `None`: English.
+    /// Texts for people; `None`: English.
     pub texts: Option<&'a TextTable>,
 }
 

@@ -217,7 +217,7 @@ fn forget_raw_stop(expected: &Value, actual: &mut Value) {
     }
 }
 
-/// TextTable with `<ms>` or `<n>` in them as patterns.
+/// Texts with `<ms>` or `<n>` in them as patterns.
 fn pattern(expected: &Value) -> Value {
     match expected {
         Value::String(text) if text.contains("<ms>") || text.contains("<n>") => {

@@ -45,7 +45,7 @@ const KINDS: [LlmErrorKind; 14] = [
     LlmErrorKind::Protocol,
 ];
 
-/// TextTable that are classified in different ways.
+/// Texts that are classified in different ways.
 const TEXTS: [&str; 12] = [
     "",
     "no",

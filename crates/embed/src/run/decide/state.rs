@@ -64,7 +64,7 @@ pub struct RunTerms {
     pub can_resume: bool,
     /// Whether a later candidate has a larger context window.
     pub larger_window_follows: bool,
-    /// TextTable for people.
+    /// Texts for people.
     pub texts: TextTable,
 }
 
