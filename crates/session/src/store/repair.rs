@@ -3,14 +3,15 @@
 //! Nothing needs that: reading passes over such lines, and appending mends an end that was cut off. It is for people who want a clean file, or one
 //! that other programs read.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use pinch_stdx::fs::{Access, open_regular, write_atomic};
-use pinch_stdx::json::walk::Walk;
+use pinch_stdx::json::walk::{Walk, resolve};
 use pinch_stdx::text::bom_len;
 use serde_json::{Value, json};
 
@@ -71,7 +72,7 @@ pub fn repair_file(path: &Path, now_ms: i64) -> FileRepair {
         Err(error) => return FileRepair::refused(format!("failed to read session file: {error}"), 0),
     };
     let survey = DamagedLines::of(&text);
-    let n_dropped = survey.n_dropped;
+    let n_dropped = survey.dropped.len();
     let Some(first) = survey.kept.first() else {
         return FileRepair::refused("empty session file", n_dropped);
     };
@@ -103,8 +104,8 @@ pub fn repair_file(path: &Path, now_ms: i64) -> FileRepair {
 #[derive(Default)]
 struct DamagedLines {
     kept: Vec<Range<usize>>,
-    n_dropped: usize,
-    /// Whether the last line is the one that was dropped, and has no end.
+    dropped: Vec<Range<usize>>,
+    /// Whether the last line is one that was dropped, and has no end.
     has_cut_end: bool,
 }
 
@@ -112,58 +113,129 @@ impl DamagedLines {
     fn of(text: &[u8]) -> Self {
         let mut survey = Self::default();
         for (start, line) in scan::lines(text) {
+            let place = start..start + line.len();
             survey.has_cut_end = false;
             if is_json(line) {
-                survey.kept.push(start..start + line.len());
+                survey.kept.push(place);
             } else {
-                survey.n_dropped += 1;
-                survey.has_cut_end = !text[start + line.len()..].contains(&b'\n');
+                survey.has_cut_end = !text[place.end..].contains(&b'\n');
+                survey.dropped.push(place);
             }
         }
         survey
     }
 
     fn is_cut_off(&self) -> bool {
-        self.n_dropped == 1 && self.has_cut_end
+        self.dropped.len() == 1 && self.has_cut_end
     }
 
     /// The text without what was dropped, and how many entries have another parent.
     fn written(&self, text: &[u8]) -> (Vec<u8>, usize) {
-        let lines = self.kept.iter().map(|range| &text[range.clone()]);
-        let ids: HashSet<Vec<u8>> =
-            lines.filter_map(|line| EntryLinks::of(line).id.map(|id| line[id].to_vec())).collect();
+        let family = LostParents::of(text, self);
         let mut written = text[..bom_len(text)].to_vec();
-        let (mut n_reattached, mut last) = (0, b"null".to_vec());
-        for range in &self.kept {
+        let mut n_reattached = 0;
+        for (index, range) in self.kept.iter().enumerate() {
             let line = &text[range.clone()];
-            let members = EntryLinks::of(line);
-            let orphan = members
-                .parent
-                .filter(|parent| line[parent.clone()] != *b"null" && !ids.contains(&line[parent.clone()]));
-            match orphan {
-                Some(parent) => {
+            let parent = if index == 0 { None } else { EntryLinks::of(line).parent };
+            let new = parent.as_ref().and_then(|place| family.replacement(&line[place.clone()], range.start));
+            match parent.zip(new) {
+                Some((place, new)) => {
                     n_reattached += 1;
-                    written.extend_from_slice(&line[..parent.start]);
-                    written.extend_from_slice(&last);
-                    written.extend_from_slice(&line[parent.end..]);
+                    written.extend_from_slice(&line[..place.start]);
+                    written.extend_from_slice(new);
+                    written.extend_from_slice(&line[place.end..]);
                 }
                 None => written.extend_from_slice(line),
             }
             written.push(b'\n');
-            if let Some(id) = members.id.filter(|_| members.has_parent) {
-                last = line[id].to_vec();
-            }
         }
         (written, n_reattached)
     }
 }
 
-/// Where the members of a line that tie entries together stand.
+/// What is known of the entries that were dropped.
+struct LostParents<'a> {
+    /// Entries that survived: their ids and how those are written.
+    kept: HashMap<Cow<'a, str>, &'a [u8]>,
+    /// Where the surviving entries stand, and how their ids are written, in the file's order.
+    order: Vec<(usize, &'a [u8])>,
+    /// Dropped lines whose id can still be read.
+    named: HashMap<Cow<'a, str>, LostEntry<'a>>,
+    /// Where dropped lines without a readable id start, in the file's order.
+    nameless: Vec<usize>,
+}
+
+/// A dropped line whose id can still be read.
+struct LostEntry<'a> {
+    at: usize,
+    /// The JSON of its parent, if that can be read too.
+    parent: Option<&'a [u8]>,
+}
+
+impl<'a> LostParents<'a> {
+    fn of(text: &'a [u8], lines: &DamagedLines) -> Self {
+        let mut family = Self { kept: HashMap::new(), order: Vec::new(), named: HashMap::new(), nameless: Vec::new() };
+        // The first line is the header: its id is the session's and no entry's.
+        for range in lines.kept.iter().skip(1) {
+            let line = &text[range.clone()];
+            if let Some(written) = EntryLinks::of(line).id.map(|place| &line[place])
+                && let Some(id) = string(written)
+            {
+                family.order.push((range.start, written));
+                family.kept.insert(id, written);
+            }
+        }
+        for range in &lines.dropped {
+            let line = &text[range.clone()];
+            let links = EntryLinks::of(line);
+            match links.id.and_then(|place| string(&line[place])) {
+                Some(id) => {
+                    let parent = links.parent.map(|place| &line[place]);
+                    family.named.insert(id, LostEntry { at: range.start, parent });
+                }
+                None => family.nameless.push(range.start),
+            }
+        }
+        family
+    }
+
+    /// What the parent of the entry at a place becomes, as JSON; `None` if it stays: it is there, or it was no line of this file.
+    fn replacement(&self, parent: &'a [u8], at: usize) -> Option<&'a [u8]> {
+        let (mut parent, mut is_lost) = (parent, false);
+        // Damaged lines may name each other in a circle.
+        for _ in 0..=self.named.len() {
+            let Some(id) = string(parent) else { return is_lost.then_some(parent) };
+            if let Some(written) = self.kept.get(&id) {
+                return is_lost.then_some(written);
+            }
+            is_lost = true;
+            match self.named.get(&id) {
+                Some(LostEntry { parent: Some(above), .. }) => parent = above,
+                Some(lost) => return Some(self.before(lost.at)),
+                // It may be a line before this one whose id is damaged too: the next one above.
+                None => return self.nameless.iter().rfind(|lost| **lost < at).map(|lost| self.before(*lost)),
+            }
+        }
+        Some(b"null")
+    }
+
+    /// The entry that stands before a place.
+    fn before(&self, at: usize) -> &'a [u8] {
+        let n_before = self.order.partition_point(|(start, _)| *start < at);
+        n_before.checked_sub(1).map_or(b"null", |index| self.order[index].1)
+    }
+}
+
+/// The text of a JSON string; `None` for other values.
+fn string(json: &[u8]) -> Option<Cow<'_, str>> {
+    resolve(json.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
+}
+
+/// Where the members of a line that tie entries together stand. Of a damaged line, those before the damage.
 #[derive(Default)]
 struct EntryLinks {
     id: Option<Range<usize>>,
     parent: Option<Range<usize>>,
-    has_parent: bool,
 }
 
 impl EntryLinks {
@@ -175,7 +247,7 @@ impl EntryLinks {
             let place = walk.place_of_value(0)?;
             match key {
                 b"id" => found.id = Some(place),
-                b"parentId" => (found.parent, found.has_parent) = (Some(place), true),
+                b"parentId" => found.parent = Some(place),
                 _ => {}
             }
             Some(())
@@ -267,6 +339,39 @@ mod tests {
         assert!(backup.to_str().unwrap().ends_with(&format!("s.jsonl.bak-{}-5", std::process::id())));
         assert!(read(&backup).contains("{\"id\":\"b\",\n"));
         assert_eq!(repair_file(&path, 6), FileRepair::default(), "a whole file is not touched");
+    }
+
+    #[test]
+    fn only_entries_whose_parent_was_dropped_get_another() {
+        let repaired = |lines: &[&str]| {
+            let (_dir, path) = file(&format!("{HEADER}\n{}\n", lines.join("\n")));
+            let report = repair_file(&path, 5);
+            let text = read(&path);
+            let lines: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
+            (report.reattached, lines)
+        };
+        let (n, lines) = repaired(&[
+            r#"{"id":"a","parentId":"elsewhere"}"#,
+            r#"{"id":"x","parentId":"a","message":"#,
+            r#"{"id":"b","parentId":"elsewhere"}"#,
+            r#"{"id":"c","parentId":"x"}"#,
+            r#"{"id":"d","parentId":"\u0063"}"#,
+        ]);
+        assert_eq!(n, 1, "the parent of `a` and `b` never was in the file, that of `d` is written with an escape");
+        assert_eq!(lines[2], r#"{"id":"c","parentId":"a"}"#, "a damaged line still names its parent");
+        assert_eq!(lines[3], r#"{"id":"d","parentId":"\u0063"}"#);
+        let (n, lines) = repaired(&[
+            r#"{"id":"a","parentId":null}"#,
+            r#"{"id":"x","parentId":"y","#,
+            r#"{"id":"y","parentId":"x","#,
+            r#"{"id":"b","parentId":"x"}"#,
+            r#"{"id":"c","parentId":"s"}"#,
+            "damaged",
+            r#"{"id":"d","parentId":"s"}"#,
+        ]);
+        assert_eq!((n, lines[1].as_str()), (2, r#"{"id":"b","parentId":null}"#), "lines that name each other");
+        assert_eq!(lines[2], r#"{"id":"c","parentId":"s"}"#, "nothing nameless stands before it");
+        assert_eq!(lines[3], r#"{"id":"d","parentId":"c"}"#, "the session's id is no entry's");
     }
 
     #[test]
