@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use pinch_embed::coding_agent::store::repair::FileRepair;
-use pinch_embed::ports::repair_session_file;
+use pinch_embed::ports::{RepairError, repair_session_file};
 use pinch_embed::stdx::host::Host;
 use serde_json::{Value, json};
 
@@ -45,17 +45,18 @@ fn repair(args: &RepairArgs) -> Result<ExitCode, CommandFailure> {
     let mut reports = Vec::new();
     for file in &args.files {
         let path = absolute(&cwd, &file.to_string_lossy(), &host);
-        let report = repair_session_file(&path, &host).map_err(|error| {
-            CommandFailure::user(format!("{error}\nhint: wait until the run has ended, and try again"))
-        })?;
-        reports.push((file.as_path(), report));
+        reports.push((file.as_path(), repair_session_file(&path, &host)));
     }
     print(args.json, &reports).map_err(|error| unwritten(&error))?;
-    let has_failed = reports.iter().any(|(_, report)| report.reason.is_some());
+    let is_refused = |report: &RepairResult| report.as_ref().map_or(true, |report| report.reason.is_some());
+    let has_failed = reports.iter().any(|(_, report)| is_refused(report));
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn print(as_json: bool, reports: &[(&Path, FileRepair)]) -> std::io::Result<()> {
+/// What became of a file: one that is in use does not keep others from being repaired.
+type RepairResult = Result<FileRepair, RepairError>;
+
+fn print(as_json: bool, reports: &[(&Path, RepairResult)]) -> std::io::Result<()> {
     let mut out = output::stdout();
     if as_json {
         let all: Vec<Value> = reports.iter().map(|(file, report)| with_file(file, report)).collect();
@@ -69,15 +70,26 @@ fn print(as_json: bool, reports: &[(&Path, FileRepair)]) -> std::io::Result<()> 
     out.flush()
 }
 
-fn with_file(file: &Path, report: &FileRepair) -> Value {
+fn with_file(file: &Path, report: &RepairResult) -> Value {
     let mut shown = json!({"file": file.to_string_lossy()});
-    if let (Value::Object(shown), Value::Object(report)) = (&mut shown, report.to_json()) {
+    let report = match report {
+        Ok(report) => report.to_json(),
+        Err(error) => json!({"repaired": false, "droppedLines": 0, "reason": error.to_string()}),
+    };
+    if let (Value::Object(shown), Value::Object(report)) = (&mut shown, report) {
         shown.extend(report);
     }
     shown
 }
 
-fn described(report: &FileRepair) -> String {
+fn described(report: &RepairResult) -> String {
+    let report = match report {
+        Ok(report) => report,
+        Err(error @ RepairError::InUse { .. }) => {
+            return format!("not repaired: {error}; try again when the run has ended");
+        }
+        Err(error) => return format!("not repaired: {error}"),
+    };
     if let Some(reason) = &report.reason {
         return format!("not repaired: {reason}");
     }

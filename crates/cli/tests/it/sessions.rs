@@ -190,5 +190,16 @@ async fn a_session_in_use_is_not_repaired() {
     let lock = json!({"pid": std::process::id(), "createdAt": pinch_embed::stdx::host::Host::system().now_iso()});
     user.write("s.jsonl.lock", &lock.to_string());
     let refused = user.run_program(&["sessions", "repair", file.to_str().unwrap()]).await;
-    assert!(refused.code == Some(1) && refused.err.contains("is in use by process"), "{refused:?}");
+    assert!(refused.code == Some(1) && refused.out.contains("is in use by process"), "{refused:?}");
+    let header = r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/"}"#;
+    let damaged = user.write("t.jsonl", &format!("{header}\nx\n{{}}\n"));
+    let files = [file.to_str().unwrap(), damaged.to_str().unwrap(), "missing.jsonl"];
+    let all = user.run_program(&["sessions", "repair", files[0], files[1], files[2]]).await;
+    assert_eq!(all.code, Some(1), "{all:?}");
+    let lines: Vec<&str> = all.out.lines().collect();
+    assert!(lines[0].starts_with("HOME/s.jsonl: not repaired: "), "{all:?}");
+    assert!(lines[1].starts_with("HOME/t.jsonl: repaired, 1 line removed"), "{all:?}");
+    assert_eq!(lines[2], "missing.jsonl: not repaired: missing session file", "{all:?}");
+    let shown = user.run_program(&["sessions", "repair", files[0], "--json"]).await;
+    assert!(shown.code == Some(1) && shown.out.contains("is in use by process"), "{shown:?}");
 }
