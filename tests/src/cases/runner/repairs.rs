@@ -12,6 +12,9 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<()
 
 /// Repairs a file with the text of the case; a case without a text has no file.
 fn repaired(given: &Value) -> Result<Value, String> {
+    if let Some(other) = given.as_object().and_then(|given| given.keys().find(|name| *name != "text")) {
+        return Err(format!("given.{other} is not known"));
+    }
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = dir.path().join("s.jsonl");
     let before = match &given["text"] {
@@ -23,6 +26,8 @@ fn repaired(given: &Value) -> Result<Value, String> {
         other => return Err(format!("given.text is no text: {other}")),
     };
     let mut report = repair_session_file(&path, &Host::builder().build()).map_err(|error| error.to_string())?.to_json();
+    let backup = report["backupPath"].as_str().and_then(|path| std::fs::read_to_string(path).ok());
+    report["backupEqualsOriginal"] = (backup.is_some() && backup.as_ref() == before).into();
     let after = std::fs::read_to_string(&path).ok();
     report["fileUnchanged"] = (after.as_ref() == before).into();
     report["text"] = json!(after);
