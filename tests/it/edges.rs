@@ -6,10 +6,11 @@ use serde_json::Value;
 
 /// What each crate may use; development dependencies may be `pinch-testing` besides. Crates that are not here are tests and tools, and may
 /// use any.
-const MAY_USE: [(&str, &[&str]); 14] = [
+const MAY_USE: [(&str, &[&str]); 15] = [
     ("pinch-stdx", &[]),
     ("pinch-http", &["pinch-stdx"]),
     ("pinch-machine", &["pinch-stdx"]),
+    ("pinch-sandbox", &["pinch-stdx", "pinch-machine"]),
     ("pinch-llm", &["pinch-stdx", "pinch-http"]),
     ("pinch-agent-core", &["pinch-stdx", "pinch-llm"]),
     ("pinch-session", &["pinch-stdx", "pinch-llm"]),

@@ -16,6 +16,7 @@ mod lanes;
 mod models;
 mod profiles;
 mod repairs;
+mod sandbox;
 mod sessions;
 mod transcripts;
 mod world;
@@ -45,6 +46,7 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
         .or_else(|| profiles::run(area, group, given, expect))
         .or_else(|| sessions::run(area, given, expect))
         .or_else(|| repairs::run(area, given, expect))
+        .or_else(|| sandbox::run(area, given, expect))
         .or_else(|| models::run(area, given, expect))
         .or_else(|| attempts::run(area, given, expect))
         .map_or(CaseOutcome::NotImplemented, CaseOutcome::from)

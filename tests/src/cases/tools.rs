@@ -11,6 +11,7 @@ mod jobs;
 mod loops;
 mod policy;
 mod processes;
+mod sandbox;
 mod web;
 
 /// Runs a case.
@@ -43,6 +44,12 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
         "process-log" => processes::log,
         "process-name" => processes::name,
         "workspace-paths" => return processes::workspace(input, wanted(case)).into(),
+        "sandbox-args" => sandbox::arguments,
+        "sandbox-config" => sandbox::config,
+        "sandbox-name" => sandbox::name,
+        "sandbox-hash" => sandbox::hash,
+        "sandbox-security" => sandbox::security,
+        "sandbox-mode" => sandbox::mode,
         "tool-adapter" => arguments::reported,
         "tool-split" => arguments::offered,
         _ => return CaseOutcome::NotImplemented,

@@ -5,10 +5,11 @@ use serde_json::Value;
 use super::TidyReport;
 
 /// The crates from the lowest to the highest; each may use those before it.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "pinch-stdx",
     "pinch-http",
     "pinch-machine",
+    "pinch-sandbox",
     "pinch-llm",
     "pinch-agent-core",
     "pinch-session",

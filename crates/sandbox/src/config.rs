@@ -1,0 +1,174 @@
+//! The `sandbox` sections of a configuration: `agents.defaults.sandbox`, and that of an agent, which overrides it field by field.
+//!
+//! What cannot be read is reported and taken at its strictest.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+use crate::scope::{SandboxMode, SandboxScope, WorkspaceAccess};
+
+mod members;
+mod container;
+mod browser;
+
+pub use browser::SandboxBrowser;
+pub use container::{ContainerConfig, ContainerLimit, Ulimit};
+pub use members::SandboxProblem;
+
+use members::{SectionMembers, SectionReader};
+
+/// How the sessions of an agent are sandboxed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SandboxConfig {
+    /// Which sessions are.
+    pub mode: SandboxMode,
+    /// Which of them share a sandbox.
+    pub scope: SandboxScope,
+    /// How much they see of the agent's workspace.
+    pub workspace_access: WorkspaceAccess,
+    /// Where copies of workspaces are; a directory of the host's own if it is not set.
+    pub workspace_root: Option<PathBuf>,
+    /// Which sessions the session tools show to a sandboxed session: `spawned` or `all`.
+    pub session_tools_visibility: SessionToolsVisibility,
+    /// Which backend is asked for; the host's choice if it is not set.
+    pub backend: Option<String>,
+    /// Containers.
+    pub container: ContainerConfig,
+    /// The container of the browser.
+    pub browser: SandboxBrowser,
+    /// When containers and copies are removed.
+    pub prune: SandboxPrune,
+}
+
+/// Which sessions the session tools show to a sandboxed session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SessionToolsVisibility {
+    /// Those that it started.
+    #[default]
+    Spawned,
+    /// All.
+    All,
+}
+
+impl SessionToolsVisibility {
+    /// The word of a configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Spawned => "spawned",
+            Self::All => "all",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        match word.trim() {
+            "spawned" => Some(Self::Spawned),
+            "all" => Some(Self::All),
+            _ => None,
+        }
+    }
+}
+
+/// When sandboxes are removed; 0 is never.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SandboxPrune {
+    /// Hours without use.
+    pub idle_hours: f64,
+    /// Days since it was created.
+    pub max_age_days: f64,
+}
+
+impl Default for SandboxPrune {
+    fn default() -> Self {
+        Self { idle_hours: 24.0, max_age_days: 7.0 }
+    }
+}
+
+impl SandboxConfig {
+    /// The configuration of an agent: its own section over that of all agents. With one sandbox for all agents, `docker`, `browser` and `prune` of
+    /// single agents are not looked at.
+    pub fn read(document: &Value, agent: &str) -> (Self, Vec<SandboxProblem>) {
+        let mut reader = SectionReader::default();
+        let defaults = reader.section(&document["agents"]["defaults"]["sandbox"], "agents.defaults.sandbox");
+        let own = own_section(&document["agents"], agent);
+        let own = match &own {
+            Some((section, path)) => reader.section(section, path),
+            None => SectionMembers::none(),
+        };
+        (Self::merged(&mut reader, &defaults, &own), reader.problems)
+    }
+
+    fn merged(reader: &mut SectionReader, defaults: &SectionMembers<'_>, own: &SectionMembers<'_>) -> Self {
+        let levels = [own, defaults];
+        let none = SectionMembers::none();
+        let mode = match reader.word(levels, "mode", SandboxMode::parse, "off, non-main or all; all is used") {
+            Ok(mode) => mode.unwrap_or_default(),
+            Err(()) => SandboxMode::All,
+        };
+        // Something that is not a section may have been meant to switch the sandbox on.
+        let mode = if defaults.is_broken() || own.is_broken() { SandboxMode::All } else { mode };
+        let scope = scope(reader, levels);
+        let access = reader.word(levels, "workspaceAccess", WorkspaceAccess::parse, "none, ro or rw; none is used");
+        let visibility = reader.word(
+            levels,
+            "sessionToolsVisibility",
+            SessionToolsVisibility::parse,
+            "spawned or all; spawned is used",
+        );
+        let workspace_root = reader.text(levels, "workspaceRoot").map(PathBuf::from);
+        let backend = reader.text(levels, "backend");
+        let own = if scope == SandboxScope::Shared { &none } else { own };
+        let mut sections = |key: &str| (reader.member(own, key), reader.member(defaults, key));
+        let (containers, browsers, prunes) = (sections("docker"), sections("browser"), sections("prune"));
+        Self {
+            mode,
+            scope,
+            workspace_access: access.ok().flatten().unwrap_or_default(),
+            workspace_root,
+            session_tools_visibility: visibility.ok().flatten().unwrap_or_default(),
+            backend,
+            container: ContainerConfig::read(reader, &containers.0, &containers.1),
+            browser: SandboxBrowser::read(reader, [&browsers.0, &browsers.1]),
+            prune: prune(reader, [&prunes.0, &prunes.1]),
+        }
+    }
+}
+
+/// The section of an agent and where it stands: `agents.list` or `agents.entries`.
+fn own_section<'a>(agents: &'a Value, agent: &str) -> Option<(&'a Value, String)> {
+    let agent = agent.trim().to_lowercase();
+    let is_it = |id: &str| id.trim().to_lowercase() == agent;
+    let mut list = agents["list"].as_array().into_iter().flatten().enumerate();
+    let listed = list.find(|(_, entry)| entry["id"].as_str().is_some_and(is_it));
+    if let Some((at, entry)) = listed {
+        return Some((&entry["sandbox"], format!("agents.list[{at}].sandbox")));
+    }
+    let entries: Option<&Map<String, Value>> = agents["entries"].as_object();
+    let (id, entry) = entries?.iter().find(|(id, _)| is_it(id))?;
+    Some((&entry["sandbox"], format!("agents.entries.{id}.sandbox")))
+}
+
+/// `scope`, or what stood there before: `perSession`.
+fn scope(reader: &mut SectionReader, levels: [&SectionMembers<'_>; 2]) -> SandboxScope {
+    match reader.word(levels, "scope", SandboxScope::parse, "session, agent or shared; session is used") {
+        Ok(Some(scope)) => scope,
+        Err(()) => SandboxScope::Session,
+        Ok(None) => match reader.flag(levels, "perSession") {
+            Some(true) => SandboxScope::Session,
+            Some(false) => SandboxScope::Shared,
+            None => SandboxScope::Agent,
+        },
+    }
+}
+
+fn prune(reader: &mut SectionReader, levels: [&SectionMembers<'_>; 2]) -> SandboxPrune {
+    let default = SandboxPrune::default();
+    SandboxPrune {
+        idle_hours: reader.number(levels, "idleHours").unwrap_or(default.idle_hours),
+        max_age_days: reader.number(levels, "maxAgeDays").unwrap_or(default.max_age_days),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! `docker`: what a container is created with.
+
+use pinch_stdx::json::number::format;
+use serde_json::{Map, Value, json};
+
+use super::members::{SectionMembers, SectionReader};
+
+/// What a container is created with.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ContainerConfig {
+    /// Its image.
+    pub image: String,
+    /// What the names of containers begin with.
+    pub container_prefix: String,
+    /// Where the workspace is inside.
+    pub workdir: String,
+    /// Whether its own files cannot be changed.
+    pub read_only_root: bool,
+    /// Directories in memory.
+    pub tmpfs: Vec<String>,
+    /// Its network.
+    pub network: String,
+    /// Its user.
+    pub user: Option<String>,
+    /// Capabilities that it does not have.
+    pub cap_drop: Vec<String>,
+    /// Variables of its commands.
+    pub env: Vec<(String, String)>,
+    /// A command that prepares it.
+    pub setup_command: Option<String>,
+    /// Processes at most; 0 is no limit.
+    pub pids_limit: Option<f64>,
+    /// Memory at most.
+    pub memory: Option<ContainerLimit>,
+    /// Memory and swap at most.
+    pub memory_swap: Option<ContainerLimit>,
+    /// Processors at most; 0 is no limit.
+    pub cpus: Option<f64>,
+    /// Other limits, by name.
+    pub ulimits: Vec<(String, Ulimit)>,
+    /// A file with a seccomp profile.
+    pub seccomp_profile: Option<String>,
+    /// The name of an AppArmor profile.
+    pub apparmor_profile: Option<String>,
+    /// Name servers.
+    pub dns: Vec<String>,
+    /// Names with their addresses.
+    pub extra_hosts: Vec<String>,
+    /// Other directories of the host, as `source:target` or `source:target:mode`.
+    pub binds: Vec<String>,
+    /// Whether binds may lead anywhere on the host, except where they never may.
+    pub allow_external_binds: bool,
+    /// Whether binds may cover the workspace inside.
+    pub allow_reserved_targets: bool,
+    /// Whether it may join the network of another container.
+    pub allow_namespace_join: bool,
+}
+
+/// An amount as a configuration has it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ContainerLimit {
+    /// A number.
+    Number(f64),
+    /// A number with a unit.
+    Text(String),
+}
+
+impl ContainerLimit {
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Number(number) => Some(Self::Number(number.as_f64()?)),
+            Value::String(text) => Some(Self::Text(text.clone())),
+            _ => None,
+        }
+    }
+
+    /// As an argument; `None` if it is blank.
+    pub fn argument(&self) -> Option<String> {
+        match self {
+            Self::Number(number) => Some(format(*number)),
+            Self::Text(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+/// A limit of the kind that a shell's `ulimit` sets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ulimit {
+    /// One amount.
+    Both(ContainerLimit),
+    /// An amount that can be raised up to another.
+    Pair {
+        /// The amount that holds.
+        soft: Option<f64>,
+        /// How far it can be raised.
+        hard: Option<f64>,
+    },
+}
+
+impl Ulimit {
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Object(pair) => {
+                let part = |key: &str| pair.get(key).and_then(Value::as_f64).map(|number| number.max(0.0));
+                Some(Self::Pair { soft: part("soft"), hard: part("hard") })
+            }
+            other => ContainerLimit::read(other).map(Self::Both),
+        }
+    }
+
+    /// As an argument; `None` if it says nothing.
+    pub fn argument(&self) -> Option<String> {
+        match self {
+            Self::Both(limit) => limit.argument(),
+            Self::Pair { soft: Some(soft), hard: Some(hard) } => Some(format!("{}:{}", format(*soft), format(*hard))),
+            Self::Pair { soft, hard } => soft.or(*hard).map(format),
+        }
+    }
+}
+
+impl ContainerConfig {
+    pub(super) fn read(reader: &mut SectionReader, own: &SectionMembers<'_>, defaults: &SectionMembers<'_>) -> Self {
+        let levels = [own, defaults];
+        let none = SectionMembers::none();
+        let text = |reader: &mut SectionReader, key: &str| reader.text(levels, key);
+        let flag = |reader: &mut SectionReader, key: &str| reader.flag(levels, key);
+        let list = |reader: &mut SectionReader, key: &str, default: &[&str]| {
+            let default = || default.iter().map(|item| (*item).to_owned()).collect();
+            reader.texts(levels, key).unwrap_or_else(default)
+        };
+        let limit = |reader: &mut SectionReader, key: &str| {
+            let (value, path) = levels.iter().find_map(|level| level.get(key))?;
+            let limit = ContainerLimit::read(value);
+            if limit.is_none() {
+                reader.problem(&path, "expected a number or a string; there is no limit");
+            }
+            limit
+        };
+        // Those of all agents come first: where two lead to one place, the agent's wins.
+        let mut binds = reader.texts([defaults, &none], "binds").unwrap_or_default();
+        binds.extend(reader.texts([own, &none], "binds").unwrap_or_default());
+        let env = match entries(reader, [defaults, own], "env", |value| value.as_str().map(str::to_owned)) {
+            (false, own) => {
+                std::iter::once(("LANG".to_owned(), "C.UTF-8".to_owned())).chain(own).fold(Vec::new(), with)
+            }
+            (true, env) => env,
+        };
+        Self {
+            image: text(reader, "image").unwrap_or_else(|| "openclaw-sandbox:bookworm-slim".to_owned()),
+            container_prefix: text(reader, "containerPrefix").unwrap_or_else(|| "openclaw-sbx-".to_owned()),
+            workdir: text(reader, "workdir").unwrap_or_else(|| "/workspace".to_owned()),
+            read_only_root: flag(reader, "readOnlyRoot").unwrap_or(true),
+            tmpfs: list(reader, "tmpfs", &["/tmp", "/var/tmp", "/run"]),
+            network: text(reader, "network").unwrap_or_else(|| "none".to_owned()),
+            user: text(reader, "user"),
+            cap_drop: list(reader, "capDrop", &["ALL"]),
+            env,
+            setup_command: text(reader, "setupCommand"),
+            pids_limit: reader.number(levels, "pidsLimit"),
+            memory: limit(reader, "memory"),
+            memory_swap: limit(reader, "memorySwap"),
+            cpus: reader.number(levels, "cpus"),
+            ulimits: entries(reader, [defaults, own], "ulimits", Ulimit::read).1,
+            seccomp_profile: text(reader, "seccompProfile"),
+            apparmor_profile: text(reader, "apparmorProfile"),
+            dns: list(reader, "dns", &[]),
+            extra_hosts: list(reader, "extraHosts", &[]),
+            binds,
+            allow_external_binds: flag(reader, "dangerouslyAllowExternalBindSources").unwrap_or(false),
+            allow_reserved_targets: flag(reader, "dangerouslyAllowReservedContainerTargets").unwrap_or(false),
+            allow_namespace_join: flag(reader, "dangerouslyAllowContainerNamespaceJoin").unwrap_or(false),
+        }
+    }
+
+    /// The section that reads as this one: what the hash of a sandbox is made of.
+    pub fn to_section(&self) -> Value {
+        let limit = |limit: &ContainerLimit| match limit {
+            ContainerLimit::Number(number) => number_value(*number),
+            ContainerLimit::Text(text) => Value::from(text.clone()),
+        };
+        let ulimit = |ulimit: &Ulimit| match ulimit {
+            Ulimit::Both(both) => limit(both),
+            Ulimit::Pair { soft, hard } => {
+                let parts = [("soft", soft), ("hard", hard)];
+                let parts = parts.into_iter().filter_map(|(key, part)| Some((key.to_owned(), number_value((*part)?))));
+                Value::Object(parts.collect())
+            }
+        };
+        let mut section = Map::new();
+        let mut put = |key: &str, value: Option<Value>| {
+            section.extend(value.map(|value| (key.to_owned(), value)));
+        };
+        let texts = |texts: &Vec<String>| Some(json!(texts)).filter(|_| !texts.is_empty());
+        put("image", Some(json!(self.image)));
+        put("containerPrefix", Some(json!(self.container_prefix)));
+        put("workdir", Some(json!(self.workdir)));
+        put("readOnlyRoot", Some(json!(self.read_only_root)));
+        put("tmpfs", Some(json!(self.tmpfs)));
+        put("network", Some(json!(self.network)));
+        put("user", self.user.clone().map(Value::from));
+        put("capDrop", Some(json!(self.cap_drop)));
+        put("env", Some(self.env.iter().map(|(key, value)| (key.clone(), Value::from(value.clone()))).collect()));
+        put("setupCommand", self.setup_command.clone().map(Value::from));
+        put("pidsLimit", self.pids_limit.map(number_value));
+        put("memory", self.memory.as_ref().map(limit));
+        put("memorySwap", self.memory_swap.as_ref().map(limit));
+        put("cpus", self.cpus.map(number_value));
+        let ulimits = self.ulimits.iter().map(|(key, value)| (key.clone(), ulimit(value)));
+        put("ulimits", Some(ulimits.collect()).filter(|_| !self.ulimits.is_empty()));
+        put("seccompProfile", self.seccomp_profile.clone().map(Value::from));
+        put("apparmorProfile", self.apparmor_profile.clone().map(Value::from));
+        put("dns", texts(&self.dns));
+        put("extraHosts", texts(&self.extra_hosts));
+        put("binds", texts(&self.binds));
+        Value::Object(section)
+    }
+}
+
+/// A number as JavaScript writes it: whole ones without a fraction.
+fn number_value(number: f64) -> Value {
+    match number.fract() == 0.0 && number.abs() < 9e15 {
+        true => Value::from(number as i64),
+        false => Value::from(number),
+    }
+}
+
+/// The members of a member of two levels, the later over the earlier. The first value says whether the first level has some.
+fn entries<T>(
+    reader: &mut SectionReader,
+    levels: [&SectionMembers<'_>; 2],
+    key: &str,
+    read: impl Fn(&Value) -> Option<T>,
+) -> (bool, Vec<(String, T)>) {
+    let mut all = Vec::new();
+    let is_first = levels[0].get(key).is_some();
+    for level in levels {
+        let Some((value, path)) = level.get(key) else { continue };
+        let Some(members) = value.as_object() else {
+            reader.problem(&path, "expected an object; it is left out");
+            continue;
+        };
+        for (name, value) in members {
+            match read(value) {
+                Some(value) => all = with(all, (name.clone(), value)),
+                None => reader.problem(&format!("{path}.{name}"), "cannot be read; it is left out"),
+            }
+        }
+    }
+    (is_first, all)
+}
+
+/// Puts a member into a list of members: at its place if it has one.
+fn with<T>(mut all: Vec<(String, T)>, (name, value): (String, T)) -> Vec<(String, T)> {
+    match all.iter_mut().find(|(known, _)| *known == name) {
+        Some(place) => place.1 = value,
+        None => all.push((name, value)),
+    }
+    all
+}

@@ -1,0 +1,70 @@
+use serde_json::json;
+
+use super::*;
+
+fn read(defaults: Value, own: Value) -> (SandboxConfig, Vec<String>) {
+    let document = json!({"agents": {"defaults": {"sandbox": defaults}, "list": [{"id": "Ops", "sandbox": own}]}});
+    let (config, problems) = SandboxConfig::read(&document, "ops");
+    (config, problems.into_iter().map(|problem| format!("{}: {}", problem.path, problem.text)).collect())
+}
+
+#[test]
+fn an_agent_overrides_field_by_field() {
+    let defaults = json!({
+        "mode": "all", "workspaceAccess": "ro",
+        "docker": {"image": "a", "memory": "1g", "binds": ["/a:/a"], "env": {"A": "1", "B": "1"}, "ulimits": {"nproc": 1}},
+        "prune": {"idleHours": 0},
+    });
+    let own = json!({
+        "workspaceAccess": "rw",
+        "docker": {"image": "b", "binds": ["/b:/b"], "env": {"B": "2"}, "ulimits": {"core": 0}, "memory": null},
+    });
+    let (config, problems) = read(defaults.clone(), own.clone());
+    assert_eq!(problems, [""; 0]);
+    assert_eq!((config.mode, config.workspace_access), (SandboxMode::All, WorkspaceAccess::ReadWrite));
+    assert_eq!((config.prune.idle_hours, config.prune.max_age_days), (0.0, 7.0));
+    let container = &config.container;
+    assert_eq!(
+        container.to_section(),
+        json!({
+            "image": "b", "containerPrefix": "openclaw-sbx-", "workdir": "/workspace", "readOnlyRoot": true,
+            "tmpfs": ["/tmp", "/var/tmp", "/run"], "network": "none", "capDrop": ["ALL"], "env": {"A": "1", "B": "2"},
+            "memory": "1g", "ulimits": {"nproc": 1, "core": 0}, "binds": ["/a:/a", "/b:/b"],
+        })
+    );
+    let mut shared = own;
+    shared["scope"] = json!("shared");
+    let (config, _) = read(defaults, shared);
+    assert_eq!((config.container.image.as_str(), config.container.binds.len()), ("a", 1), "one sandbox for all");
+}
+
+#[test]
+fn what_cannot_be_read_is_taken_at_its_strictest() {
+    let (config, problems) = read(json!({"mode": "none-main", "scope": 1, "workspaceAccess": "write"}), json!({}));
+    assert_eq!((config.mode, config.scope), (SandboxMode::All, SandboxScope::Session));
+    assert_eq!(config.workspace_access, WorkspaceAccess::None);
+    assert_eq!(problems.len(), 3, "{problems:?}");
+    assert_eq!(problems[0], "agents.defaults.sandbox.mode: expected off, non-main or all; all is used");
+    let (config, problems) = read(json!({}), json!("all"));
+    assert_eq!(config.mode, SandboxMode::All);
+    assert_eq!(problems, ["agents.list[0].sandbox: expected an object"]);
+}
+
+#[test]
+fn an_older_key_still_says_the_scope() {
+    for (section, expect) in [
+        (json!({"perSession": true}), SandboxScope::Session),
+        (json!({"perSession": false}), SandboxScope::Shared),
+        (json!({"perSession": false, "scope": "agent"}), SandboxScope::Agent),
+        (json!({}), SandboxScope::Agent),
+    ] {
+        assert_eq!(read(section.clone(), json!({})).0.scope, expect, "{section}");
+    }
+}
+
+#[test]
+fn agents_may_be_entries_by_name() {
+    let document = json!({"agents": {"entries": {"ops": {"sandbox": {"mode": "all"}}}}});
+    assert_eq!(SandboxConfig::read(&document, "Ops").0.mode, SandboxMode::All);
+    assert_eq!(SandboxConfig::read(&document, "main").0.mode, SandboxMode::Off);
+}

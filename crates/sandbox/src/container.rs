@@ -1,0 +1,12 @@
+//! Containers: the arguments they are created with, and what these must not contain.
+
+mod environment;
+mod rules;
+mod arguments;
+mod fingerprint;
+
+pub use arguments::{ContainerMounts, ContainerSpec};
+pub use environment::{ContainerEnvironment, container_environment};
+pub use fingerprint::{config_hash, sandbox_hash};
+pub(crate) use rules::AGENT_MOUNT;
+pub use rules::{BindRules, ContainerRefusal, check_network, check_profile};

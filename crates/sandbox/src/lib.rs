@@ -1,0 +1,19 @@
+//! Keeps what an agent runs apart from the rest of the machine.
+//!
+//! * [`scope`] says which sessions are sandboxed, and which of them share a sandbox.
+//! * [`config`] reads the `sandbox` sections of a configuration.
+//! * [`container`] has the arguments that a container is created with, and refuses those that would open it.
+//! * [`facts`] is what a model is told about the sandbox that it works in.
+
+pub mod scope;
+
+pub mod config;
+
+pub mod container;
+
+pub mod facts;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
