@@ -6,6 +6,7 @@
 pub mod model;
 pub mod chunks;
 pub mod sections;
+pub mod memory;
 pub(crate) mod audit;
 pub(crate) mod safeguard;
 pub(crate) mod summaries;

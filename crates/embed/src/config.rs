@@ -22,6 +22,7 @@ mod tools;
 pub mod streaming;
 pub mod channels;
 pub mod params;
+pub mod memory_flush;
 pub mod compaction;
 pub mod pruning;
 pub mod agents;

@@ -31,6 +31,7 @@ mod agents;
 mod inbound;
 mod leasing;
 mod turns;
+mod flush;
 mod builder;
 mod shutdown;
 mod compact;
@@ -252,13 +253,22 @@ async fn carry_out(
     *has_started = true;
     let started_at_ms = parts.host.now_ms();
     emitter.emit(RunEvent::Reply(ReplyEvent::Lifecycle(Lifecycle::Start { started_at_ms }))).await;
-    let began = Instant::now();
     let request = &scope.request;
+    let active = parts.active.register(request, cancel.clone());
+    let before = flush::BeforeRun {
+        parts,
+        request,
+        runtime: &*runtime,
+        candidates: &candidates,
+        lease: &*lease,
+        cancel: &cancel,
+    };
+    Box::pin(flush::save_memories(&before)).await;
+    let began = Instant::now();
     let limited = match request.timeout.into_iter().chain(request.budget.deadline).min() {
         Some(limit) => cancel.child_until(Deadline::after(limit)),
         None => cancel.child(),
     };
-    let active = parts.active.register(request, cancel.clone());
     let mut runner = Runner {
         parts,
         scope: &scope,

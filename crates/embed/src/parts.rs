@@ -30,6 +30,7 @@ use pinch_ports::{ApprovalBroker, HealthStore, RunLeases, SessionIndex};
 use pinch_tools::process::ProcessRegistry;
 
 pub(crate) mod credentials;
+pub(crate) mod notes;
 pub(crate) mod commands;
 pub(crate) mod toolbox;
 pub(crate) mod active;

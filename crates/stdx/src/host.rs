@@ -69,16 +69,26 @@ impl Host {
     /// The last time, at or before `now_ms`, at which the local clock showed a full hour of the day, in milliseconds since the Unix epoch. A
     /// fake clock runs in UTC.
     pub fn last_time_of_day(&self, hour: u8, now_ms: i64) -> i64 {
-        let zone = match &self.parts.clock {
-            Clock::System => jiff::tz::TimeZone::system(),
-            Clock::Fake { .. } => jiff::tz::TimeZone::UTC,
-        };
         let Ok(now) = jiff::Timestamp::from_millisecond(now_ms) else { return now_ms };
-        let local = now.to_zoned(zone);
+        let local = now.to_zoned(self.zone());
         let hour = i8::try_from(hour.min(23)).unwrap_or(0);
         let today = local.with().hour(hour).minute(0).second(0).subsec_nanosecond(0).build();
         let last = today.and_then(|today| if today <= local { Ok(today) } else { today.yesterday() });
         last.map_or(now_ms, |last| last.timestamp().as_millisecond())
+    }
+
+    /// The local date at a time, e.g. `2026-09-30`. A fake clock runs in UTC.
+    pub fn local_date(&self, now_ms: i64) -> String {
+        let now = jiff::Timestamp::from_millisecond(now_ms).unwrap_or_default();
+        now.to_zoned(self.zone()).date().to_string()
+    }
+
+    /// The time zone of the clock.
+    fn zone(&self) -> jiff::tz::TimeZone {
+        match &self.parts.clock {
+            Clock::System => jiff::tz::TimeZone::system(),
+            Clock::Fake { .. } => jiff::tz::TimeZone::UTC,
+        }
     }
 
     /// The source of ids.

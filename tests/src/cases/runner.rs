@@ -11,6 +11,7 @@ mod attempts;
 mod calls;
 mod compaction;
 pub(super) mod engine;
+mod flush;
 mod keys;
 mod lanes;
 mod models;
@@ -35,6 +36,7 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     let (area, given, expect) = (case.kind, &case.case["given"], &case.case["expect"]);
     let run = retry_loop::run(area, group, given, expect)
         .or_else(|| engine::run(area, given, expect))
+        .or_else(|| flush::run(area, given, expect))
         .or_else(|| transcripts::run(area, given, expect))
         .or_else(|| calls::run(area, group, given, expect))
         .or_else(|| compaction::run(area, given, expect));

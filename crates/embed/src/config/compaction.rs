@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pinch_coding_agent::document::Problem;
 
+use super::memory_flush::MemoryFlushConfig;
 use super::node::Node;
 
 /// `agents.defaults.compaction`.
@@ -28,6 +29,8 @@ pub struct CompactionConfig {
     pub instructions: Option<String>,
     /// How long one request for a summary may take (`timeoutSeconds`).
     pub timeout: Duration,
+    /// What the agent saves before a compaction (`memoryFlush`).
+    pub memory_flush: MemoryFlushConfig,
 }
 
 /// How summaries are made.
@@ -119,6 +122,7 @@ impl CompactionConfig {
             identifiers: identifiers.unwrap_or_else(|| default.identifiers.clone()),
             instructions: node.get("customInstructions").text(problems),
             timeout: timeout.map_or(default.timeout, |seconds| Duration::from_secs_f64(seconds.clamp(1.0, 86_400.0))),
+            memory_flush: MemoryFlushConfig::read(&node.get("memoryFlush"), &default.memory_flush, problems),
         }
     }
 }
@@ -135,6 +139,7 @@ impl Default for CompactionConfig {
             identifiers: IdentifierPolicy::default(),
             instructions: None,
             timeout: Duration::from_secs(900),
+            memory_flush: MemoryFlushConfig::default(),
         }
     }
 }

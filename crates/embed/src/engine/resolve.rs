@@ -39,7 +39,8 @@ use crate::models::window::Window;
 use crate::models::{implicit, lookup};
 use crate::parts::Parts;
 use crate::parts::commands::{CommandParts, CommandTools};
-use crate::run::request::BlockReplies;
+use crate::parts::notes;
+use crate::run::request::{BlockReplies, RunTrigger};
 use crate::run::scope::{PromptInputs, RunScope};
 use crate::run::tools::ToolOffer;
 use crate::run::{RunError, RunRequest};
@@ -120,7 +121,7 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
     pinch_stdx::fs::create_private_dir(&workspace)
         .map_err(|error| RunError::Config(format!("cannot create the workspace {}: {error}", workspace.display())))?;
     let mut compaction = parts.settings.compaction.clone();
-    let floor = parts.config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR);
+    let floor = reserve_floor(&parts.config);
     compaction.settings.reserve_tokens = compaction.settings.reserve_tokens.max(floor);
     for of_model in compaction.of_models.values_mut() {
         of_model.reserve_tokens = of_model.reserve_tokens.map(|tokens| tokens.max(floor));
@@ -157,6 +158,11 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
     })
 }
 
+/// Tokens that embedded runs always keep free.
+pub(super) fn reserve_floor(config: &Config) -> u64 {
+    config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR)
+}
+
 /// The tools of a run.
 fn offer(
     parts: &Parts,
@@ -173,7 +179,11 @@ fn offer(
     tool_parts.files = registered.files.clone();
     tool_parts.facts = facts;
     let layers = registered.toolbox.of_run(request, &tool_parts, commands.tools);
-    Ok(ToolOffer::new(layers, commands.foreground, Arc::clone(&parts.config.tools), request.caller.clone()))
+    let (layers, foreground) = match &request.memory_flush_write_path {
+        Some(path) if request.trigger == RunTrigger::Memory => (notes::only_notes(layers, &tool_parts, path), None),
+        _ => (layers, commands.foreground),
+    };
+    Ok(ToolOffer::new(layers, foreground, Arc::clone(&parts.config.tools), request.caller.clone()))
 }
 
 /// Detects loops in the calls of one run.

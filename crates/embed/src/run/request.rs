@@ -80,6 +80,7 @@ pub struct RunRequest {
     /// Shows only text inside `<final>` tags.
     pub enforce_final_tag: bool,
     /// Time limit of the whole run, from the moment both lanes are granted, with all attempts, repairs and waits; `None`: no limit.
+    /// Saving memories before a compaction has the same limit for itself.
     pub timeout: Option<Duration>,
     /// Correlates all events; the session id unless set.
     pub run_id: String,
@@ -99,6 +100,8 @@ pub struct RunRequest {
     pub preview: Option<Preview>,
     /// Directories whose files the model may name by an absolute path in `MEDIA:` lines, beside the workspace.
     pub media_roots: Vec<PathBuf>,
+    /// The one file of the workspace that a run with [`RunTrigger::Memory`] may append to; it has no other tools then but `read`.
+    pub memory_flush_write_path: Option<String>,
     /// Offers no tools to the model.
     pub disable_tools: bool,
     /// Does not offer the tool `message`.
@@ -251,6 +254,7 @@ impl RunRequest {
             extra_system_prompt: None,
             owner_numbers: Vec::new(),
             block_replies: None,
+            memory_flush_write_path: None,
             disable_tools: false,
             disable_message_tool: false,
             message_to: None,

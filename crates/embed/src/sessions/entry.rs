@@ -5,6 +5,11 @@ use serde_json::Value;
 
 use crate::run::{RunRequest, RunResult};
 
+/// When the agent last saved memories before a compaction.
+const FLUSHED_AT: &str = "memoryFlushAt";
+/// How often the session had been compacted then.
+pub(crate) const FLUSHED_AT_COMPACTION: &str = "memoryFlushCompactionCount";
+
 /// Members of OpenClaw that belong to one session only and that this version does not know by type.
 const OF_ONE_SESSION: [&str; 11] = [
     "systemSent",
@@ -12,8 +17,8 @@ const OF_ONE_SESSION: [&str; 11] = [
     "skillsSnapshot",
     "cliSessionIds",
     "claudeCliSessionId",
-    "memoryFlushAt",
-    "memoryFlushCompactionCount",
+    FLUSHED_AT,
+    FLUSHED_AT_COMPACTION,
     "contextBudgetStatus",
     "totalTokensFresh",
     "cacheRead",
@@ -53,6 +58,14 @@ pub(crate) fn after_compaction(entry: &SessionEntry, tokens: Option<u64>, now_ms
     next.updated_at = now_ms;
     next.compaction_count = Some(entry.compaction_count.unwrap_or(0) + 1);
     next.total_tokens = tokens.or(entry.total_tokens);
+    next
+}
+
+/// The entry after the agent saved memories.
+pub(crate) fn after_flush(entry: &SessionEntry, now_ms: i64) -> SessionEntry {
+    let mut next = entry.clone();
+    next.extra.insert(FLUSHED_AT.to_owned(), now_ms.into());
+    next.extra.insert(FLUSHED_AT_COMPACTION.to_owned(), entry.compaction_count.unwrap_or(0).into());
     next
 }
 

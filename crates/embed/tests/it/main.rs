@@ -19,6 +19,7 @@ mod layers;
 mod listeners;
 mod logins;
 mod loops;
+mod memories;
 mod meta;
 mod overflow;
 mod ports;

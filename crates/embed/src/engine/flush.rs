@@ -1,0 +1,163 @@
+//! Lets an agent save memories before its conversation is compacted: a silent run on the same session, before the run of its user.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use pinch_llm::model::Model;
+use pinch_ports::{RunLease, SessionEntry};
+use pinch_stdx::cancel::{Cancel, Deadline};
+use pinch_stdx::pull::pulled;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{inbound, leasing, replying, resolve};
+use crate::compaction::memory::{self, FlushTexts, SessionSize};
+use crate::parts::Parts;
+use crate::parts::active::ActiveRuns;
+use crate::parts::notes::WRITE;
+use crate::run::request::{ReplyExpectation, RunTrigger, UsageLine};
+use crate::run::scope::RunScope;
+use crate::run::{RunError, RunRequest, RunResult};
+use crate::runner::Runner;
+use crate::runtime::AttemptRuntime;
+use crate::sessions::entry;
+
+/// What a flush needs of the run that it precedes.
+pub(super) struct BeforeRun<'r> {
+    pub(super) parts: &'r Arc<Parts>,
+    pub(super) request: &'r RunRequest,
+    pub(super) runtime: &'r dyn AttemptRuntime,
+    pub(super) candidates: &'r [Arc<Model>],
+    pub(super) lease: &'r dyn RunLease,
+    pub(super) cancel: &'r Cancel,
+}
+
+/// Lets the agent save memories if its session will soon be compacted. A failure is logged, and the run of the user goes on.
+pub(super) async fn save_memories(before: &BeforeRun<'_>) {
+    let BeforeRun { parts, request, .. } = before;
+    let Some(key) = request.session_key.as_deref() else { return };
+    if matches!(request.trigger, RunTrigger::Heartbeat | RunTrigger::Memory)
+        || !before.runtime.capabilities().compaction
+        || request.disable_tools
+    {
+        return;
+    }
+    let known = match parts.index.get(key).await {
+        Ok(Some(known)) if known.session_id == request.session_id => known,
+        Ok(_) => return,
+        Err(error) => return tracing::warn!(%error, "the size of a session could not be looked up"),
+    };
+    let Some(model) = before.candidates.first() else { return };
+    let config = &parts.config.agents.defaults.compaction;
+    if !memory::is_due(&config.memory_flush, size(parts, &known, model)) {
+        return;
+    }
+    let date = parts.host.local_date(parts.host.now_ms());
+    let request = flush_request(request, parts.host.ids().uuid_v4(), FlushTexts::new(&config.memory_flush, &date));
+    match run(before, request, model).await {
+        Ok(Some(result)) if result.meta.error.is_none() && !result.meta.aborted && !result.meta.timed_out => {
+            remember(before, key).await;
+        }
+        Ok(None) => tracing::debug!("memories are not saved: this run cannot write files"),
+        Ok(Some(result)) => {
+            let why = result.meta.error.map_or_else(|| "it was stopped".to_owned(), |error| error.message);
+            tracing::warn!(why, "memories could not be saved");
+        }
+        Err(error) => tracing::warn!(%error, "memories could not be saved"),
+    }
+}
+
+fn size(parts: &Parts, known: &SessionEntry, model: &Model) -> SessionSize {
+    SessionSize {
+        total_tokens: known.total_tokens.unwrap_or(0),
+        window: model.context_window,
+        reserve_tokens: resolve::reserve_floor(&parts.config),
+        n_compactions: known.compaction_count.unwrap_or(0),
+        asked_at: known.extra.get(entry::FLUSHED_AT_COMPACTION).and_then(Value::as_u64),
+    }
+}
+
+/// The request of the silent run: the user's, with another prompt and nothing to deliver.
+fn flush_request(of_user: &RunRequest, run_id: String, texts: FlushTexts) -> RunRequest {
+    let mut request = of_user.clone();
+    request.run_id = run_id;
+    request.trigger = RunTrigger::Memory;
+    request.prompt = texts.prompt;
+    request.images = Vec::new();
+    let sections: Vec<String> = request.extra_system_prompt.take().into_iter().chain([texts.system_prompt]).collect();
+    request.extra_system_prompt = Some(sections.join("\n\n"));
+    request.memory_flush_write_path = Some(texts.path);
+    (request.block_replies, request.preview) = (None, None);
+    (request.reply, request.usage_line) = (ReplyExpectation::Optional, UsageLine::Off);
+    request
+}
+
+/// Carries out the silent run; `None` if it could not write anything.
+async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Result<Option<RunResult>, RunError> {
+    let &BeforeRun { parts, lease, candidates, runtime, cancel, .. } = before;
+    let scope = Box::new(resolve::scope(parts, request, lease.fence())?);
+    if scope.tools.for_model(model)?.get(WRITE).is_none() {
+        return Ok(None);
+    }
+    let result = unheard(parts, &scope, runtime, candidates, lease, cancel).await?;
+    inbound::record(parts, &scope.request, lease.fence(), &result).await;
+    Ok(Some(result))
+}
+
+/// Carries out a run whose events nobody gets. It is not among the active runs: a message to the session waits for the run of the user.
+async fn unheard(
+    parts: &Parts,
+    scope: &RunScope,
+    runtime: &dyn AttemptRuntime,
+    candidates: &[Arc<Model>],
+    lease: &dyn RunLease,
+    cancel: &Cancel,
+) -> Result<RunResult, RunError> {
+    let request = &scope.request;
+    let stop = cancel.child();
+    let limited = match request.timeout.into_iter().chain(request.budget.deadline).min() {
+        Some(limit) => stop.child_until(Deadline::after(limit)),
+        None => stop.child(),
+    };
+    let active = ActiveRuns::default().register(request, stop.clone());
+    let replies = replying::replies(parts, request, &scope.workspace)?;
+    let mut done = Err(RunError::Internal("the run is not over".to_owned()));
+    let slot = &mut done;
+    let mut events = pulled(|emitter| async move {
+        let mut runner = Runner {
+            parts,
+            scope,
+            runtime,
+            lease,
+            active: &active,
+            emitter: &emitter,
+            cancel: limited,
+            stop,
+            began: Instant::now(),
+            replies,
+            held: Vec::new(),
+            reports: Vec::new(),
+            outcomes: Vec::new(),
+            requested: None,
+            has_fallbacks: false,
+            failed_candidates: Vec::new(),
+        };
+        *slot = leasing::run(&mut runner, candidates, lease).await;
+    });
+    while events.next().await.is_some() {}
+    drop(events);
+    done
+}
+
+/// Remembers that the agent was asked since the last compaction.
+async fn remember(before: &BeforeRun<'_>, key: &str) {
+    let parts = before.parts;
+    let (session_id, now) = (before.request.session_id.clone(), parts.host.now_ms());
+    let change = move |known: Option<SessionEntry>| match known {
+        Some(known) if known.session_id == session_id => Some(entry::after_flush(&known, now)),
+        other => other,
+    };
+    if let Err(error) = parts.index.update(key, Some(before.lease.fence()), Arc::new(change)).await {
+        tracing::warn!(%error, "it could not be recorded that memories were saved");
+    }
+}
