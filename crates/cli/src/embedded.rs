@@ -48,7 +48,7 @@ pub(crate) fn incomplete(result: &RunResult) -> Option<CommandFailure> {
 /// Whose failure a result reports; `None` for an answer. Ctrl+C ends the program with the signal's code before this is asked.
 pub(crate) fn failed(result: &RunResult) -> Option<Blame> {
     result.failure().map(|failure| match failure.kind {
-        FailureKind::ImageSize | FailureKind::Budget => Blame::User,
+        FailureKind::ImageSize | FailureKind::Budget | FailureKind::HookBlock => Blame::User,
         _ => Blame::Provider,
     })
 }

@@ -19,6 +19,7 @@ use crate::inbox::InboundMessage;
 use crate::key::{self, AgentId, Peer};
 use crate::parts::Parts;
 pub use crate::parts::active::{ActiveRun, QueueError, RunTarget};
+use crate::plugin::RunHooks;
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner, millis};
 
@@ -31,6 +32,7 @@ mod agents;
 mod inbound;
 mod leasing;
 mod turns;
+mod hooked;
 mod flush;
 mod builder;
 mod shutdown;
@@ -225,10 +227,25 @@ pub async fn run_embedded_agent(engine: &Engine, request: RunRequest) -> Result<
     engine.run(request).finish().await
 }
 
-/// Carries out one run: waits for its lease, resolves the request and starts the runner.
+/// Carries out one run, and tells plugins how it ended.
 async fn carry_out(
     parts: &Arc<Parts>,
     request: Box<RunRequest>,
+    emitter: &pinch_stdx::pull::Emitter<RunEvent>,
+    has_started: &mut bool,
+) -> Result<RunResult, RunError> {
+    let hooks = hooked::of_run(parts, &request);
+    let notice = hooked::EndNotice::new(&hooks);
+    let result = Box::pin(run_with_hooks(parts, request, hooks, emitter, has_started)).await;
+    notice.ended(&result);
+    result
+}
+
+/// Carries out one run: waits for its lease, resolves the request and starts the runner.
+async fn run_with_hooks(
+    parts: &Arc<Parts>,
+    mut request: Box<RunRequest>,
+    hooks: RunHooks,
     emitter: &pinch_stdx::pull::Emitter<RunEvent>,
     has_started: &mut bool,
 ) -> Result<RunResult, RunError> {
@@ -243,18 +260,25 @@ async fn carry_out(
     let cancel = request.cancel.child();
     let asked = Instant::now();
     let runtime = resolve::runtime(parts, &request)?;
+    hooked::choose_model(parts, &hooks, &mut request).await;
     // A run without a model neither waits nor creates anything.
     let candidates = resolve::candidates(parts, &request)?;
     let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, Some(emitter), &cancel)).await?;
     let waited_ms = millis(asked.elapsed());
     parts.profiles.refresh().await;
-    let scope = Box::new(resolve::scope(parts, *request, lease.fence())?);
+    let scope = Box::new(resolve::scope(parts, *request, hooks, lease.fence())?);
     emitter.emit(RunEvent::Granted { waited_ms }).await;
     *has_started = true;
     let started_at_ms = parts.host.now_ms();
     emitter.emit(RunEvent::Reply(ReplyEvent::Lifecycle(Lifecycle::Start { started_at_ms }))).await;
     let request = &scope.request;
     let active = parts.active.register(request, cancel.clone());
+    if let Some(first) = candidates.first()
+        && let Some(result) =
+            hooked::rejected(parts, &scope.hooks, request, first.provider.as_str(), first.id.as_str()).await
+    {
+        return Ok(result);
+    }
     let before = flush::BeforeRun {
         parts,
         request,

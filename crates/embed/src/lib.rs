@@ -24,6 +24,8 @@ pub mod workspace;
 
 pub mod history;
 
+pub mod plugin;
+
 pub mod delivery;
 
 pub mod inbox;

@@ -19,6 +19,7 @@ use crate::delivery::EventBus;
 use crate::inbox::{Inbox, Seen};
 use crate::key::AgentId;
 use crate::lanes::Lanes;
+use crate::plugin::registry::PluginSet;
 use crate::replies::ReplyOptions;
 use crate::replies::compose::{Stages, UnknownStage};
 use crate::run::RunRequest;
@@ -53,6 +54,7 @@ pub(crate) struct HostParts {
     pub(crate) toolbox: Toolbox,
     pub(crate) machine_for: MachineFor,
     pub(crate) extensions: Vec<Arc<dyn Extension>>,
+    pub(crate) plugins: PluginSet,
     pub(crate) prompt: Option<PromptMaker>,
     pub(crate) reply_stages: Option<ReplyStages>,
     /// What people read.

@@ -38,6 +38,7 @@ use crate::runtime::{AttemptEvent, AttemptRuntime, Attempts};
 mod finish;
 mod final_reply;
 mod notice;
+mod hooks;
 mod terms;
 
 pub(crate) use finish::terminal_event;
@@ -268,7 +269,7 @@ impl Runner<'_> {
             self.held.clear();
             self.replies.restart();
         }
-        let outcome = self.pull(attempts, plan, Arc::clone(&auth), &self.cancel.clone()).await?;
+        let outcome = self.pull(attempts, model, plan, Arc::clone(&auth), &self.cancel.clone()).await?;
         self.look_at_the_clock(state);
         if state.may_renew_login(&outcome) {
             let is_renewed = auth.renew(model, &self.cancel).await;
@@ -321,7 +322,7 @@ impl Runner<'_> {
 
     /// Drives an attempt to its end and passes its events through the reply stages. An attempt that has not ended [`HARD_END`] after the run
     /// was stopped is dropped.
-    async fn pull(
+    async fn drive(
         &mut self,
         attempts: &mut dyn Attempts,
         plan: &AttemptPlan,
@@ -352,6 +353,9 @@ impl Runner<'_> {
                 Some(AttemptEvent::Session(event)) => {
                     if let SessionEvent::Agent(AgentEvent::MessageStart(message)) = &event {
                         self.active.entered(message);
+                    }
+                    if let SessionEvent::Agent(AgentEvent::MessageEnd { message, .. }) = &event {
+                        self.scope.hooks.added(message);
                     }
                     self.active.follow_compaction(&event);
                     if is_broken_off(&event) || !self.held.is_empty() {

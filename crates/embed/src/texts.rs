@@ -83,6 +83,7 @@ phrases! {
     TimedOut "error.timed_out" = "The request timed out before an answer was ready. Please try again, or raise agents.defaults.timeoutSeconds in the configuration.";
     NoAnswer "error.no_answer" = "The agent couldn't generate a response. Please try again.";
     NoAnswerVerify "error.no_answer_verify" = "The agent couldn't generate a response. Tools that change things have run: please verify what was done before you try again.";
+    RunRejected "error.run_rejected" = "The message was not processed: it was rejected by a rule of this agent.";
     Budget "error.budget" = "The limit of this run is reached ({spent}).";
     Seconds "time.seconds" = "{n} seconds";
     Second "time.second" = "1 second";

@@ -12,6 +12,7 @@ mod calls;
 mod compaction;
 pub(super) mod engine;
 mod flush;
+mod hooks;
 mod keys;
 mod lanes;
 mod models;
@@ -37,6 +38,7 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     let run = retry_loop::run(area, group, given, expect)
         .or_else(|| engine::run(area, given, expect))
         .or_else(|| flush::run(area, given, expect))
+        .or_else(|| hooks::run(area, given, expect))
         .or_else(|| transcripts::run(area, given, expect))
         .or_else(|| calls::run(area, group, given, expect))
         .or_else(|| compaction::run(area, given, expect));

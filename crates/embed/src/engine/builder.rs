@@ -29,6 +29,8 @@ use crate::parts::active::ActiveRuns;
 use crate::parts::gate::RunGate;
 use crate::parts::toolbox::{Toolbox, ToolsFor};
 use crate::parts::{HostParts, MachineFor, Parts, PromptMaker};
+use crate::plugin::Plugin;
+use crate::plugin::registry::PluginSet;
 use crate::ports::{FileIndex, LocalLeases};
 use crate::replies::ReplyOptions;
 use crate::replies::compose::{Stages, UnknownStage};
@@ -75,6 +77,7 @@ impl EngineBuilder {
                 toolbox: Toolbox::default(),
                 machine_for: Arc::new(|_| Arc::new(LocalMachine)),
                 extensions: Vec::new(),
+                plugins: PluginSet::default(),
                 prompt: None,
                 reply_stages: None,
                 texts: TextTable::default(),
@@ -165,6 +168,12 @@ impl EngineBuilder {
     /// session; its calls name the session they are about.
     pub fn extension(mut self, extension: Arc<dyn Extension>) -> Self {
         self.parts.extensions.push(extension);
+        self
+    }
+
+    /// Adds a plugin: an extension that also steps in around the attempts of runs. It is shared by all runs.
+    pub fn hooks(mut self, plugin: Arc<dyn Plugin>) -> Self {
+        self.parts.plugins.add(plugin);
         self
     }
 

@@ -10,7 +10,7 @@ use pinch_ports::{Fence, SessionEntry};
 use pinch_stdx::cancel::Deadline;
 use serde_json::{Map, Value, json};
 
-use super::{agents, leasing, resolve};
+use super::{agents, hooked, leasing, resolve};
 use crate::parts::Parts;
 use crate::parts::credentials::advice;
 use crate::run::{RunError, RunRequest};
@@ -104,7 +104,8 @@ async fn try_compact(
     let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, None, &cancel)).await?;
     parts.profiles.refresh().await;
     let auth = auth(parts, &request, &*runtime, &model)?;
-    let scope = Box::new(resolve::scope(parts, request, lease.fence())?);
+    let hooks = hooked::of_run(parts, &request);
+    let scope = Box::new(resolve::scope(parts, request, hooks, lease.fence())?);
     let active = parts.active.register(&scope.request, cancel.clone());
     let work = async {
         let mut attempts = runtime.open(&scope, model).await?;

@@ -10,7 +10,7 @@ use pinch_stdx::pull::pulled;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{inbound, leasing, replying, resolve};
+use super::{hooked, inbound, leasing, replying, resolve};
 use crate::compaction::memory::{self, FlushTexts, SessionSize};
 use crate::parts::Parts;
 use crate::parts::active::ActiveRuns;
@@ -95,7 +95,8 @@ fn flush_request(of_user: &RunRequest, run_id: String, texts: FlushTexts) -> Run
 /// Carries out the silent run; `None` if it could not write anything.
 async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Result<Option<RunResult>, RunError> {
     let &BeforeRun { parts, lease, candidates, runtime, cancel, .. } = before;
-    let scope = Box::new(resolve::scope(parts, request, lease.fence())?);
+    let hooks = hooked::of_run(parts, &request);
+    let scope = Box::new(resolve::scope(parts, request, hooks, lease.fence())?);
     if scope.tools.for_model(model)?.get(WRITE).is_none() {
         return Ok(None);
     }

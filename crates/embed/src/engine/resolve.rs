@@ -40,6 +40,7 @@ use crate::models::{implicit, lookup};
 use crate::parts::Parts;
 use crate::parts::commands::{CommandParts, CommandTools};
 use crate::parts::notes;
+use crate::plugin::{ResultHooks, RunHooks};
 use crate::run::request::{BlockReplies, RunTrigger};
 use crate::run::scope::{PromptInputs, RunScope};
 use crate::run::tools::ToolOffer;
@@ -109,7 +110,12 @@ pub(super) fn request(
 }
 
 /// Resolves everything an attempt may use. Creates the workspace if it does not exist.
-pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence>) -> Result<RunScope, RunError> {
+pub(super) fn scope(
+    parts: &Parts,
+    mut request: RunRequest,
+    hooks: RunHooks,
+    fence: Arc<dyn Fence>,
+) -> Result<RunScope, RunError> {
     let RunWorkspace { dir: workspace, fallback, agent_id, agent_source } = workspace(parts, &request)?;
     if let Some(fallback) = fallback {
         let (reason, source) = (fallback.as_str(), agent_source.as_str());
@@ -133,7 +139,8 @@ pub(super) fn scope(parts: &Parts, mut request: RunRequest, fence: Arc<dyn Fence
     Ok(RunScope {
         tools,
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
-        prompt: prompt(parts, &request, &workspace),
+        prompt: prompt(parts, &request, &workspace, hooks.clone()),
+        hooks,
         extensions: extensions(parts, &request),
         agent_id,
         workspace,
@@ -266,21 +273,25 @@ fn extensions(parts: &Parts, request: &RunRequest) -> Extensions {
     let key = request.session_key.as_deref().unwrap_or("");
     let limit = history::limit_for(&parts.config.channels, key).filter(|limit| *limit > 0);
     let limit = limit.map(|limit| Arc::new(HistoryLimit(limit)) as Arc<dyn Extension>);
-    Extensions::load(&parts.host, parts.registered.extensions.iter().cloned().chain(limit))
+    let registered = &parts.registered;
+    let results = (!registered.plugins.is_empty()).then(|| ResultHooks(registered.plugins.clone()));
+    let results = results.map(|hooks| Arc::new(hooks) as Arc<dyn Extension>);
+    let of_host = registered.extensions.iter().cloned().chain(registered.plugins.extensions());
+    Extensions::load(&parts.host, of_host.chain(results).chain(limit))
 }
 
 /// Makes the system prompt of a run whenever its tools change.
-fn prompt(parts: &Parts, request: &RunRequest, workspace: &Path) -> PromptFor {
+fn prompt(parts: &Parts, request: &RunRequest, workspace: &Path, hooks: RunHooks) -> PromptFor {
     let make = parts.registered.prompt.clone();
     let (request, workspace) = (request.clone(), workspace.to_owned());
     let whole =
         request.system_prompt.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(PromptSections::text);
     Arc::new(move |tools| {
-        if let Some(whole) = &whole {
-            return whole.clone();
-        }
-        let inputs = PromptInputs::new(&request, tools, &workspace);
-        make.as_ref().map_or_else(|| inputs.default_prompt(), |make| make(&inputs))
+        let usual = whole.clone().unwrap_or_else(|| {
+            let inputs = PromptInputs::new(&request, tools, &workspace);
+            make.as_ref().map_or_else(|| inputs.default_prompt(), |make| make(&inputs))
+        });
+        hooks.system(usual)
     })
 }
 

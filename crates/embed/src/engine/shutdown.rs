@@ -21,12 +21,13 @@ impl Engine {
     /// Starts no more runs, and waits until those under way have ended. Runs that wait for their session or a slot, and messages that wait
     /// for their turn, end with [`RunError::Draining`](crate::run::RunError::Draining): their hosts may send them again elsewhere. Returns
     /// whether all runs ended within the limit. A login that is being renewed is waited for beyond that, for a minute at most: its old token is
-    /// used up. It cannot be undone.
+    /// used up. Plugins that are still being told something are waited for, too, for half a minute at most. It cannot be undone.
     pub async fn drain(&self, limit: Duration) -> bool {
         let parts = self.parts();
         parts.gate.close();
         let ended = parts.gate.wait_until_empty(limit).await;
         agents::flush(&parts).await;
+        parts.registered.plugins.drain().await;
         ended
     }
 
@@ -45,6 +46,7 @@ impl Engine {
             tracing::warn!("runs that were stopped have not ended; nobody polls them");
         }
         agents::flush(&parts).await;
+        parts.registered.plugins.drain().await;
         runs.len()
     }
 

@@ -46,6 +46,8 @@ pub enum FailureKind {
     RetryLimit,
     /// A limit of the request was exceeded.
     Budget,
+    /// A plugin of the host rejected the run.
+    HookBlock,
     /// The request or the configuration names something that does not exist.
     Config,
     /// The session is in use elsewhere.
@@ -75,6 +77,7 @@ impl FailureKind {
             Self::ModelNotFound => "model_not_found",
             Self::RetryLimit => "retry_limit",
             Self::Budget => "budget",
+            Self::HookBlock => "hook_block",
             Self::Config => "config",
             Self::Busy => "busy",
             Self::Unknown => "unknown",
@@ -227,6 +230,7 @@ impl RunResult {
                 RunErrorKind::Budget => FailureKind::Budget,
                 RunErrorKind::IncompleteTurn if meta.timed_out => FailureKind::Timeout,
                 RunErrorKind::IncompleteTurn => FailureKind::Empty,
+                RunErrorKind::HookBlock => FailureKind::HookBlock,
             },
             None if meta.timed_out => FailureKind::Timeout,
             None if meta.aborted => FailureKind::Cancelled,

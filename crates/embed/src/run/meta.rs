@@ -233,6 +233,8 @@ pub enum RunErrorKind {
     Budget,
     /// The model ended without an answer, or its time limit passed before an answer.
     IncompleteTurn,
+    /// A plugin rejected the run.
+    HookBlock,
 }
 
 impl RunErrorKind {
@@ -246,6 +248,7 @@ impl RunErrorKind {
             Self::RetryLimit => "retry_limit",
             Self::Budget => "budget",
             Self::IncompleteTurn => "incomplete_turn",
+            Self::HookBlock => "hook_block",
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::compaction::SummaryPlan;
 use crate::config::preset::SilenceLimits;
 use crate::config::pruning::PruningConfig;
 use crate::key::AgentId;
+use crate::plugin::RunHooks;
 
 /// A resolved run: attempts borrow it, and a runtime builds none of this by itself.
 #[derive(Clone)]
@@ -47,6 +48,8 @@ pub struct RunScope {
     pub prompt: PromptFor,
     /// The extensions of this run's session.
     pub extensions: Extensions,
+    /// What plugins say about the run; a runtime asks them for the prompt.
+    pub hooks: RunHooks,
     /// When conversations are compacted.
     pub compaction: CompactionRules,
     /// How their summaries are made.

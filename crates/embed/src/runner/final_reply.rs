@@ -53,7 +53,7 @@ impl Runner<'_> {
         self.emitter.emit(RunEvent::Attempt(plan.clone())).await;
         let began = Instant::now();
         let cancel = self.stop.child_until(Deadline::after(TIME_LIMIT));
-        let outcome = self.pull(attempts, &plan, auth, &cancel).await?;
+        let outcome = self.pull(attempts, model, &plan, auth, &cancel).await?;
         state.take_in(&outcome);
         let finish = match &outcome.end {
             AttemptEnd::Aborted(_) if self.stop.reason().is_some() => Finish::Aborted,

@@ -14,7 +14,7 @@ use pinch_coding_agent::compaction::{Compacted, CompactionReason};
 use pinch_coding_agent::entry::CustomMessage;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::recovery::RecoveryPlan;
-use pinch_coding_agent::session::{AgentSession, Prompt, SessionControl, SessionError, SessionParts};
+use pinch_coding_agent::session::{AgentSession, Prompt, PromptFor, SessionControl, SessionError, SessionParts};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_coding_agent::store::{SessionStore, StoreError};
 use pinch_llm::message::{Block, Content, Image, Message};
@@ -29,6 +29,7 @@ use pinch_tools::loops::LoopGuard;
 use super::{AttemptEvent, AttemptRuntime, Attempts, CompactRefusal, PendingMessage, QueueRefusal, RunControl};
 use crate::compaction::pruning::Pruner;
 use crate::compaction::summaries::Summaries;
+use crate::plugin::{LlmInput, RunHooks};
 use crate::run::decide::{Repair, RepairOutcome};
 use crate::run::outcome::AttemptStart;
 use crate::run::scope::RunScope;
@@ -118,6 +119,8 @@ impl NativeRuntime {
             reads,
             is_compacting,
             loops: Arc::clone(&scope.loops),
+            hooks: scope.hooks.clone(),
+            prompt: Arc::clone(&scope.prompt),
         })
     }
 }
@@ -163,6 +166,8 @@ struct NativeAttempts {
     reads: Option<PromptFiles>,
     is_compacting: Arc<AtomicBool>,
     loops: Arc<LoopGuard>,
+    hooks: RunHooks,
+    prompt: PromptFor,
 }
 
 impl NativeAttempts {
@@ -178,8 +183,14 @@ impl NativeAttempts {
         if let Some(files) = self.reads.as_ref().filter(|_| self.session.model().images) {
             images.extend(files.images(&self.request.prompt).await);
         }
+        let prepared = self.hooks.prepare(&self.request.prompt, self.session.messages()).await;
+        if prepared.changes_system {
+            let tools = self.session.tools().clone();
+            let system = (self.prompt)(&tools);
+            self.session.set_tools(tools, system);
+        }
         let before = self.session.log().leaf_id().cloned();
-        let prompt = history::take_prompt(self.session.log_mut(), &self.request.prompt, &images)?;
+        let prompt = history::take_prompt(self.session.log_mut(), &prepared.prompt, &images)?;
         if self.session.log().leaf_id() != before.as_ref() {
             self.session.reload();
         }
@@ -215,6 +226,17 @@ impl Attempts for NativeAttempts {
                 },
                 AttemptStart::Resume | AttemptStart::FinalReply => Default::default(),
             };
+            if plan.start != AttemptStart::FinalReply {
+                let model = self.session.model();
+                self.hooks.llm_input(|| LlmInput {
+                    provider: model.provider.to_string(),
+                    model: model.id.to_string(),
+                    system_prompt: Some((self.prompt)(self.session.tools()).whole()),
+                    prompt: text.clone(),
+                    history: self.session.messages().to_vec(),
+                    n_images: images.len(),
+                });
+            }
             let mut run = match plan.start {
                 AttemptStart::Prompt => self.session.prompt(Prompt {
                     text,

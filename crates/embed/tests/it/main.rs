@@ -22,6 +22,7 @@ mod loops;
 mod memories;
 mod meta;
 mod overflow;
+mod plugins;
 mod ports;
 mod pruning;
 mod processes;

@@ -1,0 +1,137 @@
+//! The hooks around a run: which model it asks, whether it takes place, and how it ended.
+
+use tokio::time::Instant;
+
+use super::resolve;
+use crate::parts::Parts;
+use crate::plugin::{AgentEnd, HookContext, RunHooks, RunVerdict};
+use crate::run::payloads::Payload;
+use crate::run::result::MetaError;
+use crate::run::{FailureKind, RunError, RunErrorKind, RunRequest, RunResult};
+use crate::runner::millis;
+use crate::texts::Phrase;
+
+/// The hooks of a run.
+pub(super) fn of_run(parts: &Parts, request: &RunRequest) -> RunHooks {
+    let plugins = parts.registered.plugins.clone();
+    if plugins.is_empty() {
+        return RunHooks::new(plugins, HookContext::default());
+    }
+    let mut cx = HookContext::default();
+    cx.run_id.clone_from(&request.run_id);
+    resolve::agent_id_of(&parts.config.agents, request).as_str().clone_into(&mut cx.agent_id);
+    cx.session_key.clone_from(&request.session_key);
+    cx.session_id.clone_from(&request.session_id);
+    cx.workspace = resolve::workspace(parts, request).ok().map(|workspace| workspace.dir);
+    cx.channel.clone_from(&request.caller.channel);
+    request.trigger.as_str().clone_into(&mut cx.trigger);
+    RunHooks::new(plugins, cx)
+}
+
+/// Lets plugins choose another model for a request.
+pub(super) async fn choose_model(parts: &Parts, hooks: &RunHooks, request: &mut RunRequest) {
+    let choice = hooks.choose_model(&request.prompt).await;
+    let (Some(provider), Some(model)) = (&choice.provider.0, &choice.model.0) else {
+        if choice.provider.0.is_none() && choice.model.0.is_none() {
+            return;
+        }
+        // One of the two stays as it would be without plugins.
+        let Some(usual) = resolve::candidates(parts, request).ok().and_then(|models| models.into_iter().next()) else {
+            return;
+        };
+        match choice.provider.0 {
+            Some(provider) => {
+                request.provider = Some(provider);
+                request.model = Some(usual.id.to_string());
+            }
+            None => {
+                request.model = choice.model.0;
+                request.provider = Some(usual.provider.to_string());
+                if resolve::candidates(parts, request).is_err() {
+                    // A name that says its provider itself, or an alias.
+                    request.provider = None;
+                }
+            }
+        }
+        return;
+    };
+    request.provider = Some(provider.clone());
+    request.model = Some(model.clone());
+}
+
+/// The result of a run that plugins reject; `None` if it takes place.
+pub(super) async fn rejected(
+    parts: &Parts,
+    hooks: &RunHooks,
+    request: &RunRequest,
+    provider: &str,
+    model: &str,
+) -> Option<RunResult> {
+    let RunVerdict::Reject { reason, user_message } = hooks.verdict(&request.prompt, provider, model).await else {
+        return None;
+    };
+    let texts = &parts.registered.texts;
+    let text = user_message.filter(|text| !text.trim().is_empty());
+    let text = text.unwrap_or_else(|| texts.get(Phrase::RunRejected).to_owned());
+    let message = reason.unwrap_or_else(|| "a plugin rejected the run".to_owned());
+    let mut result = RunResult { payloads: vec![Payload::error(text)], ..RunResult::default() };
+    let meta = &mut result.meta;
+    meta.error = Some(MetaError { kind: RunErrorKind::HookBlock, message });
+    meta.final_prompt.clone_from(&request.prompt);
+    meta.agent.session_id.clone_from(&request.session_id);
+    provider.clone_into(&mut meta.agent.provider);
+    model.clone_into(&mut meta.agent.model);
+    Some(result)
+}
+
+/// Tells plugins how a run ended, also if it is dropped.
+pub(super) struct EndNotice {
+    hooks: RunHooks,
+    began: Instant,
+    is_told: bool,
+}
+
+impl EndNotice {
+    pub(super) fn new(hooks: &RunHooks) -> Self {
+        Self { hooks: hooks.clone(), began: Instant::now(), is_told: false }
+    }
+
+    /// The run has ended.
+    pub(super) fn ended(mut self, result: &Result<RunResult, RunError>) {
+        let failure = match result {
+            Ok(result) => result.failure().map(|failure| (failure.kind, failure.message)),
+            Err(error) => Some((error.kind(), error.to_string())),
+        };
+        // A model may stay silent.
+        let failure = failure.filter(|(kind, _)| *kind != FailureKind::Empty || result.is_err());
+        let (outcome, error) = match failure {
+            None => ("ok".to_owned(), None),
+            Some((FailureKind::Cancelled, _)) => ("aborted".to_owned(), None),
+            Some((kind, message)) => (kind.to_string(), Some(message)),
+        };
+        self.tell(outcome, error);
+    }
+
+    fn tell(&mut self, outcome: String, error: Option<String>) {
+        self.is_told = true;
+        let duration_ms = millis(self.began.elapsed());
+        let success = outcome == "ok";
+        self.hooks.agent_end(0, |messages| AgentEnd {
+            messages,
+            success,
+            error,
+            duration_ms,
+            attempt: None,
+            is_final: true,
+            outcome,
+        });
+    }
+}
+
+impl Drop for EndNotice {
+    fn drop(&mut self) {
+        if !self.is_told {
+            self.tell("dropped".to_owned(), None);
+        }
+    }
+}

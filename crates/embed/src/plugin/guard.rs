@@ -1,0 +1,42 @@
+//! Plugins are called so that they cannot take a run with them: no panic comes through, and time is limited.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use pinch_coding_agent::extension::{ExtensionError, HandlerFuture};
+
+/// How long a plugin may take for an answer.
+pub const ASK_LIMIT: Duration = Duration::from_secs(10);
+/// How long a plugin that only watches may take.
+pub const WATCH_LIMIT: Duration = Duration::from_secs(30);
+
+/// What a plugin answers; `None`, and an entry in the log, if it fails. `make` is called inside, so that a panic before the first await is
+/// caught as well.
+pub(super) async fn guarded<'a, T>(
+    hook: &str,
+    plugin: &str,
+    limit: Duration,
+    make: impl FnOnce() -> HandlerFuture<'a, T>,
+) -> Option<T> {
+    let work = AssertUnwindSafe(async move { make().await }).catch_unwind();
+    match tokio::time::timeout(limit, work).await {
+        Ok(Ok(Ok(answer))) => return Some(answer),
+        Ok(Ok(Err(error))) => tracing::warn!(hook, plugin, %error, "a hook failed"),
+        Ok(Err(_)) => tracing::warn!(hook, plugin, "a hook panicked"),
+        Err(_) => {
+            let error = ExtensionError::TimedOut { limit };
+            tracing::warn!(hook, plugin, %error, "a hook failed");
+        }
+    }
+    None
+}
+
+/// Calls a plugin that does not wait.
+pub(super) fn guarded_now<T>(hook: &str, plugin: &str, call: impl FnOnce() -> T) -> Option<T> {
+    let done = std::panic::catch_unwind(AssertUnwindSafe(call)).ok();
+    if done.is_none() {
+        tracing::warn!(hook, plugin, "a hook panicked");
+    }
+    done
+}

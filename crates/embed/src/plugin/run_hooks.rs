@@ -1,0 +1,162 @@
+//! The hooks of one run.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pinch_coding_agent::prompt::PromptSections;
+use pinch_llm::message::Message;
+
+use super::payloads::{
+    AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, HookContext, LlmInput,
+    LlmOutput, ModelOverride, PromptChanges, RunVerdict,
+};
+use super::registry::PluginSet;
+
+/// The plugins of an engine as one run asks them. A runtime asks for the prompt, and tells what it sends; everything else is the runner's.
+#[derive(Clone)]
+pub struct RunHooks {
+    plugins: PluginSet,
+    cx: Arc<HookContext>,
+    state: Arc<Mutex<HookState>>,
+}
+
+#[derive(Default)]
+struct HookState {
+    /// What older plugins said at the start.
+    at_start: AgentStartChanges,
+    /// What stands around the prompt, once that was asked.
+    prompt: Option<PromptChanges>,
+    /// Messages that the run added to the conversation.
+    messages: Vec<Arc<Message>>,
+}
+
+/// A prompt with what plugins say about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreparedPrompt {
+    /// The prompt of the user, with what stands before it.
+    pub prompt: String,
+    /// Whether the system prompt is another one now.
+    pub changes_system: bool,
+}
+
+impl RunHooks {
+    pub(crate) fn new(plugins: PluginSet, cx: HookContext) -> Self {
+        Self { plugins, cx: Arc::new(cx), state: Arc::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, HookState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another model than the one that is asked for.
+    pub(crate) async fn choose_model(&self, prompt: &str) -> ModelOverride {
+        if self.plugins.is_empty() {
+            return ModelOverride::default();
+        }
+        let event = BeforeModelResolve { prompt: prompt.to_owned() };
+        let mut choice: ModelOverride = self
+            .plugins
+            .ask("before_model_resolve", &event, &self.cx, |plugin, event, cx| plugin.before_model_resolve(event, cx))
+            .await;
+        let start: AgentStartChanges = self
+            .plugins
+            .ask("before_agent_start", &event, &self.cx, |plugin, event, cx| plugin.on_agent_start(event, cx))
+            .await;
+        choice.provider.0 = choice.provider.0.or_else(|| start.model.provider.0.clone());
+        choice.model.0 = choice.model.0.or_else(|| start.model.model.0.clone());
+        self.state().at_start = start;
+        choice
+    }
+
+    /// Whether the run takes place.
+    pub(crate) async fn verdict(&self, prompt: &str, provider: &str, model: &str) -> RunVerdict {
+        let event =
+            BeforeAgentRun { prompt: prompt.to_owned(), provider: provider.to_owned(), model: model.to_owned() };
+        self.plugins.verdict(&event, &self.cx).await
+    }
+
+    /// The prompt of the user with what plugins put before it. They are asked once a run, with the conversation so far.
+    pub async fn prepare(&self, prompt: &str, messages: &[Arc<Message>]) -> PreparedPrompt {
+        let known = self.state().prompt.clone();
+        let changes = match known {
+            Some(changes) => changes,
+            None if self.plugins.is_empty() => PromptChanges::default(),
+            None => {
+                let event = BeforePromptBuild { prompt: prompt.to_owned(), messages: messages.to_vec() };
+                let hook = "before_prompt_build";
+                let changes: PromptChanges = self
+                    .plugins
+                    .ask(hook, &event, &self.cx, |plugin, event, cx| plugin.before_prompt_build(event, cx))
+                    .await;
+                let mut state = self.state();
+                let changes = changes.over(state.at_start.clone());
+                state.prompt = Some(changes.clone());
+                changes
+            }
+        };
+        let changes_system = changes.system_prompt.0.as_ref().is_some_and(|text| !text.trim().is_empty())
+            || changes.prepend_system_context.text().is_some()
+            || changes.append_system_context.text().is_some();
+        let texts: Vec<String> = changes.prepend_context.text().into_iter().chain([prompt.to_owned()]).collect();
+        PreparedPrompt { prompt: texts.join("\n\n"), changes_system }
+    }
+
+    /// A system prompt with what plugins say about it, as far as they were asked.
+    pub(crate) fn system(&self, usual: PromptSections) -> PromptSections {
+        let Some(changes) = self.state().prompt.clone() else { return usual };
+        let whole = changes.system_prompt.0.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        let (before, after) = (changes.prepend_system_context.text(), changes.append_system_context.text());
+        if whole.is_none() && before.is_none() && after.is_none() {
+            return usual;
+        }
+        let mut system = PromptSections::default();
+        system.push("hooks_before", before.unwrap_or_default());
+        match whole {
+            Some(text) => system.push("preamble", text),
+            None => usual.sections().for_each(|(name, text)| system.push(name, text.to_owned())),
+        }
+        system.push("hooks_after", after.unwrap_or_default());
+        system
+    }
+
+    /// Tells plugins what is about to be sent.
+    pub fn llm_input(&self, make: impl FnOnce() -> LlmInput) {
+        if !self.plugins.is_empty() {
+            self.plugins.tell("llm_input", make(), &self.cx, |plugin, event, cx| plugin.llm_input(event, cx));
+        }
+    }
+
+    /// Tells plugins how an attempt ended.
+    pub(crate) fn llm_output(&self, make: impl FnOnce() -> LlmOutput) {
+        if !self.plugins.is_empty() {
+            self.plugins.tell("llm_output", make(), &self.cx, |plugin, event, cx| plugin.llm_output(event, cx));
+        }
+    }
+
+    /// Records a message that the run added to the conversation.
+    pub(crate) fn added(&self, message: &Arc<Message>) {
+        if !self.plugins.is_empty() {
+            self.state().messages.push(Arc::clone(message));
+        }
+    }
+
+    /// How many messages were added so far.
+    pub(crate) fn n_added(&self) -> usize {
+        self.state().messages.len()
+    }
+
+    /// Tells plugins that an attempt or the run has ended, with the messages that were added since.
+    pub(crate) fn agent_end(&self, since: usize, make: impl FnOnce(Vec<Arc<Message>>) -> AgentEnd) {
+        if self.plugins.is_empty() {
+            return;
+        }
+        let messages = self.state().messages.get(since..).unwrap_or_default().to_vec();
+        self.plugins.tell("agent_end", make(messages), &self.cx, |plugin, event, cx| plugin.on_agent_end(event, cx));
+    }
+}
+
+impl fmt::Debug for RunHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunHooks").field("plugins", &self.plugins).field("cx", &self.cx).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,53 @@
+//! What plugins are told about attempts.
+
+use std::sync::Arc;
+
+use pinch_coding_agent::auth::RequestAuth;
+use pinch_llm::model::Model;
+use pinch_stdx::cancel::Cancel;
+use tokio::time::Instant;
+
+use super::finish::outcome_word;
+use super::{Runner, millis};
+use crate::plugin::{AgentEnd, LlmOutput};
+use crate::run::outcome::AttemptEnd;
+use crate::run::{AttemptOutcome, AttemptPlan, RunError};
+use crate::runtime::Attempts;
+
+impl Runner<'_> {
+    /// Drives an attempt to its end, and tells plugins how it ended.
+    pub(super) async fn pull(
+        &mut self,
+        attempts: &mut dyn Attempts,
+        model: &Model,
+        plan: &AttemptPlan,
+        auth: Arc<dyn RequestAuth>,
+        cancel: &Cancel,
+    ) -> Result<AttemptOutcome, RunError> {
+        let hooks = self.scope.hooks.clone();
+        let (since, n_texts, began) = (hooks.n_added(), self.replies.assistant_texts().len(), Instant::now());
+        let done = self.drive(attempts, plan, auth, cancel).await;
+        if let Ok(outcome) = &done {
+            hooks.llm_output(|| LlmOutput {
+                provider: model.provider.to_string(),
+                model: model.id.to_string(),
+                assistant_texts: self.replies.assistant_texts().get(n_texts..).unwrap_or_default().to_vec(),
+                last_assistant: outcome.last_assistant.clone(),
+                usage: outcome.usage,
+            });
+        }
+        hooks.agent_end(since, |messages| AgentEnd {
+            messages,
+            success: matches!(&done, Ok(outcome) if matches!(outcome.end, AttemptEnd::Good)),
+            error: match &done {
+                Ok(outcome) => outcome.error().map(|error| error.text.clone()),
+                Err(error) => Some(error.to_string()),
+            },
+            duration_ms: millis(began.elapsed()),
+            attempt: Some(plan.number),
+            is_final: false,
+            outcome: done.as_ref().map_or_else(|_| "error".to_owned(), outcome_word),
+        });
+        done
+    }
+}

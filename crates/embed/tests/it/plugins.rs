@@ -1,0 +1,275 @@
+//! Plugins: what they are asked and told, and that none of them can take a run with it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::StreamExt;
+use pinch_agent_core::hooks::{BeforeTool, FinishedCall, PendingCall, ToolPatch};
+use pinch_agent_core::tool::{FnTool, JsonObject, ToolOutput, ToolSpec};
+use pinch_coding_agent::extension::{Extension, ExtensionCx, ExtensionError, HandlerFuture, Point, Points};
+use pinch_embed::engine::Engine;
+use pinch_embed::plugin::{
+    ASK_LIMIT, AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, HookContext,
+    JoinedText, LastAnswer, LlmInput, LlmOutput, ModelOverride, Plugin, PromptChanges, RunVerdict, WATCH_LIMIT,
+};
+use pinch_embed::run::{RunErrorKind, RunResult};
+use pinch_embed::runner::RunEvent;
+use pinch_llm::message::ToolResult;
+use pinch_llm::provider::ProviderRegistry;
+use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply, ScriptedStep};
+use pinch_llm::schema::Schema;
+use serde_json::json;
+
+use crate::world::{World, answer, said, stream, within};
+
+/// The hooks of plugins that may wait.
+const ASKED: [&str; 8] = [
+    "before_model_resolve",
+    "before_agent_start",
+    "before_agent_run",
+    "before_prompt_build",
+    "llm_input",
+    "llm_output",
+    "agent_end",
+    "tool_call",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Behaviour {
+    Fine,
+    Fails,
+    Panics,
+    Hangs,
+}
+
+/// Behaves well everywhere but in one hook, and lists what it was called for.
+struct Suspect {
+    hook: &'static str,
+    how: Behaviour,
+    rejects: bool,
+    calls: Arc<Mutex<Vec<String>>>,
+}
+
+impl Suspect {
+    async fn act(&self, hook: &str) -> Result<(), ExtensionError> {
+        self.calls.lock().unwrap().push(hook.to_owned());
+        match self.how {
+            _ if self.hook != hook => Ok(()),
+            Behaviour::Fine => Ok(()),
+            Behaviour::Fails => Err(ExtensionError::new("no")),
+            Behaviour::Panics => panic!("{hook}"),
+            Behaviour::Hangs => std::future::pending().await,
+        }
+    }
+
+    fn answer<'a, T: Default + Send>(&'a self, hook: &'static str) -> HandlerFuture<'a, T> {
+        Box::pin(async move { self.act(hook).await.map(|()| T::default()) })
+    }
+}
+
+impl Extension for Suspect {
+    fn name(&self) -> &str {
+        "suspect"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([Point::ToolCall, Point::ToolResult])
+    }
+
+    fn tool_call<'a>(&'a self, _: &'a PendingCall, _: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
+        Box::pin(async { self.act("tool_call").await.map(|()| BeforeTool::Allow) })
+    }
+
+    fn tool_result<'a>(&'a self, _: &'a FinishedCall, _: &'a ExtensionCx) -> HandlerFuture<'a, ToolPatch> {
+        Box::pin(async { self.act("tool_result").await.map(|()| ToolPatch::default()) })
+    }
+}
+
+impl Plugin for Suspect {
+    fn rejects_on_error(&self) -> bool {
+        self.rejects
+    }
+
+    fn before_model_resolve<'a>(
+        &'a self,
+        _: &'a BeforeModelResolve,
+        _: &'a HookContext,
+    ) -> HandlerFuture<'a, ModelOverride> {
+        self.answer("before_model_resolve")
+    }
+
+    fn on_agent_start<'a>(
+        &'a self,
+        _: &'a BeforeModelResolve,
+        _: &'a HookContext,
+    ) -> HandlerFuture<'a, AgentStartChanges> {
+        self.answer("before_agent_start")
+    }
+
+    fn before_agent_run<'a>(&'a self, _: &'a BeforeAgentRun, _: &'a HookContext) -> HandlerFuture<'a, RunVerdict> {
+        self.answer("before_agent_run")
+    }
+
+    fn before_prompt_build<'a>(
+        &'a self,
+        _: &'a BeforePromptBuild,
+        _: &'a HookContext,
+    ) -> HandlerFuture<'a, PromptChanges> {
+        self.answer("before_prompt_build")
+    }
+
+    fn llm_input<'a>(&'a self, _: &'a LlmInput, _: &'a HookContext) -> HandlerFuture<'a, ()> {
+        self.answer("llm_input")
+    }
+
+    fn llm_output<'a>(&'a self, _: &'a LlmOutput, _: &'a HookContext) -> HandlerFuture<'a, ()> {
+        self.answer("llm_output")
+    }
+
+    fn on_agent_end<'a>(&'a self, end: &'a AgentEnd, _: &'a HookContext) -> HandlerFuture<'a, ()> {
+        self.calls.lock().unwrap().push(format!("end:{}:{}", end.is_final, end.outcome));
+        self.answer("agent_end")
+    }
+
+    fn tool_result_persist(&self, _: &ToolResult) -> Option<ToolResult> {
+        self.calls.lock().unwrap().push("tool_result_persist".to_owned());
+        assert!(self.hook != "tool_result_persist" || self.how != Behaviour::Panics);
+        None
+    }
+}
+
+type CallLog = Arc<Mutex<Vec<String>>>;
+
+/// An engine whose model calls a tool and then answers, with a suspect and a plugin that behaves well.
+fn engine(world: &World, hook: &'static str, how: Behaviour, rejects: bool) -> (Engine, CallLog, CallLog) {
+    let provider =
+        ScriptedProvider::new([ScriptedReply::call("c1", "probe", JsonObject::new()), ScriptedReply::text("Done.")]);
+    let mut providers = ProviderRegistry::new();
+    providers.register("anthropic-messages", Arc::new(provider));
+    let spec = ToolSpec::new("probe", "Probes", Schema::new(json!({"type": "object"})));
+    let probe = FnTool::new(spec, |_: JsonObject, _| async { Ok(ToolOutput::text("fine")) });
+    let (of_suspect, of_other): (CallLog, CallLog) = Default::default();
+    let suspect = Suspect { hook, how, rejects, calls: Arc::clone(&of_suspect) };
+    let other = Suspect { hook: "", how: Behaviour::Fine, rejects: false, calls: Arc::clone(&of_other) };
+    let engine =
+        world.built(|builder| builder.providers(providers).tool(probe).hooks(Arc::new(suspect)).hooks(Arc::new(other)));
+    (engine, of_suspect, of_other)
+}
+
+async fn run(engine: &Engine) -> RunResult {
+    let result = engine.run(engine.request("s1", None, None, "hello")).finish().await.unwrap();
+    assert!(engine.drain(WATCH_LIMIT * 2).await);
+    result
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_hook_can_break_a_run() {
+    for hook in ASKED {
+        for how in [Behaviour::Fine, Behaviour::Fails, Behaviour::Panics, Behaviour::Hangs] {
+            let world = World::new().await;
+            let (engine, suspect, other) = engine(&world, hook, how, false);
+            let began = tokio::time::Instant::now();
+            let result = run(&engine).await;
+            assert_eq!(said(&result), ["Done."], "{hook} {how:?}");
+            assert!(began.elapsed() < WATCH_LIMIT + ASK_LIMIT, "{hook} {how:?}");
+            for calls in [suspect, other] {
+                let calls = calls.lock().unwrap();
+                let is_stopped = hook == "tool_call" && how != Behaviour::Fine;
+                let is_called = calls.iter().any(|call| call == hook);
+                assert!(is_called || is_stopped, "{hook} {how:?}: {calls:?}");
+                assert!(calls.iter().any(|call| call == "end:true:ok"), "{hook} {how:?}: {calls:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_result_outlives_the_plugins_that_panic_over_it() {
+    let world = World::new().await;
+    let (engine, suspect, other) = engine(&world, "tool_result_persist", Behaviour::Panics, false);
+    assert_eq!(said(&run(&engine).await), ["Done."]);
+    for calls in [suspect, other] {
+        assert!(calls.lock().unwrap().iter().any(|call| call == "tool_result_persist"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_fails_rejects_runs_if_it_says_so() {
+    for how in [Behaviour::Fails, Behaviour::Panics, Behaviour::Hangs] {
+        let world = World::new().await;
+        let (engine, suspect, _) = engine(&world, "before_agent_run", how, true);
+        let result = run(&engine).await;
+        assert_eq!(result.meta.error.as_ref().map(|error| error.kind), Some(RunErrorKind::HookBlock), "{how:?}");
+        assert!(said(&result)[0].starts_with("!The message was not processed"), "{:?}", said(&result));
+        let calls = suspect.lock().unwrap();
+        assert!(
+            calls.iter().any(|call| call == "end:true:hook_block") && !calls.iter().any(|call| call == "llm_input")
+        );
+    }
+}
+
+#[tokio::test]
+async fn plugins_are_told_of_runs_that_are_dropped() {
+    let world = World::new().await;
+    let mut providers = ProviderRegistry::new();
+    let hang = ScriptedReply { steps: vec![ScriptedStep::Hang], ..ScriptedReply::default() };
+    providers.register("anthropic-messages", Arc::new(ScriptedProvider::new([hang])));
+    let calls: CallLog = Arc::default();
+    let suspect = Suspect { hook: "", how: Behaviour::Fine, rejects: false, calls: Arc::clone(&calls) };
+    let engine = world.built(|builder| builder.providers(providers).hooks(Arc::new(suspect)));
+    let mut run = engine.run(engine.request("s1", None, None, "hello"));
+    while !matches!(within(run.next()).await, Some(RunEvent::Attempt(_)) | None) {}
+    drop(run);
+    assert!(engine.drain(Duration::from_secs(10)).await);
+    assert_eq!(calls.lock().unwrap().last().map(String::as_str), Some("agent_end"));
+    assert!(calls.lock().unwrap().iter().any(|call| call == "end:true:dropped"));
+}
+
+/// Puts texts before, around and into everything.
+struct Adds;
+
+impl Extension for Adds {
+    fn name(&self) -> &str {
+        "adds"
+    }
+
+    fn points(&self) -> Points {
+        Points::NONE
+    }
+}
+
+impl Plugin for Adds {
+    fn before_prompt_build<'a>(
+        &'a self,
+        event: &'a BeforePromptBuild,
+        cx: &'a HookContext,
+    ) -> HandlerFuture<'a, PromptChanges> {
+        let context = format!("{} of {} after {}", cx.session_id, cx.agent_id, event.messages.len());
+        Box::pin(async {
+            Ok(PromptChanges {
+                system_prompt: LastAnswer(None),
+                prepend_context: context.into(),
+                prepend_system_context: "First of all.".into(),
+                append_system_context: JoinedText::from("Last of all."),
+            })
+        })
+    }
+}
+
+#[tokio::test]
+async fn plugins_add_to_the_prompt_and_to_the_system_prompt() {
+    let world = World::new().await;
+    let engine = world.built(|builder| builder.builtin_tools(["read"]).hooks(Arc::new(Adds)));
+    for text in ["One.", "Two."] {
+        world.server.reply(stream(answer("m", text)));
+        let result = within(engine.run(engine.request("s1", None, None, "hello")).finish()).await.unwrap();
+        assert_eq!(said(&result), [text]);
+    }
+    let requests = world.server.requests();
+    let system = requests[0].json()["system"].to_string();
+    assert!(system.contains("First of all.") && system.contains("Last of all."), "{system}");
+    let body = requests[1].json();
+    assert_eq!(body["system"], requests[0].json()["system"], "the same run after run");
+    let last = body["messages"].as_array().unwrap().last().unwrap().to_string();
+    assert!(last.contains("s1 of main after 3\\n\\nhello"), "{last}");
+}
