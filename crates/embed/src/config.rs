@@ -24,6 +24,7 @@ pub mod channels;
 pub mod params;
 pub mod memory_flush;
 pub mod compaction;
+pub mod cli;
 pub mod pruning;
 pub mod agents;
 pub mod sessions;

@@ -33,6 +33,7 @@ mod inbound;
 mod leasing;
 mod turns;
 mod hooked;
+mod cli_sessions;
 mod flush;
 mod builder;
 mod shutdown;
@@ -259,14 +260,18 @@ async fn run_with_hooks(
     let parts = &agents::of_agent(parts, &resolve::agent_id_of(&parts.config.agents, &request));
     let cancel = request.cancel.child();
     let asked = Instant::now();
-    let runtime = resolve::runtime(parts, &request)?;
+    let runtimes = resolve::runtimes(parts, &request)?;
     hooked::choose_model(parts, &hooks, &mut request).await;
     // A run without a model neither waits nor creates anything.
     let candidates = resolve::candidates(parts, &request)?;
+    let runtime = runtimes.of(candidates.first().ok_or(RunError::NoModel)?);
     let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, Some(emitter), &cancel)).await?;
     let waited_ms = millis(asked.elapsed());
     parts.profiles.refresh().await;
-    let scope = Box::new(resolve::scope(parts, *request, hooks, lease.fence())?);
+    let mut scope = Box::new(resolve::scope(parts, *request, hooks, lease.fence())?);
+    if candidates.iter().any(|model| scope.cli_backends.get(model.provider.as_str()).is_some()) {
+        scope.cli_sessions = cli_sessions::known(parts, &scope.request).await;
+    }
     emitter.emit(RunEvent::Granted { waited_ms }).await;
     *has_started = true;
     let started_at_ms = parts.host.now_ms();
@@ -282,7 +287,7 @@ async fn run_with_hooks(
     let before = flush::BeforeRun {
         parts,
         request,
-        runtime: &*runtime,
+        runtimes: &runtimes,
         candidates: &candidates,
         lease: &*lease,
         cancel: &cancel,
@@ -296,7 +301,8 @@ async fn run_with_hooks(
     let mut runner = Runner {
         parts,
         scope: &scope,
-        runtime: &*runtime,
+        runtimes: &runtimes,
+        runtime,
         lease: &*lease,
         active: &active,
         emitter,
@@ -311,7 +317,9 @@ async fn run_with_hooks(
         has_fallbacks: false,
         failed_candidates: Vec::new(),
     };
-    let result = leasing::run(&mut runner, &candidates, &*lease).await;
+    let mut result = leasing::run(&mut runner, &candidates, &*lease).await;
+    drop(runner);
+    cli_sessions::remember(parts, &scope, lease.fence(), &mut result).await;
     if let Ok(result) = &result {
         inbound::record(parts, request, lease.fence(), result).await;
     }

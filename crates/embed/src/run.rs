@@ -22,6 +22,8 @@ pub mod failure;
 
 pub mod tools;
 
+pub mod cli_sessions;
+
 pub mod scope;
 
 pub mod decide;

@@ -33,6 +33,7 @@ use crate::run::request::ProfileSource;
 use crate::run::result::{AttemptReport, FailedCandidate};
 use crate::run::scope::RunScope;
 use crate::run::{AttemptEnd, AttemptOutcome, AttemptPlan, FailoverError, RunError, RunResult};
+use crate::runtime::choice::RuntimeChoice;
 use crate::runtime::{AttemptEvent, AttemptRuntime, Attempts};
 
 mod finish;
@@ -96,7 +97,9 @@ pub enum RunEvent {
 pub(crate) struct Runner<'r> {
     pub(crate) parts: &'r Parts,
     pub(crate) scope: &'r RunScope,
-    pub(crate) runtime: &'r dyn AttemptRuntime,
+    pub(crate) runtimes: &'r RuntimeChoice,
+    /// That of the model that is tried.
+    pub(crate) runtime: Arc<dyn AttemptRuntime>,
     pub(crate) lease: &'r dyn RunLease,
     pub(crate) active: &'r Registered,
     pub(crate) emitter: &'r Emitter<RunEvent>,
@@ -151,6 +154,7 @@ impl Runner<'_> {
             self.failed_candidates = failover.attempts().iter().map(finish::failed_candidate).collect();
             self.emitter.emit(RunEvent::Model { provider: provider.to_string(), model: name.to_string() }).await;
             let began = Instant::now();
+            self.runtime = self.runtimes.of(model);
             let error = match self.try_model(model, &candidate, before.take()).await {
                 Ok(CandidateOutcome::Done(result)) => return Ok(*result),
                 Ok(CandidateOutcome::Failed(error, state)) => {
@@ -206,9 +210,10 @@ impl Runner<'_> {
             let error = FailoverError::window_too_small(window, model.provider.as_str(), model.id.as_str());
             return Ok(CandidateOutcome::Failed(Box::new(error), Box::new(state)));
         }
+        let runtime = Arc::clone(&self.runtime);
         let mut attempts = tokio::select! {
             biased;
-            opened = self.runtime.open(self.scope, Arc::clone(model)) => opened?,
+            opened = runtime.open(self.scope, Arc::clone(model)) => opened?,
             reason = hard_end(&self.cancel) => return Err(RunError::Cancelled(reason)),
         };
         self.active.attach(attempts.control());

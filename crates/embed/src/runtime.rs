@@ -21,9 +21,13 @@ use crate::run::scope::RunScope;
 use crate::run::{AttemptOutcome, AttemptPlan, RunError, RunRequest};
 
 pub mod native;
+pub mod cli;
+pub(crate) mod choice;
 
 /// The id of the built-in runtime.
 pub(crate) const NATIVE: &str = "native";
+/// The id of the runtime for command-line agents.
+pub(crate) const CLI: &str = "cli";
 
 /// What a runtime can do. The runner does not ask for anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use super::{Case, CaseOutcome};
 
 mod attempts;
 mod calls;
+mod cli;
 mod compaction;
 pub(super) mod engine;
 mod flush;
@@ -39,6 +40,7 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
         .or_else(|| engine::run(area, given, expect))
         .or_else(|| flush::run(area, given, expect))
         .or_else(|| hooks::run(area, given, expect))
+        .or_else(|| cli::run(area, given, expect))
         .or_else(|| transcripts::run(area, given, expect))
         .or_else(|| calls::run(area, group, given, expect))
         .or_else(|| compaction::run(area, given, expect));

@@ -7,6 +7,7 @@ use pinch_llm::thinking::ThinkingLevel;
 
 use serde_json::Value;
 
+use super::cli::CliBackends;
 use super::compaction::CompactionConfig;
 use super::exec::ExecConfig;
 use super::node::Node;
@@ -48,6 +49,8 @@ pub struct AgentDefaults {
     pub thinking: Option<ThinkingLevel>,
     /// Upper bound of any model's context, in tokens.
     pub context_tokens: Option<u64>,
+    /// Command-line agents (`cliBackends`).
+    pub cli_backends: CliBackends,
     /// Compaction.
     pub compaction: CompactionConfig,
     /// Shortening old results of tools in requests (`contextPruning`).
@@ -233,6 +236,7 @@ impl AgentDefaults {
             max_concurrent: node.get("maxConcurrent").count(problems).and_then(|n| usize::try_from(n).ok()),
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             context_tokens: node.get("contextTokens").count(problems),
+            cli_backends: CliBackends::read(&node.get("cliBackends"), problems),
             compaction: CompactionConfig::read(&node.get("compaction"), compaction, problems),
             pruning: PruningConfig::read(&node.get("contextPruning"), problems),
             block_streaming: BlockStreaming::read(node, problems),

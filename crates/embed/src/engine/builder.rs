@@ -37,6 +37,7 @@ use crate::replies::compose::{Stages, UnknownStage};
 use crate::run::RunRequest;
 use crate::run::scope::PromptInputs;
 use crate::runtime::AttemptRuntime;
+use crate::runtime::cli::CliRuntime;
 use crate::runtime::native::NativeRuntime;
 use crate::texts::TextTable;
 
@@ -266,6 +267,7 @@ impl EngineBuilder {
         }));
         let store = self.store.unwrap_or_else(|| Arc::new(own_store(&self.state_dir, &loaded.settings)));
         let mut runtimes = self.runtimes;
+        runtimes.entry(crate::runtime::CLI.to_owned()).or_insert_with(|| Arc::new(CliRuntime::new(Arc::clone(&store))));
         runtimes
             .entry(crate::runtime::NATIVE.to_owned())
             .or_insert_with(|| Arc::new(NativeRuntime::new(self.providers, store)));

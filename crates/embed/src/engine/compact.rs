@@ -99,8 +99,8 @@ async fn try_compact(
         Some(limit) => request.cancel.child_until(Deadline::after(limit)),
         None => request.cancel.child(),
     };
-    let runtime = resolve::runtime(parts, &request)?;
     let model = resolve::candidates(parts, &request)?.into_iter().next().ok_or(RunError::NoModel)?;
+    let runtime = resolve::runtimes(parts, &request)?.of(&model);
     let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, None, &cancel)).await?;
     parts.profiles.refresh().await;
     let auth = auth(parts, &request, &*runtime, &model)?;

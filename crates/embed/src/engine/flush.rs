@@ -19,14 +19,14 @@ use crate::run::request::{ReplyExpectation, RunTrigger, UsageLine};
 use crate::run::scope::RunScope;
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::Runner;
-use crate::runtime::AttemptRuntime;
+use crate::runtime::choice::RuntimeChoice;
 use crate::sessions::entry;
 
 /// What a flush needs of the run that it precedes.
 pub(super) struct BeforeRun<'r> {
     pub(super) parts: &'r Arc<Parts>,
     pub(super) request: &'r RunRequest,
-    pub(super) runtime: &'r dyn AttemptRuntime,
+    pub(super) runtimes: &'r RuntimeChoice,
     pub(super) candidates: &'r [Arc<Model>],
     pub(super) lease: &'r dyn RunLease,
     pub(super) cancel: &'r Cancel,
@@ -36,10 +36,11 @@ pub(super) struct BeforeRun<'r> {
 pub(super) async fn save_memories(before: &BeforeRun<'_>) {
     let BeforeRun { parts, request, .. } = before;
     let Some(key) = request.session_key.as_deref() else { return };
-    if matches!(request.trigger, RunTrigger::Heartbeat | RunTrigger::Memory)
-        || !before.runtime.capabilities().compaction
-        || request.disable_tools
-    {
+    if matches!(request.trigger, RunTrigger::Heartbeat | RunTrigger::Memory) || request.disable_tools {
+        return;
+    }
+    let Some(model) = before.candidates.first() else { return };
+    if !before.runtimes.of(model).capabilities().compaction {
         return;
     }
     let known = match parts.index.get(key).await {
@@ -47,7 +48,6 @@ pub(super) async fn save_memories(before: &BeforeRun<'_>) {
         Ok(_) => return,
         Err(error) => return tracing::warn!(%error, "the size of a session could not be looked up"),
     };
-    let Some(model) = before.candidates.first() else { return };
     let config = &parts.config.agents.defaults.compaction;
     if !memory::is_due(&config.memory_flush, size(parts, &known, model)) {
         return;
@@ -94,13 +94,13 @@ fn flush_request(of_user: &RunRequest, run_id: String, texts: FlushTexts) -> Run
 
 /// Carries out the silent run; `None` if it could not write anything.
 async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Result<Option<RunResult>, RunError> {
-    let &BeforeRun { parts, lease, candidates, runtime, cancel, .. } = before;
+    let &BeforeRun { parts, lease, candidates, runtimes, cancel, .. } = before;
     let hooks = hooked::of_run(parts, &request);
     let scope = Box::new(resolve::scope(parts, request, hooks, lease.fence())?);
     if scope.tools.for_model(model)?.get(WRITE).is_none() {
         return Ok(None);
     }
-    let result = unheard(parts, &scope, runtime, candidates, lease, cancel).await?;
+    let result = unheard(parts, &scope, runtimes, candidates, lease, cancel).await?;
     inbound::record(parts, &scope.request, lease.fence(), &result).await;
     Ok(Some(result))
 }
@@ -109,7 +109,7 @@ async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Resu
 async fn unheard(
     parts: &Parts,
     scope: &RunScope,
-    runtime: &dyn AttemptRuntime,
+    runtimes: &RuntimeChoice,
     candidates: &[Arc<Model>],
     lease: &dyn RunLease,
     cancel: &Cancel,
@@ -128,7 +128,8 @@ async fn unheard(
         let mut runner = Runner {
             parts,
             scope,
-            runtime,
+            runtimes,
+            runtime: Arc::clone(&runtimes.native),
             lease,
             active: &active,
             emitter: &emitter,

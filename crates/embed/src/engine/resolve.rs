@@ -41,11 +41,13 @@ use crate::parts::Parts;
 use crate::parts::commands::{CommandParts, CommandTools};
 use crate::parts::notes;
 use crate::plugin::{ResultHooks, RunHooks};
+use crate::run::cli_sessions::CliSessions;
 use crate::run::request::{BlockReplies, RunTrigger};
 use crate::run::scope::{PromptInputs, RunScope};
 use crate::run::tools::ToolOffer;
 use crate::run::{RunError, RunRequest};
-use crate::runtime::{AttemptRuntime, NATIVE};
+use crate::runtime::choice::RuntimeChoice;
+use crate::runtime::{CLI, NATIVE};
 use crate::workspace::{self, RunWorkspace, WorkspaceRequest};
 
 /// Tokens that embedded runs always keep free: their answers are longer than in a terminal.
@@ -159,6 +161,8 @@ pub(super) fn scope(
             .collect(),
         timeouts: parts.settings.timeouts,
         silence: parts.config.defaults.silence,
+        cli_backends: parts.config.agents.defaults.cli_backends.clone(),
+        cli_sessions: CliSessions::default(),
         host: parts.host.clone(),
         fence,
         request,
@@ -295,8 +299,8 @@ fn prompt(parts: &Parts, request: &RunRequest, workspace: &Path, hooks: RunHooks
     })
 }
 
-/// The runtime that the request or the configuration names; `native` by default. `pi` is an alias of `native`.
-pub(super) fn runtime(parts: &Parts, request: &RunRequest) -> Result<Arc<dyn AttemptRuntime>, RunError> {
+/// The runtimes of a run: the one that the request or the configuration names, else one for each model. `pi` is an alias of `native`.
+pub(super) fn runtimes(parts: &Parts, request: &RunRequest) -> Result<RuntimeChoice, RunError> {
     let agents = &parts.config.agents;
     let of_agent = agents.get(&agent_id_of(agents, request));
     let named = request
@@ -306,10 +310,18 @@ pub(super) fn runtime(parts: &Parts, request: &RunRequest) -> Result<Arc<dyn Att
         .or(agents.defaults.runtime.as_deref())
         .map(str::trim)
         .filter(|id| !id.is_empty())
-        .map_or(NATIVE, |id| if id == "pi" { NATIVE } else { id });
-    parts.runtimes.get(named).cloned().ok_or_else(|| {
-        let known: Vec<&str> = parts.runtimes.keys().map(String::as_str).collect();
-        RunError::Config(format!("unknown runtime \"{named}\"; registered: {}", known.join(", ")))
+        .map(|id| if id == "pi" { NATIVE } else { id });
+    let find = |id: &str| {
+        parts.runtimes.get(id).cloned().ok_or_else(|| {
+            let known: Vec<&str> = parts.runtimes.keys().map(String::as_str).collect();
+            RunError::Config(format!("unknown runtime \"{id}\"; registered: {}", known.join(", ")))
+        })
+    };
+    Ok(RuntimeChoice {
+        named: named.map(find).transpose()?,
+        native: find(NATIVE)?,
+        cli: find(CLI)?,
+        backends: agents.defaults.cli_backends.clone(),
     })
 }
 
@@ -396,6 +408,9 @@ pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<
     let mut setting = agents.models_of(&agent_id_of(agents, request));
     let has_auth = |provider: &ProviderId| parts.profiles.is_configured(provider);
     let find = |provider: Option<&str>, name: &str| -> Result<Arc<Model>, RunError> {
+        if let Some(model) = lookup::of_cli(&agents.defaults.cli_backends, provider, name) {
+            return Ok(within_cap(Arc::new(model), agents.defaults.context_tokens));
+        }
         lookup::find(&parts.registry, &parts.config.models, provider, name, &has_auth)
             .map(|found| within_cap(found, agents.defaults.context_tokens))
             .map_err(RunError::UnknownModel)

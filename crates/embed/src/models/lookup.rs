@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::select::ModelRef;
 use crate::config::ModelsConfig;
+use crate::config::cli::CliBackends;
 
 /// The wire format of a configured provider that names none.
 const DEFAULT_API: &str = "openai-responses";
@@ -54,6 +55,21 @@ pub(crate) fn find(
         (Err(error), Some((provider, id))) => generic(config, &provider, id.as_str()).map(Arc::new).ok_or(error),
         (Err(error), None) => Err(error),
     }
+}
+
+/// The model of a command-line agent; `None` if the provider is none. The agent knows its models itself.
+pub(crate) fn of_cli(backends: &CliBackends, provider: Option<&str>, name: &str) -> Option<Model> {
+    let (provider, id) = match provider {
+        Some(provider) => (provider, name.trim()),
+        None => name.trim().split_once('/')?,
+    };
+    let provider = provider.trim().to_lowercase();
+    backends.get(&provider)?;
+    let record = json!({
+        "id": id, "name": id, "provider": provider, "api": "cli", "baseUrl": "", "input": ["text", "image"],
+        "contextWindow": UNKNOWN_WINDOW, "maxTokens": UNKNOWN_ANSWER,
+    });
+    Model::from_record(&record).ok()
 }
 
 /// Whether a name is the id of a model, as far as its form shows: ids have versions or sizes, short names do not. `:` and a level belong to no id.

@@ -18,9 +18,11 @@ use pinch_ports::Fence;
 use pinch_stdx::host::Host;
 use pinch_tools::loops::LoopGuard;
 
+use super::cli_sessions::CliSessions;
 use super::request::{RunRequest, StreamParams};
 use super::tools::ToolOffer;
 use crate::compaction::SummaryPlan;
+use crate::config::cli::CliBackends;
 use crate::config::preset::SilenceLimits;
 use crate::config::pruning::PruningConfig;
 use crate::key::AgentId;
@@ -62,6 +64,10 @@ pub struct RunScope {
     pub timeouts: Timeouts,
     /// How long models may be silent, instead of what `timeouts` says.
     pub silence: Option<SilenceLimits>,
+    /// Command-line agents.
+    pub cli_backends: CliBackends,
+    /// What they call the conversation.
+    pub cli_sessions: CliSessions,
     /// Clock, ids and environment.
     pub host: Host,
     /// The lease of the run, which its session's log checks at every write.

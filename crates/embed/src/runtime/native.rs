@@ -401,7 +401,7 @@ fn session_error(error: SessionError) -> RunError {
     }
 }
 
-fn store_error(error: StoreError) -> RunError {
+pub(super) fn store_error(error: StoreError) -> RunError {
     match error {
         StoreError::Locked { .. } | StoreError::Contended | StoreError::Fenced { .. } => {
             RunError::Busy(error.to_string())

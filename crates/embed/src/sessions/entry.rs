@@ -1,5 +1,7 @@
 //! How the entry of a session key changes: when a session begins, and when a run has ended.
 
+use std::collections::BTreeMap;
+
 use pinch_ports::{SessionEntry, SessionRoute};
 use serde_json::Value;
 
@@ -10,13 +12,20 @@ const FLUSHED_AT: &str = "memoryFlushAt";
 /// How often the session had been compacted then.
 pub(crate) const FLUSHED_AT_COMPACTION: &str = "memoryFlushCompactionCount";
 
+/// What command-line agents call the session, by backend.
+pub(crate) const CLI_SESSIONS: &str = "cliSessionIds";
+/// The older member for one of them,
+pub(crate) const CLAUDE_SESSION: &str = "claudeCliSessionId";
+/// which is this backend.
+pub(crate) const CLAUDE: &str = "claude-cli";
+
 /// Members of OpenClaw that belong to one session only and that this version does not know by type.
 const OF_ONE_SESSION: [&str; 11] = [
     "systemSent",
     "systemPromptReport",
     "skillsSnapshot",
-    "cliSessionIds",
-    "claudeCliSessionId",
+    CLI_SESSIONS,
+    CLAUDE_SESSION,
     FLUSHED_AT,
     FLUSHED_AT_COMPACTION,
     "contextBudgetStatus",
@@ -66,6 +75,18 @@ pub(crate) fn after_flush(entry: &SessionEntry, now_ms: i64) -> SessionEntry {
     let mut next = entry.clone();
     next.extra.insert(FLUSHED_AT.to_owned(), now_ms.into());
     next.extra.insert(FLUSHED_AT_COMPACTION.to_owned(), entry.compaction_count.unwrap_or(0).into());
+    next
+}
+
+/// The entry after command-line agents named its session.
+pub(crate) fn after_cli(entry: &SessionEntry, learned: &BTreeMap<String, String>) -> SessionEntry {
+    let mut next = entry.clone();
+    let mut ids = next.extra.get(CLI_SESSIONS).and_then(Value::as_object).cloned().unwrap_or_default();
+    ids.extend(learned.iter().map(|(name, id)| (name.clone(), Value::from(id.as_str()))));
+    next.extra.insert(CLI_SESSIONS.to_owned(), ids.into());
+    if let Some(id) = learned.get(CLAUDE) {
+        next.extra.insert(CLAUDE_SESSION.to_owned(), id.as_str().into());
+    }
     next
 }
 

@@ -327,7 +327,7 @@ async fn a_runtime_of_the_host_is_selected_by_request_or_configuration() {
     within(engine.run(engine.request("s2", None, Some("p"), "by agent")).finish()).await.unwrap();
     assert_eq!(*prompts.lock().unwrap(), ["Prompt none: by request", "Prompt none: by agent"]);
     let unknown = within(engine.run(world.request("s3", "x").runtime("other")).finish()).await.unwrap_err();
-    assert_eq!(unknown.to_string(), "unknown runtime \"other\"; registered: native, program");
+    assert_eq!(unknown.to_string(), "unknown runtime \"other\"; registered: cli, native, program");
     assert!(world.server.requests().is_empty());
 }
 

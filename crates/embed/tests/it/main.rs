@@ -5,6 +5,8 @@
 mod channels;
 mod chats;
 mod commands;
+#[cfg(unix)]
+mod cli_agents;
 mod compaction;
 mod configured;
 mod control;

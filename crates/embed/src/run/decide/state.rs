@@ -126,6 +126,8 @@ pub struct RunState {
     renewal: Option<bool>,
     iterations: u32,
     attempts_before: u32,
+    /// An earlier model has the prompt in the log.
+    prompt_is_logged: bool,
     usage: Usage,
     compactions: u32,
     last_call_usage: Option<Usage>,
@@ -163,6 +165,7 @@ impl RunState {
             pending: NextStep::Attempt,
             iterations: 0,
             attempts_before: 0,
+            prompt_is_logged: false,
             usage: Usage::default(),
             compactions: 0,
             last_call_usage: None,
@@ -170,15 +173,18 @@ impl RunState {
     }
 
     /// The initial state of the next model of the same run. What was spent is carried over, and the prompt is in the log if an attempt
-    /// was made.
+    /// was made by a runtime that can resume.
     #[must_use]
     pub fn next_model(&self, mut terms: RunTerms) -> Self {
-        if self.n_attempts() > 0 && terms.can_resume {
+        // A runtime that cannot resume leaves no prompt without an answer in the log.
+        let is_logged = self.prompt_is_logged || (self.iterations > 0 && self.terms.can_resume);
+        if is_logged && terms.can_resume {
             terms.start = AttemptStart::Resume;
         }
         let mut next = Self::new(terms);
         next.elapsed = self.elapsed;
         next.attempts_before = self.n_attempts();
+        next.prompt_is_logged = is_logged;
         next.usage = self.usage;
         next.compactions = self.compactions;
         next.last_call_usage = self.last_call_usage;

@@ -1,0 +1,59 @@
+//! What command-line agents call a session, in the entry of its key.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pinch_ports::{Fence, SessionEntry};
+use serde_json::Value;
+
+use crate::parts::Parts;
+use crate::run::cli_sessions::CliSessions;
+use crate::run::scope::RunScope;
+use crate::run::{RunError, RunRequest, RunResult};
+use crate::sessions::entry;
+
+/// The names that are remembered for the session of a request.
+pub(super) async fn known(parts: &Parts, request: &RunRequest) -> CliSessions {
+    let Some(key) = request.session_key.as_deref() else { return CliSessions::default() };
+    let entry = match parts.index.get(key).await {
+        Ok(Some(entry)) if entry.session_id == request.session_id => entry,
+        Ok(_) => return CliSessions::default(),
+        Err(error) => {
+            tracing::warn!(%error, "what a command-line agent calls a session could not be looked up");
+            return CliSessions::default();
+        }
+    };
+    let mut known: BTreeMap<String, String> = BTreeMap::new();
+    let legacy = entry.extra.get(entry::CLAUDE_SESSION).and_then(Value::as_str);
+    known.extend(legacy.map(|id| (entry::CLAUDE.to_owned(), id.to_owned())));
+    let ids = entry.extra.get(entry::CLI_SESSIONS).and_then(Value::as_object);
+    known.extend(ids.into_iter().flatten().filter_map(|(name, id)| Some((name.clone(), id.as_str()?.to_owned()))));
+    CliSessions::new(known)
+}
+
+/// Remembers what a run has learned. Its result names the session as the agent that answered does.
+pub(super) async fn remember(
+    parts: &Parts,
+    scope: &RunScope,
+    fence: Arc<dyn Fence>,
+    result: &mut Result<RunResult, RunError>,
+) {
+    let learned = scope.cli_sessions.learned();
+    if learned.is_empty() {
+        return;
+    }
+    if let Ok(result) = result
+        && let Some(id) = learned.get(&result.meta.agent.provider)
+    {
+        result.meta.agent.session_id.clone_from(id);
+    }
+    let Some(key) = scope.request.session_key.as_deref() else { return };
+    let session_id = scope.request.session_id.clone();
+    let change = move |known: Option<SessionEntry>| match known {
+        Some(known) if known.session_id == session_id => Some(entry::after_cli(&known, &learned)),
+        other => other,
+    };
+    if let Err(error) = parts.index.update(key, Some(fence), Arc::new(change)).await {
+        tracing::warn!(%error, "what a command-line agent calls a session could not be recorded");
+    }
+}

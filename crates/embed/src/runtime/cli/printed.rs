@@ -1,0 +1,122 @@
+//! The events of an answer that a program prints.
+
+use std::sync::Arc;
+
+use pinch_agent_core::event::AgentEvent;
+use pinch_coding_agent::event::SessionEvent;
+use pinch_llm::event::{BlockKind, StreamEvent};
+use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, UserMessage};
+use pinch_llm::model::Model;
+use pinch_stdx::host::Host;
+use pinch_stdx::pull::Emitter;
+
+use super::output::{CliReply, line_of, message_of};
+use crate::run::facts::Facts;
+use crate::run::outcome::{AttemptEnd, AttemptOutcome, FailureStage};
+use crate::runtime::AttemptEvent;
+
+/// An answer in the making.
+pub(super) struct PrintedAnswer<'e> {
+    emitter: &'e Emitter<AttemptEvent>,
+    answer: AssistantMessage,
+    facts: Facts,
+    /// What was printed of a line that has not ended.
+    line: Vec<u8>,
+    /// What was emitted so far; `None` before the answer began.
+    shown: Option<String>,
+}
+
+impl<'e> PrintedAnswer<'e> {
+    pub(super) fn new(emitter: &'e Emitter<AttemptEvent>, model: &Model, host: &Host) -> Self {
+        let now = host.now_ms();
+        let answer = AssistantMessage::pending(model.api.clone(), model.provider.clone(), model.id.clone(), now);
+        Self { emitter, answer, facts: Facts::default(), line: Vec::new(), shown: None }
+    }
+
+    async fn emit(&mut self, event: AgentEvent) {
+        let event = SessionEvent::Agent(event);
+        self.facts.observe(&event, |_| false);
+        self.emitter.emit(AttemptEvent::Session(event)).await;
+    }
+
+    /// The prompt is handed over.
+    pub(super) async fn asked(&mut self, prompt: &UserMessage) {
+        let message = Arc::new(Message::User(prompt.clone()));
+        self.emit(AgentEvent::MessageStart(Arc::clone(&message))).await;
+        self.emit(AgentEvent::MessageEnd { message, error: None, queued: None }).await;
+    }
+
+    /// The program has printed something, of lines of JSON.
+    pub(super) async fn printed(&mut self, bytes: &[u8]) {
+        self.line.extend_from_slice(bytes);
+        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.line.drain(..=end).collect();
+            let text = line_of(&String::from_utf8_lossy(&line)).and_then(|line| message_of(&line));
+            if let Some(text) = text {
+                let between = if self.shown.as_ref().is_some_and(|shown| !shown.is_empty()) { "\n" } else { "" };
+                self.show(&format!("{between}{text}")).await;
+            }
+        }
+    }
+
+    async fn show(&mut self, text: &str) {
+        if self.shown.is_none() {
+            self.shown = Some(String::new());
+            let start = Arc::new(Message::Assistant(Arc::new(self.answer.clone())));
+            self.emit(AgentEvent::MessageStart(start)).await;
+            self.emit(AgentEvent::MessageUpdate(StreamEvent::BlockStart { index: 0, kind: BlockKind::Text })).await;
+        }
+        if !text.is_empty() {
+            self.shown.get_or_insert_default().push_str(text);
+            self.emit(AgentEvent::MessageUpdate(StreamEvent::Delta { index: 0, text: text.into() })).await;
+        }
+    }
+
+    /// The program has answered; the whole answer.
+    pub(super) async fn answered(&mut self, reply: CliReply) -> Arc<AssistantMessage> {
+        let shown = self.shown.clone().unwrap_or_default();
+        // What was not a line of its own, or what was read otherwise in the end.
+        let rest = reply.text.strip_prefix(shown.trim()).unwrap_or(if shown.is_empty() { &reply.text } else { "" });
+        self.show(rest).await;
+        self.answer.usage = reply.usage.unwrap_or_default();
+        self.answer.stop_reason = StopReason::Stop;
+        self.end().await
+    }
+
+    /// The program has failed or was stopped.
+    pub(super) async fn broken_off(&mut self, end: AttemptEnd) -> AttemptEnd {
+        if self.shown.is_none() {
+            return end;
+        }
+        let end = match end {
+            AttemptEnd::Failed { error, .. } => {
+                self.answer.stop_reason = StopReason::Error;
+                self.answer.error_message = Some(error.text.clone());
+                AttemptEnd::failed(FailureStage::Answer, error)
+            }
+            other => {
+                self.answer.stop_reason = StopReason::Aborted;
+                other
+            }
+        };
+        self.end().await;
+        end
+    }
+
+    async fn end(&mut self) -> Arc<AssistantMessage> {
+        let text = self.shown.clone().unwrap_or_default();
+        if !text.is_empty() {
+            let block = Arc::new(Block::text(text));
+            self.answer.content = vec![Arc::clone(&block)];
+            self.emit(AgentEvent::MessageUpdate(StreamEvent::BlockEnd { index: 0, block })).await;
+        }
+        let answer = Arc::new(self.answer.clone());
+        let message = Arc::new(Message::Assistant(Arc::clone(&answer)));
+        self.emit(AgentEvent::MessageEnd { message, error: None, queued: None }).await;
+        answer
+    }
+
+    pub(super) fn into_outcome(self, end: AttemptEnd) -> AttemptOutcome {
+        self.facts.into_outcome(end)
+    }
+}
