@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, auth, completions, demo, doctor, export, policy, sessions};
+use crate::commands::{agent, auth, completions, demo, doctor, export, policy, sessions, skills};
 
 /// An AI agent in your terminal and in your scripts
 #[derive(Debug, Parser)]
@@ -27,6 +27,9 @@ pub(crate) enum CliCommand {
     /// Explain which tools an embedded agent may use, and which rule decides
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// List the skills of embedded agents
+    #[command(subcommand)]
+    Skills(skills::SkillsCommand),
     /// Print shell completions or the manual page
     Completions(completions::Args),
     /// Maintain session files

@@ -10,5 +10,6 @@ pub(crate) mod sessions;
 pub(crate) mod chat;
 pub(crate) mod packages;
 pub(crate) mod policy;
+pub(crate) mod skills;
 pub(crate) mod doctor;
 pub(crate) mod completions;

@@ -29,6 +29,7 @@ pub mod pruning;
 pub mod agents;
 pub mod sessions;
 pub mod messages;
+pub mod skills;
 pub mod preset;
 
 pub use agents::{AgentConfig, AgentDefaults, Agents};
@@ -39,6 +40,7 @@ use messages::QueueConfig;
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
 pub use preset::{Preset, PresetValues};
 use sessions::SessionConfig;
+use skills::SkillsConfig;
 
 use self::node::{Node, UsedKeys};
 use self::source::ConfigSource;
@@ -70,6 +72,8 @@ pub struct Config {
     pub session: SessionConfig,
     /// `messages.queue`.
     pub messages: QueueConfig,
+    /// `skills`.
+    pub skills: SkillsConfig,
     /// How many runs of cron jobs go on at once (`cron.maxConcurrentRuns`).
     pub max_concurrent_cron_runs: Option<usize>,
     /// Paths of members that have no effect in this version; they are kept in [`Config::document`].
@@ -157,6 +161,7 @@ impl Config {
         let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);
         let session = SessionConfig::read(&node.get("session"), defaults.reset, &mut problems);
         let messages = QueueConfig::read(&node.get("messages"), &defaults.queue, &mut problems);
+        let skills = SkillsConfig::read(&node.get("skills"), &mut problems);
         let cron = node.get("cron").get("maxConcurrentRuns");
         let max_concurrent_cron_runs = cron.count(&mut problems).and_then(|n| usize::try_from(n).ok());
         let document = match root {
@@ -181,6 +186,7 @@ impl Config {
                 channels,
                 session,
                 messages,
+                skills,
                 max_concurrent_cron_runs,
                 file: None,
                 unusable: None,

@@ -22,8 +22,10 @@ pub use crate::parts::active::{ActiveRun, QueueError, RunTarget};
 use crate::plugin::RunHooks;
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner, millis};
+use crate::skills::AgentSkills;
 
 mod published;
+mod prompting;
 mod resolve;
 mod replying;
 mod engine_run;
@@ -83,6 +85,19 @@ impl Engine {
         }
         let parts = agents::of_agent(&parts, &resolve::agent_id_of(&parts.config.agents, &request));
         resolve::tool_policy(&parts, request)
+    }
+
+    /// The skills of the agent that a request is for: which it may use, why not the others, and the commands by which people use them.
+    ///
+    /// # Errors
+    /// [`RunError::Config`] if the configuration cannot be used, or if the session key is malformed.
+    pub fn skills(&self, request: &RunRequest) -> Result<AgentSkills, RunError> {
+        let parts = self.parts();
+        if let Some(problem) = &parts.config.unusable {
+            return Err(RunError::Config(problem.clone()));
+        }
+        let workspace = resolve::workspace(&parts, request)?;
+        Ok(prompting::skills(&parts, &workspace.agent_id, &workspace.dir))
     }
 
     /// A request with the defaults of the configuration filled in: agent, session file, workspace, time limit.

@@ -22,6 +22,10 @@ pub mod compaction;
 
 pub mod workspace;
 
+pub mod skills;
+
+pub mod prompt;
+
 pub mod history;
 
 pub mod plugin;

@@ -9,7 +9,6 @@ use pinch_coding_agent::auth::Logins;
 use pinch_coding_agent::extension::Extension;
 use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::models::ModelRegistry;
-use pinch_coding_agent::prompt::PromptSections;
 use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_stdx::host::Host;
@@ -24,7 +23,7 @@ use crate::replies::ReplyOptions;
 use crate::replies::compose::{Stages, UnknownStage};
 use crate::run::RunRequest;
 use crate::run::failover::ProbeThrottle;
-use crate::run::scope::PromptInputs;
+use crate::run::system_prompt::PromptMaker;
 use crate::runtime::AttemptRuntime;
 use crate::texts::TextTable;
 use pinch_ports::{ApprovalBroker, HealthStore, RunLeases, SessionIndex};
@@ -44,8 +43,6 @@ use toolbox::Toolbox;
 
 /// Chooses the machine of a run.
 pub(crate) type MachineFor = Arc<dyn Fn(&RunRequest) -> Arc<dyn Machine> + Send + Sync>;
-/// Makes the system prompt of a run.
-pub(crate) type PromptMaker = Arc<dyn Fn(&PromptInputs<'_>) -> PromptSections + Send + Sync>;
 /// Changes the stages of replies.
 pub(crate) type ReplyStages = Arc<dyn Fn(&ReplyOptions, &mut Stages) -> Result<(), UnknownStage> + Send + Sync>;
 
@@ -56,6 +53,8 @@ pub(crate) struct HostParts {
     pub(crate) extensions: Vec<Arc<dyn Extension>>,
     pub(crate) plugins: PluginSet,
     pub(crate) prompt: Option<PromptMaker>,
+    /// The product that agents are told they are a part of.
+    pub(crate) product: String,
     pub(crate) reply_stages: Option<ReplyStages>,
     /// What people read.
     pub(crate) texts: TextTable,

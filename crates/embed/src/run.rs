@@ -24,6 +24,8 @@ pub mod tools;
 
 pub mod cli_sessions;
 
+pub mod system_prompt;
+
 pub mod scope;
 
 pub mod decide;

@@ -83,10 +83,11 @@ impl AttemptRuntime for MemoryRuntime {
             Ok(tools) => tools,
             Err(error) => return Box::pin(ready(Err(error))),
         };
+        let prompt = scope.prompt.for_model(&model);
         let agent = Agent::builder(model)
             .provider(Arc::clone(&self.provider))
             .host(scope.host.clone())
-            .system((scope.prompt)(&tools).whole())
+            .system(prompt(&tools).whole())
             .tools(&tools)
             .messages(self.conversations.get(&scope.request.session_id))
             .build();

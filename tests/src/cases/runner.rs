@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{Case, CaseOutcome};
 
 mod attempts;
+mod bootstrap;
 mod calls;
 mod cli;
 mod compaction;
@@ -53,6 +54,7 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
         .or_else(|| sessions::run(area, given, expect))
         .or_else(|| repairs::run(area, given, expect))
         .or_else(|| sandbox::run(area, given, expect))
+        .or_else(|| bootstrap::run(area, given, expect))
         .or_else(|| models::run(area, given, expect))
         .or_else(|| attempts::run(area, given, expect))
         .map_or(CaseOutcome::NotImplemented, CaseOutcome::from)

@@ -11,7 +11,9 @@ mod jobs;
 mod loops;
 mod policy;
 mod processes;
+mod prompts;
 mod sandbox;
+mod skills;
 mod web;
 
 /// Runs a case.
@@ -50,6 +52,12 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
         "sandbox-hash" => sandbox::hash,
         "sandbox-security" => sandbox::security,
         "sandbox-mode" => sandbox::mode,
+        "skills-frontmatter" => skills::head,
+        "skills-eligibility" => skills::eligible,
+        "skills-command" => skills::command,
+        "prompt" => return prompts::sections(input, wanted(case)).into(),
+        "prompt-runtime" => prompts::runtime,
+        "bootstrap" => prompts::bootstrap,
         "tool-adapter" => arguments::reported,
         "tool-split" => arguments::offered,
         _ => return CaseOutcome::NotImplemented,

@@ -21,6 +21,7 @@ mod rpc;
 mod secrets;
 mod security;
 mod sessions;
+mod skills;
 mod terminal;
 mod timeouts;
 mod tools;

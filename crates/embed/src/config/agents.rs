@@ -61,6 +61,58 @@ pub struct AgentDefaults {
     pub human_delay: Option<HumanDelay>,
     /// How many attempts a run may make.
     pub run_retries: RunRetries,
+    /// The names of the skills that agents may use; `None`: all (`skills`).
+    pub skills: Option<Vec<String>>,
+    /// What system prompts say.
+    pub prompt: PromptConfig,
+}
+
+/// What system prompts say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PromptConfig {
+    /// How much of the files of the workspace they contain (`bootstrapMaxChars`, `bootstrapTotalMaxChars`).
+    pub files: BootstrapLimits,
+    /// The user's time zone (`userTimezone`).
+    pub time_zone: Option<String>,
+    /// The directory of the repository, instead of the one around the workspace (`repoRoot`).
+    pub repo_root: Option<String>,
+    /// What an agent is sent when it is woken up (`heartbeat.prompt`).
+    pub heartbeat: Option<String>,
+}
+
+/// How much of the files of a workspace a system prompt contains, in UTF-16 units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BootstrapLimits {
+    /// Of one file.
+    pub file: usize,
+    /// Of all files together.
+    pub total: usize,
+}
+
+impl Default for BootstrapLimits {
+    fn default() -> Self {
+        Self { file: 20_000, total: 60_000 }
+    }
+}
+
+impl PromptConfig {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        let default = BootstrapLimits::default();
+        let mut chars = |name: &str, or: usize| {
+            let number = node.get(name).number(problems).filter(|n| n.is_finite() && *n >= 1.0);
+            number.map_or(or, |n| n as usize)
+        };
+        Self {
+            files: BootstrapLimits {
+                file: chars("bootstrapMaxChars", default.file),
+                total: chars("bootstrapTotalMaxChars", default.total),
+            },
+            time_zone: node.get("userTimezone").text(problems),
+            repo_root: node.get("repoRoot").text(problems),
+            heartbeat: node.get("heartbeat").get("prompt").text(problems),
+        }
+    }
 }
 
 /// Which models are used, in order.
@@ -129,6 +181,8 @@ pub struct AgentConfig {
     pub runtime: Option<String>,
     /// How hard its models think.
     pub thinking: Option<ThinkingLevel>,
+    /// The names of the skills that it may use, instead of those of the defaults.
+    pub skills: Option<Vec<String>>,
     /// How many attempts its runs may make.
     pub run_retries: Option<RunRetries>,
     /// Pauses between its blocks; `Some(None)`: it makes none.
@@ -242,6 +296,8 @@ impl AgentDefaults {
             block_streaming: BlockStreaming::read(node, problems),
             human_delay: HumanDelay::read(&node.get("humanDelay"), problems).flatten(),
             run_retries: read_retries(&node.get("runRetries"), problems).unwrap_or_default(),
+            skills: node.get("skills").texts(problems),
+            prompt: PromptConfig::read(node, problems),
         }
     }
 }
@@ -259,6 +315,7 @@ impl AgentConfig {
             runtime: node.get("runtime").text(problems),
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             run_retries: read_retries(&node.get("runRetries"), problems),
+            skills: node.get("skills").texts(problems),
             human_delay: HumanDelay::read(&node.get("humanDelay"), problems),
             exec: ExecConfig::read(&node.get("tools").get("exec"), problems),
             loop_detection: tools::loop_detection(&node.get("tools"), problems),

@@ -20,12 +20,50 @@ pub struct ChannelConfig {
     pub dm_history_limit: Option<u64>,
     /// The same for single direct chats, by the id of the peer in lower case.
     pub dms: BTreeMap<String, Option<u64>>,
+    /// How often agents react to messages (`reactionLevel`): `off`, `ack`, `minimal` or `extensive`.
+    pub reaction_level: Option<String>,
+    /// What the channel can do, and what single accounts can (`capabilities`).
+    pub capabilities: ChannelCapabilities,
     /// Keys that restrict what agents may do in single chats, with their paths: they are not enforced.
     pub unenforced: Vec<String>,
     /// How replies are delivered.
     pub delivery: ChannelDelivery,
     /// The same for single accounts, by id.
     pub accounts: BTreeMap<String, ChannelDelivery>,
+}
+
+/// What a channel can do, as far as it is configured as a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChannelCapabilities {
+    /// The channel.
+    pub channel: Vec<String>,
+    /// Single accounts, by id, instead of what holds for the channel.
+    pub accounts: BTreeMap<String, Vec<String>>,
+}
+
+impl ChannelCapabilities {
+    /// What an account can do.
+    pub fn of(&self, account: Option<&str>) -> &[String] {
+        let named = |id: &str| self.accounts.iter().find(|(name, _)| name.eq_ignore_ascii_case(id));
+        account.map(str::trim).and_then(named).map_or(&self.channel, |(_, own)| own)
+    }
+
+    fn read(channel: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        let accounts = channel.get("accounts");
+        let accounts = match accounts.is_object() {
+            true => accounts.members(problems),
+            false => Vec::new(),
+        };
+        let own = accounts.into_iter().filter_map(|(id, account)| Some((id.to_owned(), listed(&account)?)));
+        Self { accounts: own.collect(), channel: listed(channel).unwrap_or_default() }
+    }
+}
+
+/// The capabilities in a list; an object switches parts of a channel, and is not one.
+fn listed(node: &Node<'_>) -> Option<Vec<String>> {
+    let list = node.get("capabilities").value()?.as_array()?;
+    let texts = list.iter().filter_map(serde_json::Value::as_str).map(str::trim);
+    Some(texts.filter(|text| !text.is_empty()).map(str::to_owned).collect())
 }
 
 impl ChannelsConfig {
@@ -70,6 +108,8 @@ impl ChannelsConfig {
                 accounts.map(|(id, account)| (id.to_owned(), ChannelDelivery::read(&account, problems))).collect();
             let config = ChannelConfig {
                 unenforced: restrictions(&channel, problems),
+                reaction_level: channel.get("reactionLevel").text(problems),
+                capabilities: ChannelCapabilities::read(&channel, problems),
                 history_limit: channel.get("historyLimit").count(problems),
                 dm_history_limit: channel.get("dmHistoryLimit").count(problems),
                 dms,

@@ -28,18 +28,21 @@ use crate::lanes::Lanes;
 use crate::parts::active::ActiveRuns;
 use crate::parts::gate::RunGate;
 use crate::parts::toolbox::{Toolbox, ToolsFor};
-use crate::parts::{HostParts, MachineFor, Parts, PromptMaker};
+use crate::parts::{HostParts, MachineFor, Parts};
 use crate::plugin::Plugin;
 use crate::plugin::registry::PluginSet;
 use crate::ports::{FileIndex, LocalLeases};
 use crate::replies::ReplyOptions;
 use crate::replies::compose::{Stages, UnknownStage};
 use crate::run::RunRequest;
-use crate::run::scope::PromptInputs;
+use crate::run::system_prompt::{PromptInputs, PromptMaker};
 use crate::runtime::AttemptRuntime;
 use crate::runtime::cli::CliRuntime;
 use crate::runtime::native::NativeRuntime;
 use crate::texts::TextTable;
+
+/// The product of agents whose host names none.
+const PRODUCT: &str = "pinch";
 
 /// Builds an [`Engine`]. Everything is optional.
 #[must_use = "a builder does nothing until `build` is called"]
@@ -80,6 +83,7 @@ impl EngineBuilder {
                 extensions: Vec::new(),
                 plugins: PluginSet::default(),
                 prompt: None,
+                product: PRODUCT.to_owned(),
                 reply_stages: None,
                 texts: TextTable::default(),
                 approvals: Arc::new(DenyAll),
@@ -178,7 +182,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Names the product that agents are told they are a part of, and whose command in lower case they may run: `pinch` by default.
+    pub fn product(mut self, name: impl Into<String>) -> Self {
+        self.parts.product = name.into();
+        self
+    }
+
     /// Replaces the system prompt. `make` is called when a session is opened and again whenever extensions change its tools.
+    /// [`PromptInputs::params`] is what the default one is made of.
     pub fn prompt(
         mut self,
         make: impl Fn(&PromptInputs<'_>) -> pinch_coding_agent::prompt::PromptSections + Send + Sync + 'static,

@@ -9,8 +9,6 @@ use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
 use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::models::ModelRegistry;
-use pinch_coding_agent::prompt::PromptSections;
-use pinch_coding_agent::session::PromptFor;
 use pinch_coding_agent::store::SessionRef;
 use pinch_coding_agent::tools::ToolParts;
 use pinch_coding_agent::tools::bash::Shell;
@@ -26,6 +24,7 @@ use pinch_tools::policy::PolicyDecision;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::prompting;
 use crate::compaction::{self, SummaryPlan};
 use crate::config::Config;
 use crate::config::agents::Agents;
@@ -43,7 +42,7 @@ use crate::parts::notes;
 use crate::plugin::{ResultHooks, RunHooks};
 use crate::run::cli_sessions::CliSessions;
 use crate::run::request::{BlockReplies, RunTrigger};
-use crate::run::scope::{PromptInputs, RunScope};
+use crate::run::scope::RunScope;
 use crate::run::tools::ToolOffer;
 use crate::run::{RunError, RunRequest};
 use crate::runtime::choice::RuntimeChoice;
@@ -137,11 +136,12 @@ pub(super) fn scope(
     let registered = &parts.registered;
     let machine = (registered.machine_for)(&request);
     let facts = SessionFacts::default();
-    let tools = offer(parts, &request, &workspace, Arc::clone(&machine), facts.clone())?;
+    let skills = prompting::skills(parts, &agent_id, &workspace);
+    let tools = offer(parts, &request, &workspace, Arc::clone(&machine), (facts.clone(), &skills.variables))?;
     Ok(RunScope {
         tools,
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
-        prompt: prompt(parts, &request, &workspace, hooks.clone()),
+        prompt: prompting::prompt(parts, &request, &agent_id, &workspace, &hooks, &skills),
         hooks,
         extensions: extensions(parts, &request),
         agent_id,
@@ -180,12 +180,12 @@ fn offer(
     request: &RunRequest,
     workspace: &Path,
     machine: Arc<dyn Machine>,
-    facts: SessionFacts,
+    (facts, variables): (SessionFacts, &[(String, String)]),
 ) -> Result<ToolOffer, RunError> {
     let registered = &parts.registered;
     let place = WorkingDirectory { cwd: workspace.to_owned(), home: parts.host.home().map(Into::into) };
-    let shell = shell(parts)?;
-    let commands = command_tools(parts, request, workspace, Arc::clone(&machine), shell.program.clone())?;
+    let shell = shell(parts, variables)?;
+    let commands = command_tools(parts, request, workspace, Arc::clone(&machine), (shell.program.clone(), variables))?;
     let mut tool_parts = ToolParts::new(machine, place, shell);
     tool_parts.files = registered.files.clone();
     tool_parts.facts = facts;
@@ -211,7 +211,7 @@ fn command_tools(
     request: &RunRequest,
     workspace: &Path,
     machine: Arc<dyn Machine>,
-    shell: PathBuf,
+    (shell, variables): (PathBuf, &[(String, String)]),
 ) -> Result<CommandTools, RunError> {
     let (registered, config) = (&parts.registered, &parts.config);
     let agent = agent_id_of(&config.agents, request);
@@ -223,6 +223,7 @@ fn command_tools(
         workspace,
         home: parts.host.home(),
         shell,
+        variables: variables.to_vec(),
         env: parts.host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         registry: registered.processes.clone(),
         approvals: Arc::clone(&registered.approvals),
@@ -240,7 +241,7 @@ pub(super) fn tool_policy(parts: &Parts, mut request: RunRequest) -> Result<Poli
     check_enforced(&parts.config, &agent_id)?;
     complete_caller(&mut request, &agent_id);
     let machine = (parts.registered.machine_for)(&request);
-    let offer = offer(parts, &request, &dir, machine, SessionFacts::default())?;
+    let offer = offer(parts, &request, &dir, machine, (SessionFacts::default(), &[]))?;
     let models = candidates(parts, &request)?;
     models.first().map(|model| offer.decide(model)).ok_or(RunError::NoModel)
 }
@@ -282,21 +283,6 @@ fn extensions(parts: &Parts, request: &RunRequest) -> Extensions {
     let results = results.map(|hooks| Arc::new(hooks) as Arc<dyn Extension>);
     let of_host = registered.extensions.iter().cloned().chain(registered.plugins.extensions());
     Extensions::load(&parts.host, of_host.chain(results).chain(limit))
-}
-
-/// Makes the system prompt of a run whenever its tools change.
-fn prompt(parts: &Parts, request: &RunRequest, workspace: &Path, hooks: RunHooks) -> PromptFor {
-    let make = parts.registered.prompt.clone();
-    let (request, workspace) = (request.clone(), workspace.to_owned());
-    let whole =
-        request.system_prompt.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(PromptSections::text);
-    Arc::new(move |tools| {
-        let usual = whole.clone().unwrap_or_else(|| {
-            let inputs = PromptInputs::new(&request, tools, &workspace);
-            make.as_ref().map_or_else(|| inputs.default_prompt(), |make| make(&inputs))
-        });
-        hooks.system(usual)
-    })
 }
 
 /// The runtimes of a run: the one that the request or the configuration names, else one for each model. `pi` is an alias of `native`.
@@ -490,7 +476,7 @@ fn with_key(parts: &Parts, has_auth: &dyn Fn(&ProviderId) -> bool) -> Result<Arc
 }
 
 /// How commands are run.
-fn shell(parts: &Parts) -> Result<Shell, RunError> {
+fn shell(parts: &Parts, variables: &[(String, String)]) -> Result<Shell, RunError> {
     let known = ["/bin/bash", "/usr/bin/bash", "/bin/sh"].map(PathBuf::from);
     let program = match &parts.settings.shell_path {
         Some(path) if path.exists() => Some(path.clone()),
@@ -504,7 +490,10 @@ fn shell(parts: &Parts) -> Result<Shell, RunError> {
     credentials.extend(parts.profiles.key_variables());
     credentials.extend(implicit::variables().map(str::to_owned));
     let env = rule.select(parts.host.env().iter(), &credentials);
-    let env = Shell::environment(env);
+    // Those of skills were named for commands.
+    let env = Shell::environment(
+        env.into_iter().chain(variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))),
+    );
     let prefix = parts.settings.shell_command_prefix.clone();
     Ok(Shell { program, prefix, env, temp: parts.host.temp().to_owned() })
 }

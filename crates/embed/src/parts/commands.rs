@@ -28,6 +28,8 @@ pub(crate) struct CommandParts<'a> {
     pub(crate) shell: PathBuf,
     /// The variables of the host.
     pub(crate) env: Vec<(String, String)>,
+    /// Variables that skills set, which commands get besides those of the host.
+    pub(crate) variables: Vec<(String, String)>,
     pub(crate) registry: ProcessRegistry,
     pub(crate) approvals: Arc<dyn ApprovalBroker>,
     pub(crate) approvals_file: PathBuf,
@@ -62,11 +64,13 @@ impl CommandParts<'_> {
             tools.push(Arc::new(ApplyPatchTool::new(Arc::clone(&self.machine), place, self.files)));
         }
         if has("exec") {
-            let mut options = CommandOptions::new(self.workspace, self.env);
+            let names: Vec<String> = self.variables.iter().map(|(name, _)| name.clone()).collect();
+            let env = self.env.into_iter().filter(|(name, _)| !names.contains(name)).chain(self.variables).collect();
+            let mut options = CommandOptions::new(self.workspace, env);
             options.home = self.home.map(Into::into);
             options.shell = self.shell;
             options.environment = ChildEnvironment {
-                named: self.config.pass_env.clone().unwrap_or_default(),
+                named: self.config.pass_env.iter().flatten().cloned().chain(names).collect(),
                 path_prepend: self.config.path_prepend.clone().unwrap_or_default(),
             };
             (options.security, options.ask) = (security, ask);

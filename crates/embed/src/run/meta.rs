@@ -1,5 +1,6 @@
 //! Metadata of a run.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pinch_llm::message::{AssistantMessage, Usage};
@@ -7,6 +8,7 @@ use pinch_llm::thinking::ThinkingLevel;
 
 use super::outcome::FailureStage;
 use crate::profiles::ProfileId;
+use crate::prompt::PromptReport;
 use crate::reason::FailoverReason;
 use crate::replies::ReasoningLevel;
 use crate::replies::scan::FinalTag;
@@ -55,6 +57,20 @@ pub struct RunMeta {
     pub liveness: Liveness,
     /// Whether the run's time limit ended it.
     pub timed_out: bool,
+    /// The sizes of the system prompt, if there was one.
+    pub system_prompt: Option<SystemPromptMeta>,
+}
+
+/// The sizes of a system prompt, and whose it was.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct SystemPromptMeta {
+    /// The sizes.
+    pub report: PromptReport,
+    /// The routing key of the session.
+    pub session_key: Option<String>,
+    /// The directory that tools worked in.
+    pub workspace: PathBuf,
 }
 
 /// The state of a conversation after a run.

@@ -15,6 +15,7 @@ use crate::inbox::TurnGuard;
 use crate::key;
 use crate::profiles::ProfileId;
 pub use crate::profiles::choice::{ProfileChoice, ProfileSource};
+use crate::prompt::PromptMode;
 use crate::replies::ReasoningLevel;
 use crate::replies::blocks::BlockBreak;
 use crate::replies::chunk::Chunking;
@@ -22,6 +23,10 @@ use crate::replies::coalesce::Coalescing;
 use crate::replies::directives::threading::ReplyToMode;
 use crate::replies::preview::Preview;
 use crate::replies::tool_notes::{ToolFormat, Verbose};
+
+mod trigger;
+
+pub use trigger::RunTrigger;
 
 /// One prompt and the settings of its run. Built with [`RunRequest::new`] and the methods named after the fields, or with
 /// [`Engine::request`](crate::Engine::request), which fills in what the configuration says.
@@ -88,6 +93,8 @@ pub struct RunRequest {
     pub lane: Option<String>,
     /// Replaces the whole system prompt (`systemPromptOverride`); surrounding white space is removed, and a blank text replaces nothing.
     pub system_prompt: Option<String>,
+    /// How much of the system prompt there is; `None`: all of it, less for sub-agents and cron jobs.
+    pub prompt_mode: Option<PromptMode>,
     /// A section appended to the system prompt.
     pub extra_system_prompt: Option<String>,
     /// Phone numbers or ids of the agent's owners, for the system prompt.
@@ -164,39 +171,6 @@ impl UsageLine {
     }
 }
 
-/// What started a run. Tools, prompts and hooks of a host may depend on it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RunTrigger {
-    /// A message from a person.
-    #[default]
-    User,
-    /// The heartbeat.
-    Heartbeat,
-    /// A scheduled job.
-    Cron,
-    /// Saving of memories before a compaction.
-    Memory,
-    /// A conversation that no longer fits the context window.
-    Overflow,
-    /// Anything else, by name.
-    Other(String),
-}
-
-impl RunTrigger {
-    /// The name used in events and hooks.
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::User => "user",
-            Self::Heartbeat => "heartbeat",
-            Self::Cron => "cron",
-            Self::Memory => "memory",
-            Self::Overflow => "overflow",
-            Self::Other(name) => name,
-        }
-    }
-}
-
 /// When and in which blocks replies are delivered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockReplies {
@@ -251,6 +225,7 @@ impl RunRequest {
             timeout: Some(Duration::from_secs(600)),
             lane: None,
             system_prompt: None,
+            prompt_mode: None,
             extra_system_prompt: None,
             owner_numbers: Vec::new(),
             block_replies: None,
@@ -446,6 +421,13 @@ impl RunRequest {
     #[must_use]
     pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
         self.system_prompt = Some(text.into());
+        self
+    }
+
+    /// Sets how much of the system prompt there is.
+    #[must_use]
+    pub fn prompt_mode(mut self, mode: PromptMode) -> Self {
+        self.prompt_mode = Some(mode);
         self
     }
 

@@ -1,16 +1,12 @@
 //! A resolved request: everything an attempt may use.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use pinch_agent_core::tool::ToolSet;
 use pinch_coding_agent::compaction::CompactionRules;
 use pinch_coding_agent::extension::Extensions;
 use pinch_coding_agent::machine::Machine;
-use pinch_coding_agent::prompt::{PromptParts, PromptSections};
-use pinch_coding_agent::session::PromptFor;
-use pinch_coding_agent::tools::CODING;
 use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_llm::model::Model;
 use pinch_llm::request::Timeouts;
@@ -20,6 +16,7 @@ use pinch_tools::loops::LoopGuard;
 
 use super::cli_sessions::CliSessions;
 use super::request::{RunRequest, StreamParams};
+use super::system_prompt::RunPrompt;
 use super::tools::ToolOffer;
 use crate::compaction::SummaryPlan;
 use crate::config::cli::CliBackends;
@@ -46,8 +43,8 @@ pub struct RunScope {
     pub loops: Arc<LoopGuard>,
     /// What the tools know about the session; a runtime with a session keeps it up to date.
     pub facts: SessionFacts,
-    /// Creates the system prompt for the active tools. Called again when they change.
-    pub prompt: PromptFor,
+    /// Creates the system prompt for a model and the active tools.
+    pub prompt: RunPrompt,
     /// The extensions of this run's session.
     pub extensions: Extensions,
     /// What plugins say about the run; a runtime asks them for the prompt.
@@ -106,43 +103,5 @@ impl fmt::Debug for RunScope {
             .field("workspace", &self.workspace)
             .field("tools", &self.tools)
             .finish_non_exhaustive()
-    }
-}
-
-/// The system prompt of an agent without coding tools.
-const ASSISTANT: &str =
-    "You are a personal assistant. Answer the user's messages briefly, and use your tools where they help.";
-
-/// The input for a system prompt.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct PromptInputs<'a> {
-    /// The request, with its caller completed.
-    pub request: &'a RunRequest,
-    /// The active tools.
-    pub tools: &'a ToolSet,
-    /// The directory that tools work in.
-    pub workspace: &'a Path,
-}
-
-impl<'a> PromptInputs<'a> {
-    pub(crate) fn new(request: &'a RunRequest, tools: &'a ToolSet, workspace: &'a Path) -> Self {
-        Self { request, tools, workspace }
-    }
-
-    /// The default system prompt, with the request's own section: that of a coding agent if one of the coding tools is active, else that of
-    /// an assistant.
-    pub fn default_prompt(&self) -> PromptSections {
-        let has_coding_tool = self.tools.iter().any(|tool| CODING.contains(&tool.spec().name.as_str()));
-        let owners = self.request.owner_numbers.join(", ");
-        let owners = (!owners.is_empty()).then(|| format!("Owners of this agent: {owners}"));
-        let sections: Vec<&str> =
-            owners.as_deref().into_iter().chain(self.request.extra_system_prompt.as_deref()).collect();
-        let addendum = sections.join("\n\n");
-        PromptSections::coding(&PromptParts {
-            custom: (!has_coding_tool).then_some(ASSISTANT),
-            addendum: Some(addendum.as_str()).filter(|text| !text.is_empty()),
-            ..PromptParts::new(self.tools, self.workspace)
-        })
     }
 }

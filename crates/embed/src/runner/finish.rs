@@ -10,6 +10,7 @@ use crate::delivery::Lifecycle;
 use crate::reason::reason_of;
 use crate::run::decide::{Action, Finish, RunState, Wait, WaitFor};
 use crate::run::failover::CandidateAttempt;
+use crate::run::meta::SystemPromptMeta;
 use crate::run::outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
 use crate::run::payloads::{Payload, PayloadInput, build_payloads};
 use crate::run::request::ReplyExpectation;
@@ -41,6 +42,13 @@ impl Runner<'_> {
         meta.stop_reason = answer.map(|answer| answer.stop_reason.as_str().to_owned());
         meta.finish_reason = answer.and_then(|answer| answer.raw_stop_reason.clone());
         meta.final_prompt.clone_from(&self.scope.request.prompt);
+        meta.system_prompt = self.scope.prompt.report().map(|report| {
+            let mut meta = SystemPromptMeta::default();
+            meta.report = report;
+            meta.session_key.clone_from(&self.scope.request.session_key);
+            meta.workspace.clone_from(&self.scope.workspace);
+            meta
+        });
         meta.final_answer = answer.map(|answer| FinalAnswer::new(Arc::clone(answer)));
         meta.agent = self.agent_meta(state, model);
         meta.error = error_of(finish);

@@ -93,7 +93,8 @@ impl NativeRuntime {
         parts.hooks = scope.loops.clone();
         parts.tools = tools.clone();
         parts.facts = scope.facts.clone();
-        parts.prompt_for = Some(Arc::clone(&scope.prompt));
+        let prompt = scope.prompt.for_model(&parts.model);
+        parts.prompt_for = Some(Arc::clone(&prompt));
         parts.extensions = scope.extensions.clone();
         parts.compaction = scope.compaction.clone();
         let summaries = Arc::new(Summaries::new(
@@ -120,7 +121,7 @@ impl NativeRuntime {
             is_compacting,
             loops: Arc::clone(&scope.loops),
             hooks: scope.hooks.clone(),
-            prompt: Arc::clone(&scope.prompt),
+            prompt,
         })
     }
 }

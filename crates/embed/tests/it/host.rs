@@ -34,7 +34,7 @@ use crate::world::{World, answer, call, refusal, said, stream, within};
 /// A tool that returns a fixed text.
 struct Fixed(ToolSpec, String);
 
-fn tool(name: &str, text: &str) -> Fixed {
+pub(crate) fn tool(name: &str, text: &str) -> Fixed {
     let schema = Schema::new(json!({"type": "object"}));
     Fixed(ToolSpec::new(name, "A tool of the host", schema), text.to_owned())
 }
@@ -214,7 +214,7 @@ async fn the_default_prompt_names_the_owners_and_holds_the_section_of_the_reques
     let request = world.request("s1", "hello").owner_numbers(vec!["+4915".to_owned()]).extra_system_prompt("Rhyme.");
     within(world.engine.run(request).finish()).await.unwrap();
     let system = world.server.requests()[0].json()["system"].to_string();
-    assert!(system.contains("Owners of this agent: +4915") && system.contains("Rhyme."), "{system}");
+    assert!(system.contains("Owner numbers: +4915.") && system.contains("Rhyme."), "{system}");
 }
 
 /// Makes every block of a reply loud.

@@ -28,6 +28,7 @@ mod plugins;
 mod ports;
 mod pruning;
 mod processes;
+mod prompts;
 mod replies;
 mod rest;
 mod rotation;

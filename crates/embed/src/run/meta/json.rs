@@ -4,7 +4,8 @@ use pinch_llm::message::Usage;
 use serde_json::{Map, Value, json};
 
 use super::{
-    AgentMeta, AttemptReport, AttemptResult, ContextBudget, PartialAnswer, RequestShaping, RunMeta, ToolReport,
+    AgentMeta, AttemptReport, AttemptResult, ContextBudget, PartialAnswer, RequestShaping, RunMeta, SystemPromptMeta,
+    ToolReport,
 };
 use crate::profiles::ProfileId;
 use crate::replies::ReasoningLevel;
@@ -58,6 +59,9 @@ impl RunMeta {
         }
         if !self.tools.is_empty() {
             object.insert("toolSummary".into(), self.tool_summary());
+        }
+        if let Some(prompt) = &self.system_prompt {
+            object.insert("systemPromptReport".into(), prompt.to_json(&self.agent));
         }
         object.insert("finalPromptText".into(), std::mem::take(&mut self.final_prompt).into());
         if let Some(answer) = self.final_answer.take() {
@@ -120,6 +124,21 @@ impl RunMeta {
             summary["unresolvedError"] = json!({"toolName": tool});
         }
         summary
+    }
+}
+
+impl SystemPromptMeta {
+    fn to_json(&self, agent: &AgentMeta) -> Value {
+        let mut object = Map::new();
+        if let Value::Object(report) = self.report.to_json() {
+            object.extend(report);
+        }
+        object.insert("sessionId".into(), json!(agent.session_id));
+        put(&mut object, "sessionKey", self.session_key.as_deref());
+        object.insert("provider".into(), json!(agent.provider));
+        object.insert("model".into(), json!(agent.model));
+        object.insert("workspaceDir".into(), json!(self.workspace.display().to_string()));
+        Value::Object(object)
     }
 }
 

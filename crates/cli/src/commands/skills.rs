@@ -1,0 +1,122 @@
+//! `pinch skills`: the skills of embedded agents.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use pinch_embed::engine::Engine;
+use pinch_embed::skills::{AgentSkills, SkillInstaller, SkillStatus};
+use pinch_embed::stdx::host::Host;
+use serde_json::{Value, json};
+
+use super::agent::{load_config, state_dir};
+use crate::embedded::{self, FailureContext};
+use crate::exit::{CommandFailure, unwritten, warn_of};
+use crate::output;
+
+/// What `pinch skills` does.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum SkillsCommand {
+    /// List the skills of an agent, and what those need that it cannot use
+    List(ListArgs),
+}
+
+/// What `pinch skills list` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// Agent whose skills are listed
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+
+    /// Leave out skills that the agent cannot use
+    #[arg(long)]
+    eligible: bool,
+
+    /// Print one JSON object per skill in an array
+    #[arg(long)]
+    json: bool,
+
+    /// Workspace whose skills are listed, instead of the agent's
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+
+    /// Configuration file, instead of the one in the state directory
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Directory of configuration and credentials (default: PINCH_STATE_DIR, or ~/.pinch)
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(command: &SkillsCommand) -> Result<ExitCode, CommandFailure> {
+    match command {
+        SkillsCommand::List(args) => list(args),
+    }
+}
+
+fn list(args: &ListArgs) -> Result<ExitCode, CommandFailure> {
+    let host = Host::system();
+    let state_dir = state_dir(args.state_dir.as_deref(), &host)?;
+    let (config, problems) = load_config(args.config.as_deref(), &state_dir, &host)?;
+    warn_of(&problems);
+    let engine = Engine::builder(&state_dir).host(host).config(config).build();
+    let mut request = engine.request("skills", None, args.agent.as_deref(), "");
+    request.workspace_dir.clone_from(&args.workspace);
+    let around = FailureContext { documents: state_dir.join("agent"), names_model: false };
+    let skills = engine.skills(&request).map_err(|error| embedded::failure(&error, &around))?;
+    warn_of(&skills.problems);
+    print(args, &skills).map_err(|error| unwritten(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(args: &ListArgs, skills: &AgentSkills) -> std::io::Result<()> {
+    let shown = skills.skills.iter().filter(|status| !args.eligible || status.ineligible.is_none());
+    let mut out = output::stdout();
+    if args.json {
+        let all: Vec<Value> = shown.map(as_json).collect();
+        pinch_embed::stdx::json::write_pretty(&mut out, &json!(all))?;
+        writeln!(out)?;
+        return out.flush();
+    }
+    let mut is_empty = true;
+    for SkillStatus { skill, ineligible, command, .. } in shown {
+        is_empty = false;
+        let command = command.as_ref().map(|command| format!(" (/{command})")).unwrap_or_default();
+        writeln!(out, "{}{command}: {}", skill.name, skill.description.lines().next().unwrap_or_default())?;
+        if let Some(reason) = ineligible {
+            writeln!(out, "  not usable: {reason}")?;
+            for installer in &skill.metadata.install {
+                writeln!(out, "  install: {}", installed(installer))?;
+            }
+        }
+    }
+    if is_empty {
+        writeln!(out, "No skills found.")?;
+    }
+    out.flush()
+}
+
+/// What people read about an installer.
+fn installed(installer: &SkillInstaller) -> String {
+    let what = ["formula", "package", "module", "url"].iter().find_map(|name| installer.what.get(*name)?.as_str());
+    let by = what.map_or_else(|| installer.kind.clone(), |what| format!("{} {what}", installer.kind));
+    installer.label.as_ref().map_or_else(|| by.clone(), |label| format!("{label} ({by})"))
+}
+
+fn as_json(status: &SkillStatus) -> Value {
+    let SkillStatus { skill, ineligible, command, .. } = status;
+    json!({
+        "name": skill.name,
+        "description": skill.description,
+        "location": skill.path.display().to_string(),
+        "source": skill.origin.as_str(),
+        "eligible": ineligible.is_none(),
+        "reason": ineligible.as_ref().map(ToString::to_string),
+        "command": command,
+        "emoji": skill.metadata.emoji,
+        "homepage": skill.metadata.homepage,
+        "inPrompt": ineligible.is_none() && skill.invocation.by_model,
+    })
+}

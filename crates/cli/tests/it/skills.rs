@@ -1,0 +1,24 @@
+//! `pinch skills list`: the skills of an embedded agent.
+
+use serde_json::{Value, json};
+
+use crate::help::TestUser;
+
+#[tokio::test]
+async fn skills_are_listed_with_what_they_need() {
+    let user = TestUser::new().await;
+    assert_eq!(user.run_program(&["skills", "list"]).await.out, "No skills found.\n");
+    user.write(".pinch/skills/notes/SKILL.md", "---\nname: notes\ndescription: Takes notes\n---\n");
+    user.write(
+        ".pinch/skills/rare/SKILL.md",
+        "---\nname: rare\ndescription: Rare\nmetadata: {openclaw: {requires: {bins: ['no-such-program']}, \
+         install: [{kind: 'brew', formula: 'rare', label: 'Install rare'}]}}\n---\n",
+    );
+    let listed = user.run_program(&["skills", "list"]).await;
+    let expect = "notes (/notes): Takes notes\nrare: Rare\n  not usable: needs the program no-such-program\n  install: Install rare (brew rare)\n";
+    assert_eq!((listed.code, listed.out.as_str(), listed.err.as_str()), (Some(0), expect, ""));
+    let usable = user.run_program(&["skills", "list", "--eligible", "--json"]).await.out;
+    let usable: Value = serde_json::from_str(&usable).unwrap();
+    assert_eq!(usable.as_array().map(Vec::len), Some(1));
+    assert_eq!((&usable[0]["name"], &usable[0]["source"]), (&json!("notes"), &json!("openclaw-managed")));
+}

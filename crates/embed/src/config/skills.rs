@@ -1,0 +1,98 @@
+//! `skills`: which skills agents may use, and what the commands of a skill find in their environment.
+
+use std::collections::BTreeMap;
+
+use pinch_coding_agent::document::Problem;
+use pinch_stdx::secret::Secret;
+
+use super::node::Node;
+
+/// `skills`.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SkillsConfig {
+    /// Settings of single skills (`entries`), by the key of the skill, or by its name if it has none.
+    pub entries: BTreeMap<String, SkillEntry>,
+    /// The only bundled skills that may be used (`allowBundled`); empty: all.
+    pub allow_bundled: Vec<String>,
+    /// Further directories with skills (`load.extraDirs`).
+    pub extra_dirs: Vec<String>,
+    /// How much is loaded and listed (`limits`).
+    pub limits: SkillLimits,
+}
+
+/// Settings of one skill.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SkillEntry {
+    /// Whether it may be used; yes unless this says no.
+    pub enabled: Option<bool>,
+    /// The key of the service that it uses: the value of its main variable (`apiKey`).
+    pub api_key: Option<Secret>,
+    /// Variables that commands get while it may be used.
+    pub env: BTreeMap<String, String>,
+}
+
+/// How many skills are loaded and listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SkillLimits {
+    /// Skills that the system prompt lists (`maxSkillsInPrompt`).
+    pub in_prompt: usize,
+    /// Characters of that list (`maxSkillsPromptChars`).
+    pub prompt_chars: usize,
+    /// Folders of one root that are looked at (`maxCandidatesPerRoot`).
+    pub candidates: usize,
+    /// Skills that are loaded from one source (`maxSkillsLoadedPerSource`).
+    pub per_source: usize,
+    /// Bytes of a `SKILL.md` (`maxSkillFileBytes`).
+    pub file_bytes: u64,
+}
+
+impl Default for SkillLimits {
+    fn default() -> Self {
+        Self { in_prompt: 150, prompt_chars: 18_000, candidates: 300, per_source: 200, file_bytes: 256_000 }
+    }
+}
+
+impl SkillsConfig {
+    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        node.object(problems);
+        let entries = node.get("entries").members(problems).into_iter();
+        let entries = entries.map(|(name, entry)| (name.to_owned(), SkillEntry::read(&entry, problems))).collect();
+        Self {
+            entries,
+            allow_bundled: node.get("allowBundled").texts(problems).unwrap_or_default(),
+            extra_dirs: node.get("load").get("extraDirs").texts(problems).unwrap_or_default(),
+            limits: SkillLimits::read(&node.get("limits"), problems),
+        }
+    }
+}
+
+impl SkillEntry {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        node.object(problems);
+        // What a skill reads for itself.
+        node.get("config").value();
+        let env = node.get("env").members(problems).into_iter();
+        let env = env.filter_map(|(name, value)| Some((name.to_owned(), value.text(problems)?))).collect();
+        let api_key = node.get("apiKey").text(problems).filter(|key| !key.trim().is_empty());
+        Self { enabled: node.get("enabled").flag(problems), api_key: api_key.map(Secret::from), env }
+    }
+}
+
+impl SkillLimits {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        node.object(problems);
+        let default = Self::default();
+        let mut count = |name: &str| node.get(name).count(problems).filter(|n| *n > 0);
+        let number = |n: Option<u64>, or: usize| n.map_or(or, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        Self {
+            in_prompt: number(count("maxSkillsInPrompt"), default.in_prompt),
+            prompt_chars: number(count("maxSkillsPromptChars"), default.prompt_chars),
+            candidates: number(count("maxCandidatesPerRoot"), default.candidates),
+            per_source: number(count("maxSkillsLoadedPerSource"), default.per_source),
+            file_bytes: count("maxSkillFileBytes").unwrap_or(default.file_bytes),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What an agent is told: its skills, the files of its workspace, and where it runs.
+
+use std::path::Path;
+
+use pinch_coding_agent::document::Problem;
+use pinch_coding_agent::prompt::PromptSections;
+
+use crate::config::agents::Agents;
+use crate::key::AgentId;
+use crate::parts::Parts;
+use crate::plugin::RunHooks;
+use crate::prompt::{PromptMode, ReactionLevel, RuntimeInfo, SystemPromptParams, bootstrap};
+use crate::run::RunRequest;
+use crate::run::request::RunTrigger;
+use crate::run::system_prompt::{PromptFacts, RunPrompt};
+use crate::skills::{AgentSkills, SkillPlaces};
+
+/// How far above the workspace a repository is looked for.
+const MAX_LEVELS: usize = 12;
+
+/// The skills of an agent.
+pub(super) fn skills(parts: &Parts, agent: &AgentId, workspace: &Path) -> AgentSkills {
+    let Parts { host, config, state_dir, .. } = parts;
+    let skills = AgentSkills::load(&SkillPlaces { host, config, agent, state_dir, workspace });
+    warn(&skills.problems);
+    skills
+}
+
+fn warn(problems: &[Problem]) {
+    for problem in problems {
+        tracing::warn!(%problem, "a file is passed over");
+    }
+}
+
+/// The system prompt of a run.
+pub(super) fn prompt(
+    parts: &Parts,
+    request: &RunRequest,
+    agent: &AgentId,
+    workspace: &Path,
+    hooks: &RunHooks,
+    skills: &AgentSkills,
+) -> RunPrompt {
+    let config = &parts.config.agents.defaults.prompt;
+    let key = request.session_key.as_deref();
+    let whole = request.system_prompt.as_deref().map(str::trim).filter(|text| !text.is_empty());
+    let files = match whole {
+        None => {
+            let (files, problems) = bootstrap::load(workspace, key);
+            warn(&problems);
+            bootstrap::inject(files, config.files)
+        }
+        Some(_) => Vec::new(),
+    };
+    let is_limited = key.is_some_and(bootstrap::is_limited) || request.trigger == RunTrigger::Cron;
+    let mut params = SystemPromptParams::default();
+    params.product = Some(parts.registered.product.clone());
+    params.mode = request.prompt_mode.unwrap_or(if is_limited { PromptMode::Minimal } else { PromptMode::Full });
+    params.workspace_dir = workspace.display().to_string();
+    let has_birth = files.iter().any(|file| file.name == bootstrap::BIRTH);
+    params.workspace_notes.extend(has_birth.then(|| COMMIT.to_owned()));
+    params.skills.clone_from(&skills.prompt);
+    params.cites_memories = true;
+    params.model_aliases = aliases(&parts.config.agents);
+    params.time_zone.clone_from(&config.time_zone);
+    params.owners.clone_from(&request.owner_numbers);
+    params.extra.clone_from(&request.extra_system_prompt);
+    params.reactions = reactions(parts, request);
+    params.reasoning_tags = request.enforce_final_tag;
+    params.heartbeat.clone_from(&config.heartbeat);
+    params.runtime = runtime_info(parts, request, agent, workspace);
+    params.thinking = request.think_level.unwrap_or_default().as_str().to_owned();
+    params.reasoning = request.reasoning_level;
+    params.files = files;
+    RunPrompt::new(PromptFacts {
+        request: request.clone(),
+        workspace: workspace.to_owned(),
+        params,
+        limits: config.files,
+        whole: whole.map(PromptSections::text),
+        make: parts.registered.prompt.clone(),
+        hooks: hooks.clone(),
+        host: parts.host.clone(),
+    })
+}
+
+/// What an agent is told about a workspace that is new.
+const COMMIT: &str = "Reminder: commit your changes in this workspace after edits.";
+
+fn aliases(agents: &Agents) -> Vec<String> {
+    let models = agents.defaults.models.iter();
+    models.filter_map(|(name, entry)| Some(format!("- {}: {name}", entry.alias.as_ref()?))).collect()
+}
+
+fn reactions(parts: &Parts, request: &RunRequest) -> Option<(ReactionLevel, String)> {
+    let channel = request.caller.channel.as_deref()?;
+    let config = parts.config.channels.get(&channel.trim().to_lowercase())?;
+    Some((ReactionLevel::parse(config.reaction_level.as_deref()?.trim())?, channel.to_owned()))
+}
+
+fn runtime_info(parts: &Parts, request: &RunRequest, agent: &AgentId, workspace: &Path) -> RuntimeInfo {
+    let (config, env, caller) = (&parts.config.agents, parts.host.env(), &request.caller);
+    let shell = env.get("SHELL").map(|shell| shell.rsplit('/').next().unwrap_or(shell).to_owned());
+    let channel = caller.channel.clone();
+    let configured = channel.as_deref().and_then(|channel| parts.config.channels.get(&channel.trim().to_lowercase()));
+    let mut capabilities = caller.capabilities.clone();
+    for more in configured.into_iter().flat_map(|channel| channel.capabilities.of(caller.account.as_deref())) {
+        if !capabilities.iter().any(|known| known.eq_ignore_ascii_case(more)) {
+            capabilities.push(more.clone());
+        }
+    }
+    RuntimeInfo {
+        agent: Some(agent.as_str().to_owned()),
+        repo: config.defaults.prompt.repo_root.clone().or_else(|| repository(workspace)),
+        os: Some(std::env::consts::OS.to_owned()),
+        arch: Some(std::env::consts::ARCH.to_owned()),
+        pinch: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        default_model: config.models_of(agent).primary,
+        shell: shell.filter(|shell| !shell.is_empty()),
+        channel,
+        capabilities,
+        ..RuntimeInfo::default()
+    }
+}
+
+/// The directory of the repository around a workspace.
+fn repository(workspace: &Path) -> Option<String> {
+    let mut folders = workspace.ancestors().take(MAX_LEVELS);
+    folders.find(|folder| folder.join(".git").exists()).map(|folder| folder.display().to_string())
+}

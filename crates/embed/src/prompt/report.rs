@@ -1,0 +1,133 @@
+//! The sizes of a system prompt: what takes how much of it.
+
+use pinch_agent_core::tool::ToolSet;
+use pinch_coding_agent::prompt::PromptSections;
+use pinch_stdx::text::utf16_len;
+use serde_json::{Value, json};
+
+use super::bootstrap::InjectedFile;
+use super::sections::{PROJECT_CONTEXT, TOOLING};
+use crate::config::agents::BootstrapLimits;
+
+/// The sizes of a system prompt, in UTF-16 units.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PromptReport {
+    /// When the prompt was made, in milliseconds since 1970.
+    pub made_at_ms: i64,
+    /// The whole prompt.
+    pub chars: usize,
+    /// The files of the workspace in it.
+    pub project_context_chars: usize,
+    /// The list of tools in it.
+    pub tool_list_chars: usize,
+    /// The list of skills in it.
+    pub skills_chars: usize,
+    /// Each skill of that list, by name.
+    pub skills: Vec<(String, usize)>,
+    /// The limits of the files.
+    pub limits: BootstrapLimits,
+    /// Each file: its name, path, length, and how much of it the prompt has.
+    pub files: Vec<InjectedFile>,
+    /// Each tool.
+    pub tools: Vec<ToolSize>,
+}
+
+/// The sizes of a tool's declaration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolSize {
+    /// The tool.
+    pub name: String,
+    /// Its description.
+    pub summary_chars: usize,
+    /// Its schema as JSON.
+    pub schema_chars: usize,
+    /// The members of its arguments; `None` if the schema names none.
+    pub n_properties: Option<usize>,
+}
+
+impl PromptReport {
+    pub(crate) fn new(
+        made_at_ms: i64,
+        prompt: &PromptSections,
+        tools: &ToolSet,
+        (files, limits): (&[InjectedFile], BootstrapLimits),
+        skills: &str,
+    ) -> Self {
+        let chars = |name: &str| prompt.sections().find(|(id, _)| *id == name).map_or(0, |(_, text)| utf16_len(text));
+        Self {
+            made_at_ms,
+            chars: utf16_len(&prompt.whole()),
+            project_context_chars: chars(PROJECT_CONTEXT),
+            tool_list_chars: chars(TOOLING),
+            skills_chars: utf16_len(skills),
+            skills: blocks(skills),
+            limits,
+            files: files.to_vec(),
+            tools: tools.iter().map(|tool| ToolSize::of(tool.spec())).collect(),
+        }
+    }
+
+    /// The JSON form (embed-runner 1.2), without what the run knows: session, model, workspace.
+    pub(crate) fn to_json(&self) -> Value {
+        let files = self.files.iter().map(|file| {
+            json!({
+                "name": file.name,
+                "path": file.path.display().to_string(),
+                "missing": file.is_missing,
+                "rawChars": file.raw_chars,
+                "injectedChars": utf16_len(&file.text),
+                "truncated": file.is_truncated,
+            })
+        });
+        let tools = self.tools.iter().map(|tool| {
+            json!({
+                "name": tool.name,
+                "summaryChars": tool.summary_chars,
+                "schemaChars": tool.schema_chars,
+                "propertiesCount": tool.n_properties,
+            })
+        });
+        let skills = self.skills.iter().map(|(name, chars)| json!({"name": name, "blockChars": chars}));
+        json!({
+            "source": "run",
+            "generatedAt": self.made_at_ms,
+            "bootstrapMaxChars": self.limits.file,
+            "bootstrapTotalMaxChars": self.limits.total,
+            "systemPrompt": {
+                "chars": self.chars,
+                "projectContextChars": self.project_context_chars,
+                "nonProjectContextChars": self.chars - self.project_context_chars,
+            },
+            "injectedWorkspaceFiles": files.collect::<Vec<_>>(),
+            "skills": {"promptChars": self.skills_chars, "entries": skills.collect::<Vec<_>>()},
+            "tools": {
+                "listChars": self.tool_list_chars,
+                "schemaChars": self.tools.iter().map(|tool| tool.schema_chars).sum::<usize>(),
+                "entries": tools.collect::<Vec<_>>(),
+            },
+        })
+    }
+}
+
+impl ToolSize {
+    fn of(spec: &pinch_agent_core::tool::ToolSpec) -> Self {
+        let schema = spec.parameters.raw();
+        Self {
+            name: spec.name.clone(),
+            summary_chars: utf16_len(&spec.description),
+            schema_chars: utf16_len(&schema.to_string()),
+            n_properties: schema["properties"].as_object().map(serde_json::Map::len),
+        }
+    }
+}
+
+/// The names and sizes of the skills in a list.
+fn blocks(skills: &str) -> Vec<(String, usize)> {
+    let name = |block: &str| Some(block.split_once("<name>")?.1.split_once("</name>")?.0.to_owned());
+    let blocks = skills.split("<skill>").skip(1).filter_map(|rest| {
+        let block = rest.split_once("</skill>")?.0;
+        Some((name(block)?, utf16_len(block) + "<skill></skill>".len()))
+    });
+    blocks.collect()
+}

@@ -1,0 +1,120 @@
+//! The system prompt of a run.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pinch_agent_core::tool::ToolSet;
+use pinch_coding_agent::prompt::PromptSections;
+use pinch_coding_agent::session::PromptFor;
+use pinch_llm::model::Model;
+use pinch_stdx::host::Host;
+
+use super::request::RunRequest;
+use crate::config::agents::BootstrapLimits;
+use crate::plugin::RunHooks;
+use crate::prompt::{PromptReport, SystemPromptParams, ToolSummary};
+
+/// The input for a system prompt.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct PromptInputs<'a> {
+    /// The request, with its caller completed.
+    pub request: &'a RunRequest,
+    /// The active tools.
+    pub tools: &'a ToolSet,
+    /// The directory that tools work in.
+    pub workspace: &'a Path,
+    /// The model that is asked.
+    pub model: &'a Model,
+    params: &'a SystemPromptParams,
+}
+
+impl PromptInputs<'_> {
+    /// What the default system prompt is made of. A host changes some of it, and makes its prompt with [`SystemPromptParams::sections`].
+    pub fn params(&self) -> SystemPromptParams {
+        let mut params = self.params.clone();
+        let summary = |spec: &pinch_agent_core::tool::ToolSpec| {
+            let text = Some(spec.description.clone()).filter(|text| !text.trim().is_empty());
+            ToolSummary { name: spec.name.clone(), summary: text }
+        };
+        params.tools = Some(self.tools.iter().map(|tool| summary(tool.spec())).collect());
+        params.runtime.model = Some(format!("{}/{}", self.model.provider, self.model.id));
+        params
+    }
+
+    /// The default system prompt.
+    pub fn default_prompt(&self) -> PromptSections {
+        self.params().sections()
+    }
+}
+
+/// Makes the system prompt of a run.
+pub(crate) type PromptMaker = Arc<dyn Fn(&PromptInputs<'_>) -> PromptSections + Send + Sync>;
+
+/// What a run knows of its system prompt before a model is chosen.
+pub(crate) struct PromptFacts {
+    pub(crate) request: RunRequest,
+    pub(crate) workspace: PathBuf,
+    pub(crate) params: SystemPromptParams,
+    pub(crate) limits: BootstrapLimits,
+    /// The whole prompt, if the request has one.
+    pub(crate) whole: Option<PromptSections>,
+    /// The host's own way to make it.
+    pub(crate) make: Option<PromptMaker>,
+    pub(crate) hooks: RunHooks,
+    pub(crate) host: Host,
+}
+
+/// The system prompt of a run: made for each model, and again whenever the tools change.
+#[derive(Clone)]
+pub struct RunPrompt {
+    facts: Arc<PromptFacts>,
+    last: Arc<Mutex<Option<LastPrompt>>>,
+}
+
+/// The prompt that was made last, for the report.
+struct LastPrompt {
+    prompt: PromptSections,
+    tools: ToolSet,
+    made_at_ms: i64,
+}
+
+impl RunPrompt {
+    pub(crate) fn new(facts: PromptFacts) -> Self {
+        Self { facts: Arc::new(facts), last: Arc::default() }
+    }
+
+    /// Makes the system prompt for a model. Called with the active tools, and again when they change.
+    pub fn for_model(&self, model: &Arc<Model>) -> PromptFor {
+        let (this, model) = (self.clone(), Arc::clone(model));
+        Arc::new(move |tools| this.make(tools, &model))
+    }
+
+    fn make(&self, tools: &ToolSet, model: &Model) -> PromptSections {
+        let PromptFacts { request, workspace, params, whole, make, hooks, host, .. } = &*self.facts;
+        let inputs = PromptInputs { request, tools, workspace, model, params };
+        let prompt = hooks.system(match (whole, make) {
+            (Some(whole), _) => whole.clone(),
+            (None, Some(make)) => make(&inputs),
+            (None, None) => inputs.default_prompt(),
+        });
+        let last = LastPrompt { prompt: prompt.clone(), tools: tools.clone(), made_at_ms: host.now_ms() };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
+        prompt
+    }
+
+    /// The sizes of the prompt that was made last; `None` if none was.
+    pub(crate) fn report(&self) -> Option<PromptReport> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let LastPrompt { prompt, tools, made_at_ms } = last.as_ref()?;
+        let PromptFacts { params, limits, .. } = &*self.facts;
+        Some(PromptReport::new(*made_at_ms, prompt, tools, (&params.files, *limits), &params.skills))
+    }
+}
+
+impl fmt::Debug for RunPrompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunPrompt").field("params", &self.facts.params).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,21 @@
+//! Skills of agents: `SKILL.md` files that describe how to do a kind of work, which of them an agent may use, and what it is told about them.
+//!
+//! The file format and the places are OpenClaw's. A skill that needs a program, a variable or a setting that is not there is left out.
+
+mod metadata;
+mod head;
+mod load;
+mod eligible;
+mod listing;
+mod environment;
+mod commands;
+mod agent_skills;
+
+pub use agent_skills::{AgentSkills, SkillStatus};
+pub use commands::command_name;
+pub use eligible::{Ineligible, SkillNeeds, SkillWorld, check};
+pub use head::{SkillHead, SkillInvocation};
+pub use load::{LoadedSkill, SkillOrigin};
+pub use metadata::{SkillInstaller, SkillMetadata, SkillRequirements};
+
+pub(crate) use agent_skills::SkillPlaces;

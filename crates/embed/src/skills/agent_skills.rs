@@ -1,0 +1,119 @@
+//! The skills of one agent: what is there, what it may use, and why not the rest.
+
+use std::path::{Path, PathBuf};
+
+use pinch_coding_agent::document::Problem;
+use pinch_stdx::host::Host;
+
+use super::commands::command_name;
+use super::eligible::{Ineligible, SkillNeeds, SkillWorld, check};
+use super::load::{self, LoadedSkill, SkillOrigin};
+use super::{environment, listing};
+use crate::config::Config;
+use crate::config::paths::expand_home;
+use crate::key::AgentId;
+
+/// Where the skills of an agent are looked for.
+pub(crate) struct SkillPlaces<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) config: &'a Config,
+    pub(crate) agent: &'a AgentId,
+    pub(crate) state_dir: &'a Path,
+    pub(crate) workspace: &'a Path,
+}
+
+/// The skills of an agent.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct AgentSkills {
+    /// All that were found, by name.
+    pub skills: Vec<SkillStatus>,
+    /// Files that could not be used.
+    pub problems: Vec<Problem>,
+    /// What the system prompt says about those that may be used.
+    pub prompt: String,
+    /// The variables that commands get because of them.
+    pub(crate) variables: Vec<(String, String)>,
+}
+
+/// A skill, and whether the agent may use it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SkillStatus {
+    /// The skill.
+    pub skill: LoadedSkill,
+    /// Why it may not be used, if so.
+    pub ineligible: Option<Ineligible>,
+    /// The command by which people use it, if they may.
+    pub command: Option<String>,
+}
+
+impl AgentSkills {
+    pub(crate) fn load(places: &SkillPlaces<'_>) -> Self {
+        let SkillPlaces { host, config, agent, .. } = *places;
+        let (loaded, problems) = load::load(&roots(places), &config.skills.limits);
+        let has_variable = |name: &str| host.env().get(name).is_some_and(|value| !value.is_empty());
+        let path = host.env().get("PATH").unwrap_or_default();
+        let has_program = |name: &str| is_program(path, name);
+        let world = SkillWorld::new(platform(), &has_variable, &has_program, &config.skills, &config.document);
+        let own = config.agents.get(agent).and_then(|agent| agent.skills.as_ref());
+        let allowed = own.or(config.agents.defaults.skills.as_ref());
+        let mut skills: Vec<SkillStatus> = Vec::new();
+        for skill in loaded {
+            let needs = SkillNeeds { name: &skill.name, origin: skill.origin, metadata: &skill.metadata };
+            let is_allowed = allowed.is_none_or(|names| names.contains(&skill.name));
+            let checked = check(&needs, &world).and(if is_allowed { Ok(()) } else { Err(Ineligible::NotOfAgent) });
+            let is_taken = |name: &str| skills.iter().any(|other| other.command.as_deref() == Some(name));
+            let is_command = checked.is_ok() && skill.invocation.by_user;
+            let command = is_command.then(|| command_name(&skill.name, is_taken));
+            skills.push(SkillStatus { ineligible: checked.err(), command, skill });
+        }
+        let usable = || skills.iter().filter(|status| status.ineligible.is_none()).map(|status| &status.skill);
+        let prompt = listing::listing(usable(), &config.skills.limits, host.home());
+        let variables = environment::variables(usable(), &config.skills, host.env());
+        Self { prompt, variables, problems, skills }
+    }
+}
+
+/// The directories with skills that are there, in the order of precedence.
+fn roots(places: &SkillPlaces<'_>) -> Vec<(SkillOrigin, PathBuf)> {
+    let (home, workspace) = (places.host.home(), places.workspace);
+    let extra = places.config.skills.extra_dirs.iter();
+    let extra = extra.map(|dir| (SkillOrigin::Extra, expand_home(Path::new(dir), home)));
+    let bundled = places.host.env().get("OPENCLAW_BUNDLED_SKILLS_DIR").filter(|dir| !dir.trim().is_empty());
+    let others = [
+        bundled.map(|dir| (SkillOrigin::Bundled, PathBuf::from(dir))),
+        Some((SkillOrigin::Managed, places.state_dir.join("skills"))),
+        home.map(|home| (SkillOrigin::Personal, home.join(".agents/skills"))),
+        Some((SkillOrigin::Project, workspace.join(".agents/skills"))),
+        Some((SkillOrigin::Workspace, workspace.join("skills"))),
+    ];
+    extra.chain(others.into_iter().flatten()).filter(|(_, dir)| dir.is_dir()).collect()
+}
+
+/// The name that skills use for this system.
+fn platform() -> &'static str {
+    match std::env::consts::OS {
+        "macos" => "darwin",
+        "windows" => "win32",
+        other => other,
+    }
+}
+
+fn is_program(path: &str, name: &str) -> bool {
+    // A name with a separator would be a path, which a skill has no business to name.
+    !name.is_empty()
+        && !name.contains(['/', '\\'])
+        && std::env::split_paths(path).any(|dir| is_executable(&dir.join(name)))
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &Path) -> bool {
+    path.is_file() || path.with_extension("exe").is_file()
+}

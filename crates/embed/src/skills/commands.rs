@@ -1,0 +1,33 @@
+//! The commands by which people use skills in a chat.
+
+/// Characters of a command.
+const MAX: usize = 32;
+
+/// The command of a skill: its name in lower case with `_` for what a command cannot hold, and a number if the command is taken.
+pub fn command_name(skill: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let mut name = String::new();
+    for c in skill.to_lowercase().chars() {
+        match c {
+            'a'..='z' | '0'..='9' => name.push(c),
+            _ if name.ends_with('_') => {}
+            _ => name.push('_'),
+        }
+    }
+    let name = name.trim_matches('_');
+    let name = if name.is_empty() { "skill" } else { &name[..name.len().min(MAX)] };
+    if !is_taken(name) {
+        return name.to_owned();
+    }
+    let numbered = (2..=999).map(|n| {
+        let end = format!("_{n}");
+        format!("{}{end}", &name[..name.len().min(MAX - end.len())])
+    });
+    let mut last = String::new();
+    for candidate in numbered {
+        if !is_taken(&candidate) {
+            return candidate;
+        }
+        last = candidate;
+    }
+    last
+}

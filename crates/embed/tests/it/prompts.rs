@@ -1,0 +1,150 @@
+//! What an agent is told: the system prompt that reaches the model, skills, and the report of their sizes.
+
+use pinch_embed::Caller;
+use pinch_embed::prompt::PromptMode;
+use pinch_testing::server::Recorded;
+use serde_json::{Value, json};
+
+use crate::host::tool;
+use crate::world::{World, answer, call, stream};
+
+fn system(request: &Recorded) -> String {
+    let body = request.json();
+    let blocks = body["system"].as_array().cloned().unwrap_or_default();
+    blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n\n")
+}
+
+const SKILL: &str = "---\nname: weather\ndescription: Tells the weather\nmetadata: {openclaw: {primaryEnv: 'WEATHER_KEY', requires: {bins: ['sh']}}}\n---\nAsk.\n";
+
+async fn workspace() -> World {
+    let world = World::with(|config| {
+        config["agents"]["defaults"]["userTimezone"] = json!("Europe/Berlin");
+        config["agents"]["defaults"]["bootstrapMaxChars"] = json!(100);
+        config["skills"] = json!({"entries": {
+            "weather": {"apiKey": "w-key", "env": {"WEATHER_UNITS": "metric", "LD_PRELOAD": "/evil.so", "OTHER_TOKEN": "t"}},
+            "off": {"enabled": false},
+        }});
+        config["channels"] = json!({
+            "telegram": {"reactionLevel": "minimal", "capabilities": ["inlineButtons"]},
+            "whatsapp": {"capabilities": ["polls"]},
+        });
+    })
+    .await;
+    world.write("workspace/AGENTS.md", "Be kind.\n");
+    world.write("workspace/SOUL.md", &"s".repeat(200));
+    world.write("workspace/skills/weather/SKILL.md", SKILL);
+    world.write("workspace/skills/off/SKILL.md", "---\nname: off\ndescription: d\n---\n");
+    world.write("workspace/skills/mac/SKILL.md", "---\nname: mac\ndescription: d\nmetadata: {openclaw: {os: ['darwin']}}\n---\n");
+    world
+}
+
+#[tokio::test]
+async fn the_prompt_holds_the_files_and_the_skills_of_the_workspace() {
+    let world = workspace().await;
+    world.server.reply(stream(answer("m1", "Hello.")));
+    let result = world.ask("s1", "hello").await.unwrap();
+    let system = system(&world.server.requests()[0]);
+    let parts = [
+        "You are a personal assistant running inside pinch.",
+        "## Tooling",
+        "- read: Read file contents",
+        "## Skills (mandatory)",
+        "<name>weather</name>",
+        "Time zone: Europe/Berlin",
+        "## AGENTS.md\n\nBe kind.",
+        "(truncated SOUL.md: kept 70+20 chars of 200)",
+        "[MISSING] Expected at: ",
+        "## Runtime\nRuntime: agent=main | ",
+        "| model=anthropic/claude-sonnet-4-5 |",
+    ];
+    for part in parts {
+        assert!(system.contains(part), "{part}: {system}");
+    }
+    assert!(!system.contains("<name>off</name>") && !system.contains("<name>mac</name>"), "{system}");
+    let report = &result.meta.into_json()["systemPromptReport"];
+    assert_eq!(report["systemPrompt"]["chars"], system.encode_utf16().count());
+    assert_eq!(report["injectedWorkspaceFiles"][1]["truncated"], true);
+    assert_eq!(report["injectedWorkspaceFiles"][1]["rawChars"], 200);
+    assert_eq!(report["skills"]["entries"][0]["name"], "weather");
+    assert_eq!(report["bootstrapMaxChars"], 100);
+    assert!(report["tools"]["schemaChars"].as_u64() > Some(100), "{report}");
+}
+
+#[tokio::test]
+async fn sub_agents_are_told_less_and_a_request_may_ask_for_one_line() {
+    let world = workspace().await;
+    for id in ["m1", "m2"] {
+        world.server.reply(stream(answer(id, "Hello.")));
+    }
+    let mut request = world.request("s1", "hello");
+    request.session_key = Some("agent:main:subagent:x".to_owned());
+    world.engine.run(request).finish().await.unwrap();
+    world.engine.run(world.request("s2", "hello").prompt_mode(PromptMode::None)).finish().await.unwrap();
+    let requests = world.server.requests();
+    let minimal = system(&requests[0]);
+    assert!(minimal.contains("## Tooling") && minimal.contains("Be kind."), "{minimal}");
+    assert!(!minimal.contains("## Silent Replies") && !minimal.contains("SOUL.md"), "{minimal}");
+    assert_eq!(system(&requests[1]), "You are a personal assistant running inside pinch.");
+}
+
+/// The same agent hears from two channels: a cache of the provider holds for both up to what the channel says.
+#[tokio::test]
+async fn channels_differ_in_buttons_reactions_and_the_runtime_line_only() {
+    let world = workspace().await;
+    let engine = world.built(|builder| builder.tool(tool("message", "sent")));
+    let mut prompts = Vec::new();
+    for (session, channel) in [("s1", "telegram"), ("s2", "whatsapp"), ("s1", "telegram")] {
+        world.server.reply(stream(answer("m1", "Hello.")));
+        let mut request = world.request(session, "hello");
+        request.caller = Caller::new().channel(channel);
+        engine.run(request).finish().await.unwrap();
+        prompts.push(system(world.server.requests().last().unwrap()));
+    }
+    assert_eq!(prompts[0], prompts[2], "the next turn begins with the same bytes");
+    let lines = |at: usize, other: usize| -> Vec<String> {
+        let others: Vec<&str> = prompts[other].lines().collect();
+        prompts[at].lines().filter(|line| !others.contains(line)).map(str::to_owned).collect()
+    };
+    let beginnings = |lines: &[String]| lines.iter().map(|line| line.chars().take(22).collect()).collect::<Vec<String>>();
+    let expect = ["- Inline buttons suppo", "## Reactions", "Reactions are enabled ", "Runtime: agent=main | "];
+    assert_eq!(beginnings(&lines(0, 1)), expect);
+    assert_eq!(beginnings(&lines(1, 0)), ["- Inline buttons not e", "Runtime: agent=main | "]);
+    let runtime = lines(0, 1).pop().unwrap();
+    assert!(runtime.contains("| channel=telegram | capabilities=inlineButtons | thinking=off"), "{runtime}");
+}
+
+#[tokio::test]
+async fn a_skill_gives_its_variables_to_commands_and_to_nothing_else() {
+    let world = workspace().await;
+    let engine = world.built(|builder| builder.builtin_tools(["bash"]));
+    let command = json!({"command": "echo [$WEATHER_KEY] [$WEATHER_UNITS] [$LD_PRELOAD] [$OTHER_TOKEN]"});
+    world.server.reply(stream(call("c1", "bash", &command))).reply(stream(answer("m1", "Done.")));
+    engine.run(world.request("s1", "weather?")).finish().await.unwrap();
+    let results = world.server.requests()[1].json()["messages"].to_string();
+    assert!(results.contains("[w-key] [metric] [] []"), "{results}");
+    assert_eq!(std::env::var("WEATHER_KEY").ok(), None);
+}
+
+#[tokio::test]
+async fn skills_are_listed_with_the_reason_why_they_cannot_be_used() {
+    let world = workspace().await;
+    world.write("workspace/skills/long/SKILL.md", &"x".repeat(300_000));
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(world.path("state"), world.path("workspace/skills/out")).unwrap();
+    world.write("state/SKILL.md", "---\nname: out\ndescription: d\n---\n");
+    let skills = world.engine.skills(&world.request("s1", "")).unwrap();
+    let shown: Vec<Value> = skills
+        .skills
+        .iter()
+        .map(|status| json!([status.skill.name, status.command, status.ineligible.as_ref().map(ToString::to_string)]))
+        .collect();
+    let expect = json!([
+        ["mac", null, "for darwin only"],
+        ["off", null, "disabled by skills.entries.off.enabled"],
+        ["weather", "weather", null],
+    ]);
+    assert_eq!(json!(shown), expect);
+    let problems: Vec<String> = skills.problems.iter().map(ToString::to_string).collect();
+    assert!(problems.iter().any(|problem| problem.contains("larger than 256000 bytes")), "{problems:?}");
+    assert!(problems.iter().any(|problem| problem.contains("leads out of the directory of skills")), "{problems:?}");
+}
