@@ -4,6 +4,8 @@
 //! * [`config`] reads the `sandbox` sections of a configuration.
 //! * [`container`] has the arguments that a container is created with, and refuses those that would open it.
 //! * [`facts`] is what a model is told about the sandbox that it works in.
+//! * [`confinement`] is what is asked of a sandbox, and [`contract`] what every backend does.
+//! * `landlock` and `bubblewrap` (Linux) are backends.
 
 pub mod scope;
 
@@ -12,6 +14,19 @@ pub mod config;
 pub mod container;
 
 pub mod facts;
+
+pub mod confinement;
+
+pub mod contract;
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod confined;
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod landlock;
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod bubblewrap;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

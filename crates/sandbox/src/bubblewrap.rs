@@ -1,0 +1,216 @@
+//! The backend `bubblewrap`: the program `bwrap`, which gives commands file systems, processes and a network of their own.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt as _};
+use pinch_machine::{CommandSpec, LocalMachine, Machine, ProcessEnd};
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::text::shortened;
+
+use crate::confined::{ConfinedMachine, ConfinedThread, SandboxView, SyscallRules, filter_program, landlock_version};
+use crate::confinement::{Confinement, NetworkAccess, SandboxGuarantees};
+use crate::contract::{Sandbox, SandboxProbe, SandboxUnavailable};
+use crate::landlock::file_thread;
+
+const NAME: &str = "bubblewrap";
+/// How long it may take to say that it works.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Where commands have their temporary files.
+const TEMPORARY: &str = "/tmp";
+/// Characters of what it says that are shown.
+const SHOWN: usize = 400;
+/// Variables that would change `bwrap` itself, which is not confined yet: it sets them for the command.
+const LOADED: [&str; 9] =
+    ["BASHOPTS", "BASH_ENV", "ENV", "GCONV_PATH", "GLIBC_TUNABLES", "IFS", "PS4", "SHELLOPTS", "LOCPATH"];
+const LOADED_PREFIXES: [&str; 2] = ["LD_", "BASH_FUNC_"];
+
+const GUARANTEES: SandboxGuarantees = SandboxGuarantees { files: true, network: true, processes: true, signals: true };
+
+/// Bubblewrap. It needs user namespaces, which some systems forbid, and Landlock for the tools, which work outside of its namespaces. When a
+/// command ends, so does everything that it has left running.
+#[derive(Clone, Debug)]
+pub struct BubblewrapSandbox {
+    program: Option<PathBuf>,
+}
+
+impl BubblewrapSandbox {
+    /// The program `bwrap` of a `PATH`.
+    pub fn find(path: &str) -> Self {
+        let candidates = path.split(':').filter(|dir| dir.starts_with('/')).map(|dir| Path::new(dir).join("bwrap"));
+        Self { program: candidates.into_iter().find(|program| program.is_file()) }
+    }
+
+    fn program(&self) -> Result<&Path, SandboxUnavailable> {
+        let missing = || {
+            SandboxUnavailable::new(
+                NAME,
+                "the program bwrap is not installed",
+                "install the package bubblewrap, or use landlock",
+            )
+        };
+        self.program.as_deref().ok_or_else(missing)
+    }
+
+    /// Runs something in it that does nothing, and something outside of it that asks for its version.
+    async fn check(&self) -> Result<SandboxProbe, SandboxUnavailable> {
+        let program = self.program()?;
+        if landlock_version() == 0 {
+            let remedy = "use a kernel from 5.13 on with `landlock` in its `lsm=` list";
+            return Err(SandboxUnavailable::new(
+                NAME,
+                "its tools need Landlock, which the kernel does not enforce",
+                remedy,
+            ));
+        }
+        let version = run(program, vec!["--version".to_owned()]).await?;
+        let version = version.trim().to_owned();
+        let rules = Confinement::new("/usr").read_only();
+        let view = SandboxView::new(&rules).map_err(|error| io_failed(&rules, &error))?;
+        let mut args = arguments(&view, NetworkAccess::Off);
+        args.extend(["--".to_owned(), "/bin/true".to_owned()]);
+        run(program, args).await?;
+        Ok(SandboxProbe::new(version, GUARANTEES))
+    }
+
+    async fn machine(&self, asked: &Confinement) -> Result<Arc<dyn Machine>, SandboxUnavailable> {
+        self.check().await?;
+        let program = self.program()?.to_owned();
+        let view = SandboxView::new(asked).map_err(|error| io_failed(asked, &error))?;
+        let broken =
+            |error: &dyn std::fmt::Display| SandboxUnavailable::new(NAME, error.to_string(), "use another backend");
+        let mut sockets = vec![libc::AF_NETLINK, libc::AF_INET, libc::AF_INET6];
+        if asked.network == NetworkAccess::Off {
+            // In a network of their own, abstract sockets lead nowhere either.
+            sockets.push(libc::AF_UNIX);
+        }
+        let filter =
+            filter_program(&SyscallRules { sockets, blocks_truncate: false }).map_err(|error| broken(&error))?;
+        let filter_file = file_with(&filter).map_err(|error| broken(&error))?;
+        let files = file_thread(&view).map_err(|error| broken(&error))?;
+        // It dies with the thread that starts it, so that this one has to live as long as the machine.
+        let launcher = ConfinedThread::start("sandbox-launcher", || Ok(())).map_err(|error| broken(&error))?;
+        let args = arguments(&view, asked.network);
+        let wrapper = move |command: CommandSpec| wrapped(&program, &args, filter_file.path(), command);
+        Ok(Arc::new(ConfinedMachine::new(view, files, launcher).wrapped(Box::new(wrapper), TEMPORARY)))
+    }
+}
+
+impl Sandbox for BubblewrapSandbox {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<SandboxProbe, SandboxUnavailable>> {
+        self.check().boxed()
+    }
+
+    fn enter<'a>(
+        &'a self,
+        confinement: &'a Confinement,
+    ) -> BoxFuture<'a, Result<Arc<dyn Machine>, SandboxUnavailable>> {
+        self.machine(confinement).boxed()
+    }
+}
+
+fn io_failed(asked: &Confinement, error: &std::io::Error) -> SandboxUnavailable {
+    let reason = format!("cannot use {}: {error}", asked.workspace.display());
+    SandboxUnavailable::new(NAME, reason, "check the directories of the sandbox")
+}
+
+/// A file that nobody else can read, outside of the sandbox.
+fn file_with(content: &[u8]) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::NamedTempFile::new()?;
+    file.write_all(content)?;
+    file.flush()?;
+    Ok(file)
+}
+
+/// Runs the program itself and returns what it printed.
+async fn run(program: &Path, args: Vec<String>) -> Result<String, SandboxUnavailable> {
+    let remedy = "if the system forbids user namespaces (as Ubuntu does for programs without an AppArmor profile), allow them to bwrap or use landlock";
+    let failed = |reason: String| SandboxUnavailable::new(NAME, reason, remedy);
+    let command = CommandSpec::new(program.to_owned(), args, PathBuf::from("/"), Vec::new());
+    let mut process = LocalMachine.spawn(command).await.map_err(|error| failed(error.to_string()))?;
+    let mut output = Vec::new();
+    let mut keep = |data: &[u8]| output.extend(data.iter().take(SHOWN * 4 - output.len().min(SHOWN * 4)));
+    let end = process.pump(&Cancel::new(), Some(PATIENCE), Duration::ZERO, &mut keep).await;
+    let output = String::from_utf8_lossy(&output).into_owned();
+    match end {
+        Ok(ProcessEnd::Exited(exit)) if exit.is_success() => Ok(output),
+        Ok(ProcessEnd::Exited(_)) => Err(failed(shortened(output.trim(), SHOWN).into_owned())),
+        Ok(_) => Err(failed("bwrap does not end in time".to_owned())),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+/// The arguments that make the file system and the namespaces of a command.
+fn arguments(view: &SandboxView, network: NetworkAccess) -> Vec<String> {
+    let mut args: Vec<String> = [
+        "--unshare-user",
+        "--disable-userns",
+        "--unshare-ipc",
+        "--unshare-pid",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    if network == NetworkAccess::Off {
+        args.push("--unshare-net".to_owned());
+    }
+    // What is below others comes after them.
+    let readable = view.readable.iter().map(|path| (path, "--ro-bind"));
+    let writable = view.writable.iter().map(|path| (path, "--bind"));
+    let mut all: Vec<(&PathBuf, &str)> = readable.chain(writable).collect();
+    all.sort_by_key(|(path, _)| path.components().count());
+    let mut push = |words: &[&str]| args.extend(words.iter().map(|word| (*word).to_owned()));
+    let n_everything = all.iter().take_while(|(path, _)| *path == Path::new("/")).count();
+    for (_, flag) in &all[..n_everything] {
+        push(&[flag, "/", "/"]);
+    }
+    push(&["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/var/tmp", "--tmpfs", "/run"]);
+    push(&["--bind", &view.private().to_string_lossy(), TEMPORARY]);
+    for (path, flag) in &all[n_everything..] {
+        let shown = path.to_string_lossy();
+        // On most systems /bin is a link to usr/bin.
+        match std::fs::read_link(path) {
+            Ok(_) if n_everything > 0 => {}
+            Ok(target) => push(&["--symlink", &target.to_string_lossy(), &shown]),
+            Err(_) => push(&[flag, &shown, &shown]),
+        }
+    }
+    args
+}
+
+/// A command inside. A shell opens the filter of system calls, which is handed over as an open file.
+fn wrapped(program: &Path, args: &[String], filter: &Path, command: CommandSpec) -> CommandSpec {
+    let is_loaded =
+        |name: &str| LOADED.contains(&name) || LOADED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let (loaded, env): (Vec<_>, Vec<_>) = command.env.into_iter().partition(|(name, _)| is_loaded(name));
+    let mut all = vec![
+        "-c".to_owned(),
+        "exec 3<\"$1\" && shift && exec \"$@\"".to_owned(),
+        "sh".to_owned(),
+        filter.to_string_lossy().into_owned(),
+        program.to_string_lossy().into_owned(),
+        "--seccomp".to_owned(),
+        "3".to_owned(),
+    ];
+    all.extend(args.iter().cloned());
+    for (name, value) in loaded {
+        all.extend(["--setenv".to_owned(), name, value]);
+    }
+    all.extend(["--chdir".to_owned(), command.cwd.to_string_lossy().into_owned(), "--".to_owned()]);
+    all.push(command.program.to_string_lossy().into_owned());
+    all.extend(command.args);
+    let mut inside = CommandSpec::new(PathBuf::from("/bin/sh"), all, PathBuf::from("/"), env);
+    inside.has_input = command.has_input;
+    inside
+}

@@ -1,0 +1,259 @@
+//! Tools and commands on confined threads.
+
+use std::future::ready;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt as _};
+use futures::stream::{BoxStream, StreamExt as _, poll_fn};
+use pinch_machine::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
+use pinch_machine::{CommandSpec, LocalMachine, Machine, MachineError, Process, ProcessEnd, ProcessInput, Stat};
+use pinch_stdx::cancel::Cancel;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::thread::ConfinedThread;
+use super::view::SandboxView;
+
+/// Items of a stream that wait for their reader.
+const WAITING: usize = 16;
+/// Where programs have directories that belong to the home directory outside.
+const HOME_VARIABLES: [&str; 6] =
+    ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"];
+/// Variables with directories for temporary files.
+const TEMPORARY_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
+
+/// Turns a command into one that confines it.
+type Wrapper = Box<dyn Fn(CommandSpec) -> CommandSpec + Send + Sync>;
+
+/// A machine whose tools and commands are confined.
+pub(crate) struct ConfinedMachine {
+    view: SandboxView,
+    files: ConfinedThread,
+    launcher: Arc<ConfinedThread>,
+    wrapper: Option<Wrapper>,
+    /// Where commands see the private directory, if that is elsewhere.
+    mount: Option<&'static str>,
+}
+
+impl ConfinedMachine {
+    /// A machine of two threads: one for tools, and one that starts commands.
+    pub(crate) fn new(view: SandboxView, files: ConfinedThread, launcher: ConfinedThread) -> Self {
+        Self { view, files, launcher: Arc::new(launcher), wrapper: None, mount: None }
+    }
+
+    /// Starts commands through another program, which shows them the private directory as `mount`.
+    pub(crate) fn wrapped(mut self, wrapper: Wrapper, mount: &'static str) -> Self {
+        (self.wrapper, self.mount) = (Some(wrapper), Some(mount));
+        self
+    }
+
+    /// Where a path of a command is outside.
+    fn outside(&self, path: &Path) -> PathBuf {
+        let below = self.mount.filter(|_| !self.view.contains(path)).and_then(|mount| path.strip_prefix(mount).ok());
+        below.map_or_else(|| path.to_owned(), |below| self.view.private().join(below))
+    }
+
+    /// Where a path outside is for commands.
+    fn inside(&self, path: PathBuf) -> PathBuf {
+        let below =
+            self.mount.and_then(|mount| Some(Path::new(mount).join(path.strip_prefix(self.view.private()).ok()?)));
+        below.unwrap_or(path)
+    }
+
+    /// Does something with a path on the thread for tools.
+    async fn with_path<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        path: &Path,
+        work: impl FnOnce(PathBuf) -> BoxFuture<'static, Result<T, MachineError>> + Send,
+    ) -> Result<T, MachineError> {
+        let failed = |error| MachineError::new(error, operation, Some(path));
+        let done = self.files.run(work(self.outside(path))).await.map_err(failed)?;
+        done.map_err(|mut error| {
+            error.path = error.path.map(|found| self.inside(found));
+            error
+        })
+    }
+
+    /// Like [`Self::with_path`], for what the kernel does not look at: paths that lead out of the sandbox are refused.
+    async fn with_seen_path<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        path: &Path,
+        work: impl FnOnce(PathBuf) -> BoxFuture<'static, Result<T, MachineError>> + Send,
+    ) -> Result<T, MachineError> {
+        let outside = self.outside(path);
+        let real = self.files.run(async move { LocalMachine.real_path(&outside).await }).await;
+        let is_seen = match real {
+            Ok(Ok(real)) => self.view.contains(&real),
+            _ => self.view.contains(&self.outside(path)),
+        };
+        match is_seen {
+            true => self.with_path(operation, path, work).await,
+            false => Err(MachineError::new(io::ErrorKind::PermissionDenied.into(), operation, Some(path))),
+        }
+    }
+
+    /// Follows a stream on the thread for tools.
+    fn stream<T: Send + 'static>(
+        &self,
+        open: impl FnOnce() -> BoxStream<'static, T> + Send + 'static,
+    ) -> BoxStream<'static, T> {
+        let (tx, mut rx) = mpsc::channel(WAITING);
+        self.files.start_task(async move { forward(open(), tx).await });
+        Box::pin(poll_fn(move |cx| rx.poll_recv(cx)))
+    }
+
+    /// Follows a search. That the rules of a repository around the workspace cannot be read is no news.
+    fn searched<T: Send + 'static>(
+        &self,
+        open: impl FnOnce() -> BoxStream<'static, Result<SearchItem<T>, SearchError>> + Send + 'static,
+    ) -> BoxStream<'static, Result<SearchItem<T>, SearchError>> {
+        let view = self.view.clone();
+        let is_beyond = move |item: &Result<SearchItem<T>, SearchError>| match item {
+            Ok(SearchItem::Unreadable(error)) => error.path.as_deref().is_some_and(|path| !view.contains(path)),
+            _ => false,
+        };
+        Box::pin(self.stream(open).filter(move |item| ready(!is_beyond(item))))
+    }
+
+    /// The environment of a command: its home and its temporary files are in the private directory.
+    fn environment(&self, env: Vec<(String, String)>) -> Vec<(String, String)> {
+        let private = self.inside(self.view.private().to_owned());
+        let replaced = |name: &str| HOME_VARIABLES.contains(&name) || TEMPORARY_VARIABLES.contains(&name);
+        let mut all: Vec<(String, String)> = env.into_iter().filter(|(name, _)| !replaced(name)).collect();
+        all.push(("HOME".to_owned(), private.join("home").to_string_lossy().into_owned()));
+        if let Some(above) = self.view.above_workspace() {
+            // Git would stop at a repository around the workspace that it cannot read.
+            all.push(("GIT_CEILING_DIRECTORIES".to_owned(), above.to_string_lossy().into_owned()));
+        }
+        all.push(("TMPDIR".to_owned(), private.to_string_lossy().into_owned()));
+        all
+    }
+}
+
+impl Machine for ConfinedMachine {
+    fn stat<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Stat, MachineError>> {
+        let work = |path: PathBuf| async move { LocalMachine.stat(&path).await }.boxed();
+        self.with_seen_path("access", path, work).boxed()
+    }
+
+    fn read<'a>(&'a self, path: &'a Path, max: u64) -> BoxFuture<'a, Result<Bytes, MachineError>> {
+        let work = move |path: PathBuf| async move { LocalMachine.read(&path, max).await }.boxed();
+        self.with_path("open", path, work).boxed()
+    }
+
+    fn read_pieces<'a>(&'a self, path: &'a Path) -> BoxStream<'a, Result<Bytes, MachineError>> {
+        let path = self.outside(path);
+        let (tx, mut rx) = mpsc::channel(1);
+        self.files.start_task(async move { forward(LocalMachine.read_pieces(&path), tx).await });
+        Box::pin(poll_fn(move |cx| rx.poll_recv(cx)))
+    }
+
+    fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>> {
+        let work = move |path: PathBuf| async move { LocalMachine.write(&path, content).await }.boxed();
+        self.with_path("open", path, work).boxed()
+    }
+
+    fn remove<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), MachineError>> {
+        let work = |path: PathBuf| async move { LocalMachine.remove(&path).await }.boxed();
+        self.with_path("unlink", path, work).boxed()
+    }
+
+    fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>> {
+        let work = |path: PathBuf| async move { LocalMachine.list(&path).await }.boxed();
+        self.with_path("scandir", path, work).boxed()
+    }
+
+    fn find(&self, mut query: FindQuery) -> BoxStream<'_, Result<SearchItem<FoundPath>, SearchError>> {
+        query.root = self.outside(&query.root);
+        self.searched(|| local().find(query))
+    }
+
+    fn grep(&self, mut query: GrepQuery) -> BoxStream<'_, Result<SearchItem<GrepLine>, SearchError>> {
+        query.root = self.outside(&query.root);
+        self.searched(|| local().grep(query))
+    }
+
+    fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>> {
+        let work = |path: PathBuf| async move { LocalMachine.real_path(&path).await }.boxed();
+        async move { Ok(self.inside(self.with_seen_path("realpath", path, work).await?)) }.boxed()
+    }
+
+    fn spawn<'a>(&'a self, mut command: CommandSpec) -> BoxFuture<'a, Result<Box<dyn Process>, MachineError>> {
+        async move {
+            command.env = self.environment(command.env);
+            let program = command.program.clone();
+            if let Some(wrapper) = &self.wrapper {
+                // The program in front of the command would report a missing directory in its own words.
+                self.list(&command.cwd).await.map_err(|mut error| {
+                    error.operation = "chdir";
+                    error
+                })?;
+                command = wrapper(command);
+            }
+            let failed = |error| MachineError::new(error, "spawn", Some(&program));
+            // The process belongs to the caller's runtime, and what it may do to the thread that starts it.
+            let caller = Handle::current();
+            let started = self.launcher.run(async move {
+                let _caller = caller.enter();
+                local().spawn(command).now_or_never()
+            });
+            let waits = || Err(failed(io::Error::other("the command could not be started at once")));
+            let inner = started.await.map_err(failed)?.unwrap_or_else(waits)?;
+            Ok(Box::new(ConfinedProcess { inner, _launcher: self.launcher.clone(), _view: self.view.clone() })
+                as Box<dyn Process>)
+        }
+        .boxed()
+    }
+}
+
+/// Gives the items of a stream away until nobody takes them.
+async fn forward<T>(mut items: BoxStream<'_, T>, tx: mpsc::Sender<T>) {
+    loop {
+        let item = tokio::select! {
+            item = items.next() => item,
+            () = tx.closed() => None,
+        };
+        let Some(item) = item else { return };
+        if tx.send(item).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// This computer, for as long as anything may use it.
+fn local() -> &'static LocalMachine {
+    &LocalMachine
+}
+
+/// A command that holds what it needs until it ends.
+struct ConfinedProcess {
+    inner: Box<dyn Process>,
+    _launcher: Arc<ConfinedThread>,
+    _view: SandboxView,
+}
+
+impl Process for ConfinedProcess {
+    fn id(&self) -> Option<u32> {
+        self.inner.id()
+    }
+
+    fn take_input(&mut self) -> Option<ProcessInput> {
+        self.inner.take_input()
+    }
+
+    fn pump<'a>(
+        &'a mut self,
+        cancel: &'a Cancel,
+        timeout: Option<Duration>,
+        grace: Duration,
+        on_data: &'a mut (dyn FnMut(&[u8]) + Send),
+    ) -> BoxFuture<'a, Result<ProcessEnd, MachineError>> {
+        self.inner.pump(cancel, timeout, grace, on_data)
+    }
+}

@@ -1,0 +1,90 @@
+//! A directory with a workspace and something beside it, and the backends that work here.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinch_machine::{CommandSpec, Machine, ProcessEnd};
+use pinch_sandbox::bubblewrap::BubblewrapSandbox;
+use pinch_sandbox::confinement::Confinement;
+use pinch_sandbox::contract::Sandbox;
+use pinch_sandbox::landlock::LandlockSandbox;
+use pinch_stdx::cancel::Cancel;
+use tempfile::TempDir;
+
+/// A workspace, and a file outside of it that nothing inside may read or change.
+pub(crate) struct SandboxBench {
+    pub(crate) workspace: PathBuf,
+    pub(crate) secret: PathBuf,
+    _dir: TempDir,
+}
+
+/// What the file outside contains.
+pub(crate) const SECRET: &str = "top secret";
+
+impl SandboxBench {
+    pub(crate) fn new() -> Self {
+        // Not below /tmp: sandboxes have one of their own.
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (workspace, secret) = (root.join("work"), root.join("outside/secret.txt"));
+        std::fs::create_dir(&workspace).unwrap();
+        std::fs::create_dir(root.join("outside")).unwrap();
+        std::fs::write(workspace.join("a.txt"), "inside\n").unwrap();
+        std::fs::write(&secret, SECRET).unwrap();
+        Self { workspace, secret, _dir: dir }
+    }
+
+    pub(crate) fn asked(&self) -> Confinement {
+        Confinement::new(&self.workspace)
+    }
+}
+
+/// The backends that work here. Those that do not are named, with the reason.
+pub(crate) async fn backends() -> Vec<Box<dyn Sandbox>> {
+    let bubblewrap = BubblewrapSandbox::find("/usr/local/bin:/usr/bin:/bin");
+    let all: Vec<Box<dyn Sandbox>> = vec![Box::new(LandlockSandbox), Box::new(bubblewrap)];
+    let mut working = Vec::new();
+    for sandbox in all {
+        match sandbox.probe().await {
+            Ok(_) => working.push(sandbox),
+            Err(error) => skipped(&format!("{error}; {}", error.remedy)),
+        }
+    }
+    working
+}
+
+/// Says that something is not tested here, and why.
+pub(crate) fn skipped(why: &str) {
+    // Not through the macro, whose output is only shown when a test fails.
+    drop(writeln!(std::io::stderr(), "skipped: {why}"));
+}
+
+/// Does something in each backend.
+pub(crate) async fn in_each<F: Future<Output = ()>>(
+    asked: impl Fn(&SandboxBench) -> Confinement,
+    test: impl Fn(&'static str, Arc<dyn Machine>, Arc<SandboxBench>) -> F,
+) {
+    for sandbox in backends().await {
+        let bench = Arc::new(SandboxBench::new());
+        let machine = sandbox.enter(&asked(&bench)).await.unwrap();
+        test(sandbox.name(), machine, bench).await;
+    }
+}
+
+/// Runs a script of a shell and returns its status and what it printed.
+pub(crate) async fn sh(machine: &dyn Machine, cwd: &Path, script: &str) -> (i32, String) {
+    let variables = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("HOME", "/nowhere")];
+    let env = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let args = vec!["-c".to_owned(), script.to_owned()];
+    let command = CommandSpec::new(PathBuf::from("/bin/bash"), args, cwd.to_owned(), env);
+    let mut process = machine.spawn(command).await.unwrap();
+    let mut output = Vec::new();
+    let (limit, grace) = (Some(Duration::from_secs(60)), Duration::from_secs(1));
+    let end = process.pump(&Cancel::new(), limit, grace, &mut |data| output.extend_from_slice(data)).await.unwrap();
+    let ProcessEnd::Exited(exit) = end else { panic!("{script}: {end:?}") };
+    (exit.status(), String::from_utf8_lossy(&output).into_owned())
+}

@@ -1,0 +1,100 @@
+//! Processes, privileges and the kernel.
+
+use pinch_machine::CommandSpec;
+
+use crate::bench::{SandboxBench, backends, in_each, sh, skipped};
+
+#[tokio::test]
+async fn signals_do_not_leave_the_sandbox() {
+    for sandbox in backends().await {
+        if !sandbox.probe().await.unwrap().guarantees.signals {
+            skipped(&format!("{} keeps no signals inside on this kernel", sandbox.name()));
+            continue;
+        }
+        let bench = SandboxBench::new();
+        let machine = sandbox.enter(&bench.asked()).await.unwrap();
+        let mut victim = std::process::Command::new("sleep").arg("60").current_dir("/").spawn().unwrap();
+        let script = format!("kill -9 {}", victim.id());
+        assert_ne!(sh(&*machine, &bench.workspace, &script).await.0, 0, "{}", sandbox.name());
+        assert!(victim.try_wait().unwrap().is_none(), "{}", sandbox.name());
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        assert_eq!(sh(&*machine, &bench.workspace, "sleep 60 & kill $! && wait $!; echo $?").await.1, "143\n");
+    }
+}
+
+#[tokio::test]
+async fn processes_outside_are_hidden_where_that_is_guaranteed() {
+    for sandbox in backends().await {
+        let bench = SandboxBench::new();
+        let hides = sandbox.probe().await.unwrap().guarantees.processes;
+        let entered = sandbox.enter(&bench.asked().hide_processes()).await;
+        assert_eq!(entered.is_ok(), hides, "{}: what is not guaranteed is refused", sandbox.name());
+        let Ok(machine) = entered else { continue };
+        let script = format!("test -e /proc/{}/cmdline && grep -q sandbox /proc/[0-9]*/comm", std::process::id());
+        assert_ne!(sh(&*machine, &bench.workspace, &script).await.0, 0, "{}", sandbox.name());
+    }
+}
+
+#[tokio::test]
+async fn privileges_are_gone() {
+    in_each(SandboxBench::asked, |name, machine, bench| async move {
+        let script = "grep -E 'NoNewPrivs|Seccomp:' /proc/self/status | tr -d '\\t'; grep CapPrm /proc/self/status";
+        let (_, output) = sh(&*machine, &bench.workspace, script).await;
+        assert!(output.contains("NoNewPrivs:1") && output.contains("Seccomp:2"), "{name}: {output}");
+        let held = output.lines().last().and_then(|line| u64::from_str_radix(line.split('\t').nth(1)?, 16).ok());
+        // At most those that are about files: chown, dac_override, fowner, fsetid.
+        assert_eq!(held.unwrap() & !0b1_1011, 0, "{name}: {output}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn calls_that_reach_into_the_kernel_are_refused() {
+    in_each(SandboxBench::asked, |name, machine, bench| async move {
+        if sh(&*machine, &bench.workspace, "python3 -c ''").await.0 != 0 {
+            return skipped("there is no python3 to make system calls with");
+        }
+        // ptrace, keyctl, mount, unshare with a user namespace, bpf, io_uring_setup, userfaultfd, perf_event_open: numbers of x86-64.
+        if cfg!(target_arch = "x86_64") {
+            let script = "import ctypes\nl = ctypes.CDLL(None, use_errno=True)\nfor n in (101, 250, 165, 272, 321, 425, 323, 298):\n  r = l.syscall(n, 0x10000000, 0, 0, 0, 0, 0)\n  print(n, r, ctypes.get_errno())";
+            let (_, output) = sh(&*machine, &bench.workspace, &format!("python3 -c '{script}'")).await;
+            assert_eq!(output.lines().count(), 8, "{name}: {output}");
+            for line in output.lines() {
+                assert!(line.ends_with(" -1 1"), "{name}: {line}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_command_in_a_directory_that_is_not_there_says_so() {
+    in_each(SandboxBench::asked, |name, machine, bench| async move {
+        let gone = bench.workspace.join("gone");
+        let command = CommandSpec::new("/bin/true".into(), Vec::new(), gone, Vec::new());
+        let Err(error) = machine.spawn(command).await else { panic!("{name}: it runs nowhere") };
+        assert!(error.to_string().starts_with("ENOENT: no such file or directory, chdir"), "{name}: {error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn everyday_work_goes_on_inside() {
+    in_each(SandboxBench::asked, |name, machine, bench| async move {
+        for (tool, script) in [
+            ("git", "git init -q . && git add -A && git -c user.name=n -c user.email=e@x commit -qm one && git log --oneline | wc -l"),
+            ("python3", "python3 -c 'import subprocess, tempfile; print(subprocess.run([\"echo\", \"hi\"], capture_output=True).stdout); open(tempfile.mktemp(), \"w\").write(\"x\")'"),
+            ("node", "node -e 'const c = require(\"child_process\"); console.log(c.execSync(\"echo hi\").toString())'"),
+            ("bash", "cat <(echo hi) <<< x && seq 3 | sort -r | head -1 && test -n \"$(ls /usr/bin)\" && echo > /dev/null"),
+        ] {
+            if sh(&*machine, &bench.workspace, &format!("command -v {tool}")).await.0 != 0 {
+                skipped(&format!("there is no {tool}"));
+                continue;
+            }
+            let (status, output) = sh(&*machine, &bench.workspace, script).await;
+            assert_eq!(status, 0, "{name}: {tool}: {output}");
+        }
+    })
+    .await;
+}
