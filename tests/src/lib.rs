@@ -4,6 +4,7 @@
 
 #![cfg_attr(doctest, doc = include_str!("../../README.md"))]
 #![cfg_attr(doctest, doc = include_str!("../../docs/extensions.md"))]
+#![cfg_attr(doctest, doc = include_str!("../../docs/skills.md"))]
 
 pub mod cases;
 

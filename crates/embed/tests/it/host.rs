@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 use crate::world::{World, answer, call, refusal, said, stream, within};
 
 /// A tool that returns a fixed text.
-struct Fixed(ToolSpec, String);
+pub(crate) struct Fixed(ToolSpec, String);
 
 pub(crate) fn tool(name: &str, text: &str) -> Fixed {
     let schema = Schema::new(json!({"type": "object"}));

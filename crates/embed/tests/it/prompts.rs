@@ -34,7 +34,10 @@ async fn workspace() -> World {
     world.write("workspace/SOUL.md", &"s".repeat(200));
     world.write("workspace/skills/weather/SKILL.md", SKILL);
     world.write("workspace/skills/off/SKILL.md", "---\nname: off\ndescription: d\n---\n");
-    world.write("workspace/skills/mac/SKILL.md", "---\nname: mac\ndescription: d\nmetadata: {openclaw: {os: ['darwin']}}\n---\n");
+    world.write(
+        "workspace/skills/mac/SKILL.md",
+        "---\nname: mac\ndescription: d\nmetadata: {openclaw: {os: ['darwin']}}\n---\n",
+    );
     world
 }
 
@@ -105,7 +108,8 @@ async fn channels_differ_in_buttons_reactions_and_the_runtime_line_only() {
         let others: Vec<&str> = prompts[other].lines().collect();
         prompts[at].lines().filter(|line| !others.contains(line)).map(str::to_owned).collect()
     };
-    let beginnings = |lines: &[String]| lines.iter().map(|line| line.chars().take(22).collect()).collect::<Vec<String>>();
+    let beginnings =
+        |lines: &[String]| lines.iter().map(|line| line.chars().take(22).collect()).collect::<Vec<String>>();
     let expect = ["- Inline buttons suppo", "## Reactions", "Reactions are enabled ", "Runtime: agent=main | "];
     assert_eq!(beginnings(&lines(0, 1)), expect);
     assert_eq!(beginnings(&lines(1, 0)), ["- Inline buttons not e", "Runtime: agent=main | "]);
