@@ -57,6 +57,11 @@ pub trait Machine: Send + Sync {
     /// Resolves symbolic links, to decide whether two paths are the same file.
     fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>>;
 
+    /// Where files belong that are made for tools and commands to read, if they do not see the usual directory for temporary files.
+    fn temp_dir(&self) -> Option<&Path> {
+        None
+    }
+
     /// Starts a command.
     fn spawn<'a>(&'a self, command: CommandSpec) -> BoxFuture<'a, Result<Box<dyn Process>, MachineError>>;
 }

@@ -205,7 +205,7 @@ impl BashTool {
             max_bytes: MAX_BYTES,
             max_lines: MAX_LINES,
             max_spill: MAX_SPILL,
-            spill_dir: self.shell.temp.clone(),
+            spill_dir: self.machine.temp_dir().unwrap_or(&self.shell.temp).to_owned(),
             spill_prefix: "pinch-bash-".into(),
         };
         OutputTail::new(limits, cleaning)

@@ -184,6 +184,10 @@ impl Machine for ConfinedMachine {
         async move { Ok(self.inside(self.with_seen_path("realpath", path, work).await?)) }.boxed()
     }
 
+    fn temp_dir(&self) -> Option<&Path> {
+        Some(self.view.private())
+    }
+
     fn spawn<'a>(&'a self, mut command: CommandSpec) -> BoxFuture<'a, Result<Box<dyn Process>, MachineError>> {
         async move {
             command.env = self.environment(command.env);
