@@ -45,6 +45,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
             "pinch-agent-core",
             "pinch-coding-agent",
             "pinch-embed",
+            "pinch-sandbox",
             "pinch-tui",
             "pinch-testing",
         ],

@@ -7,6 +7,7 @@ mod signals;
 mod folders;
 mod open_log;
 mod find_model;
+mod sandbox;
 mod wiring;
 mod messages;
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pinch_embed::llm::thinking::ThinkingLevel;
+use pinch_sandbox::choose::SandboxBackend;
 
 pub mod flags;
 pub mod help;
@@ -62,6 +63,8 @@ pub struct CliOptions {
     pub no_tools: bool,
     /// `--no-builtin-tools`.
     pub no_builtin_tools: bool,
+    /// `--sandbox`: what keeps tools and commands apart from the rest of the machine.
+    pub sandbox: Option<SandboxBackend>,
     /// `--extension`, each.
     pub extensions: Vec<String>,
     /// `--no-extensions`.
@@ -236,6 +239,17 @@ mod tests {
         assert_eq!(options.messages, ["x", "-y", "@z"]);
         assert_eq!(options.files, ["a.txt"]);
         assert_eq!(options.complaints, []);
+    }
+
+    #[test]
+    fn a_sandbox_is_named_behind_an_equal_sign() {
+        let options = parse("--sandbox -p x");
+        assert_eq!((options.sandbox, options.messages), (Some(SandboxBackend::Auto), vec!["x".to_owned()]));
+        let options = parse("-p --sandbox=landlock landlock");
+        assert_eq!((options.sandbox, options.messages), (Some(SandboxBackend::Landlock), vec!["landlock".to_owned()]));
+        assert_eq!(parse("--sandbox --sandbox=none").sandbox, None);
+        let wrong = parse("--sandbox=docker").complaints;
+        assert_eq!(wrong[0].text, "Invalid sandbox \"docker\". Valid values: auto, bubblewrap, landlock, none");
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::exit::{Blame, CommandFailure, tell, warn, warn_of};
 use crate::find_model;
 use crate::folders::Folders;
 use crate::open_log::{self, session_folder};
+use crate::sandbox;
 
 /// Creates the session that the options describe.
 pub(crate) async fn runtime(
@@ -39,6 +40,10 @@ pub(crate) async fn runtime(
     wanted.session_dir = session_folder(options, host);
     wanted.session_id.clone_from(&options.session_id);
     wanted.name.clone_from(&options.name);
+    let sandbox = sandbox::enter(options.sandbox, &folders, host).await?;
+    if let Some(sandbox) = &sandbox {
+        wanted.session.machine = Arc::clone(&sandbox.machine);
+    }
     let setup = SessionSetup::new(wanted);
     let target = open_log::target(options, setup.store(), &folders, host).await?;
     let mut runtime = setup.open(target).create().await.map_err(|error| failure(error, &folders))?;
@@ -50,6 +55,7 @@ pub(crate) async fn runtime(
     runtime.take_notes().iter().for_each(|note| warn(note));
     if options.verbose {
         loaded(&runtime).iter().for_each(|line| tell(line));
+        sandbox.iter().for_each(|sandbox| tell(&format!("sandbox: {}", sandbox.backend)));
     }
     Ok(runtime)
 }

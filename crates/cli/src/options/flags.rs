@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pinch_embed::llm::thinking::ThinkingLevel;
+use pinch_sandbox::choose::SandboxBackend;
 
 use super::{CliOptions, Mode, list};
 
@@ -296,6 +297,29 @@ pub const FLAGS: &[CliFlag] = &[
         |to| to.no_builtin_tools = true,
         "Disable the built-in tools",
     ),
+    CliFlag {
+        long: "--sandbox",
+        others: &[],
+        takes: Takes::Maybe {
+            name: "BACKEND",
+            set: |to, word| match word.as_deref() {
+                None => to.sandbox = Some(SandboxBackend::Auto),
+                Some("none") => to.sandbox = None,
+                Some(word) => match SandboxBackend::parse(word) {
+                    Some(backend) => to.sandbox = Some(backend),
+                    None => {
+                        let valid = "auto, bubblewrap, landlock, none";
+                        to.complain(true, format!("Invalid sandbox \"{word}\". Valid values: {valid}"));
+                    }
+                },
+            },
+            // What follows is a message, unless it follows an equal sign.
+            is_value: |_| false,
+        },
+        group: FlagGroup::Tools,
+        about: "Keep tools and commands inside of this directory, without network: --sandbox=bubblewrap, landlock, none or auto, which takes \
+                the first that works",
+    },
     value(
         "--system-prompt",
         &[],

@@ -18,6 +18,7 @@ mod packages;
 mod policy;
 mod proxies;
 mod rpc;
+mod sandbox;
 mod secrets;
 mod security;
 mod sessions;
