@@ -65,6 +65,23 @@ const TOOLCHAINS: [&str; 17] = [
     "go/pkg",
 ];
 
+/// Files that compilers and test runners look for in all directories above the one they work in. They stop at one that they cannot read.
+const ABOVE: [&str; 13] = [
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".editorconfig",
+    "Cargo.toml",
+    "go.mod",
+    "go.work",
+    "package.json",
+    "pyproject.toml",
+    "pytest.ini",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    "setup.cfg",
+    "tsconfig.json",
+];
+
 /// The files that a sandbox sees, and a directory of its own for temporary ones. It is removed with the last copy of this.
 #[derive(Clone, Debug)]
 pub(crate) struct SandboxView {
@@ -95,6 +112,10 @@ impl SandboxView {
         if let Some(real_home) = &asked.home {
             view.readable.extend(link_toolchains(real_home, &home)?);
         }
+        let above = workspace.ancestors().skip(1).flat_map(|dir| ABOVE.map(|name| dir.join(name)));
+        // What a link leads to may be anything.
+        let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.is_file());
+        view.readable.extend(above.filter(is_file));
         view.add(workspace, asked.access);
         for (path, access) in &asked.roots {
             view.add(path.canonicalize()?, *access);

@@ -185,3 +185,29 @@ async fn a_home_directory_shows_its_toolchains_and_no_keys() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn above_the_workspace_only_what_builds_look_for_can_be_read() {
+    let asked = |bench: &SandboxBench| {
+        let above = bench.workspace.parent().unwrap();
+        std::fs::create_dir(above.join(".cargo")).unwrap();
+        std::fs::write(above.join(".cargo/config.toml"), "[build]\n").unwrap();
+        std::fs::write(above.join(".cargo/credentials.toml"), SECRET).unwrap();
+        std::fs::write(above.join(".npmrc"), SECRET).unwrap();
+        std::os::unix::fs::symlink(&bench.secret, above.join("package.json")).unwrap();
+        bench.asked()
+    };
+    in_each(asked, |name, machine, bench| async move {
+        assert_eq!(
+            sh(&*machine, &bench.workspace, "cat ../.cargo/config.toml").await,
+            (0, "[build]\n".into()),
+            "{name}"
+        );
+        for file in [".cargo/credentials.toml", ".npmrc", "package.json"] {
+            let (status, output) = sh(&*machine, &bench.workspace, &format!("cat ../{file}")).await;
+            assert!(status != 0 && !output.contains(SECRET), "{name}: {file}: {output}");
+        }
+        assert_ne!(sh(&*machine, &bench.workspace, "echo x > ../.cargo/config.toml").await.0, 0, "{name}");
+    })
+    .await;
+}

@@ -1,6 +1,9 @@
 //! Processes, privileges and the kernel.
 
-use pinch_machine::CommandSpec;
+use std::time::Duration;
+
+use pinch_machine::{CommandSpec, ProcessEnd};
+use pinch_stdx::cancel::Cancel;
 
 use crate::bench::{SandboxBench, backends, in_each, sh, skipped};
 
@@ -95,6 +98,38 @@ async fn everyday_work_goes_on_inside() {
             let (status, output) = sh(&*machine, &bench.workspace, script).await;
             assert_eq!(status, 0, "{name}: {tool}: {output}");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_command_that_takes_too_long_ends_with_all_that_it_started() {
+    in_each(SandboxBench::asked, |name, machine, bench| async move {
+        // A number that no other process has among its arguments.
+        let seconds = format!("{}.{}", 1000 + name.len(), std::process::id());
+        let script = format!("setsid sleep {seconds} & sleep {seconds}");
+        let env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
+        let args = vec!["-c".to_owned(), script];
+        let command = CommandSpec::new("/bin/bash".into(), args, bench.workspace.clone(), env);
+        let mut process = machine.spawn(command).await.unwrap();
+        let (limit, grace) = (Duration::from_millis(300), Duration::from_millis(500));
+        let end = process.pump(&Cancel::new(), Some(limit), grace, &mut |_| {}).await.unwrap();
+        assert!(matches!(end, ProcessEnd::TimedOut(_)), "{name}: {end:?}");
+        drop(process);
+        pinch_stdx::process::wait_for_killed(Duration::from_secs(4));
+        let is_left = || {
+            let all = std::fs::read_dir("/proc")
+                .unwrap()
+                .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
+            all.into_iter().any(|line| String::from_utf8_lossy(&line).split('\0').any(|word| word == seconds))
+        };
+        for _ in 0..50 {
+            if !is_left() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("{name}: something is left");
     })
     .await;
 }
