@@ -70,6 +70,9 @@ async fn json_is_one_object_and_nothing_else() {
         assert!(printed.pointer_mut(duration).unwrap().take().is_u64());
     }
     assert!(printed.pointer_mut("/meta/agentMeta/costUsd").unwrap().take().as_f64().is_some_and(|cost| cost > 0.0));
+    // How long the prompt is depends on the machine.
+    let report = printed["meta"].as_object_mut().and_then(|meta| meta.shift_remove("systemPromptReport")).unwrap();
+    assert!(report["systemPrompt"]["chars"].as_u64() > Some(1_000) && report["sessionId"] == "s1", "{report}");
     // A new run has a new name.
     assert!(printed.pointer_mut("/meta/agentMeta/terminalReceipt/runId").unwrap().take().is_string());
     let usage = json!({"input": 10, "output": 5, "total": 15});

@@ -158,7 +158,7 @@ impl CliAttempts<'_> {
         let (scope, request) = (self.scope, &self.scope.request);
         let messages = log.context().messages;
         let prompt = scope.hooks.prepare(&request.prompt, &messages).await.prompt;
-        let system = format!("{}\n\n{NO_TOOLS}", (scope.prompt)(&ToolSet::default()).whole());
+        let system = format!("{}\n\n{NO_TOOLS}", scope.prompt.for_model(&self.model)(&ToolSet::default()).whole());
         let (dir, images) = image_files(&request.images, scope)
             .map_err(|error| RunError::Internal(format!("images cannot be written for {}: {error}", self.name())))?;
         scope.hooks.llm_input(|| LlmInput {

@@ -14,7 +14,7 @@ fn system(request: &Recorded) -> String {
     blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n\n")
 }
 
-const SKILL: &str = "---\nname: weather\ndescription: Tells the weather\nmetadata: {openclaw: {primaryEnv: 'WEATHER_KEY', requires: {bins: ['sh']}}}\n---\nAsk.\n";
+const SKILL: &str = "---\nname: weather\ndescription: Tells the weather\nmetadata: {openclaw: {primaryEnv: 'WEATHER_KEY', requires: {env: ['WEATHER_KEY']}}}\n---\nAsk.\n";
 
 async fn workspace() -> World {
     let world = World::with(|config| {
