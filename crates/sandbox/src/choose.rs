@@ -53,7 +53,7 @@ pub fn sandboxes(path: &str) -> Vec<Box<dyn Sandbox>> {
     }
     #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
     {
-        drop(path.to_owned());
+        let _ = path;
         Vec::new()
     }
 }
