@@ -53,25 +53,27 @@ pub(super) fn prompt(
         Some(_) => Vec::new(),
     };
     let is_limited = key.is_some_and(bootstrap::is_limited) || request.trigger == RunTrigger::Cron;
-    let mut params = SystemPromptParams::default();
-    params.product = Some(parts.registered.product.clone());
-    params.mode = request.prompt_mode.unwrap_or(if is_limited { PromptMode::Minimal } else { PromptMode::Full });
-    params.workspace_dir = workspace.display().to_string();
     let has_birth = files.iter().any(|file| file.name == bootstrap::BIRTH);
-    params.workspace_notes.extend(has_birth.then(|| COMMIT.to_owned()));
-    params.skills.clone_from(&skills.prompt);
-    params.cites_memories = true;
-    params.model_aliases = aliases(&parts.config.agents);
-    params.time_zone.clone_from(&config.time_zone);
-    params.owners.clone_from(&request.owner_numbers);
-    params.extra.clone_from(&request.extra_system_prompt);
-    params.reactions = reactions(parts, request);
-    params.reasoning_tags = request.enforce_final_tag;
-    params.heartbeat.clone_from(&config.heartbeat);
-    params.runtime = runtime_info(parts, request, agent, workspace);
-    params.thinking = request.think_level.unwrap_or_default().as_str().to_owned();
-    params.reasoning = request.reasoning_level;
-    params.files = files;
+    let params = SystemPromptParams {
+        product: Some(parts.registered.product.clone()),
+        mode: request.prompt_mode.unwrap_or(if is_limited { PromptMode::Minimal } else { PromptMode::Full }),
+        workspace_dir: workspace.display().to_string(),
+        workspace_notes: has_birth.then(|| COMMIT.to_owned()).into_iter().collect(),
+        skills: skills.prompt.clone(),
+        cites_memories: true,
+        model_aliases: aliases(&parts.config.agents),
+        time_zone: config.time_zone.clone(),
+        owners: request.owner_numbers.clone(),
+        extra: request.extra_system_prompt.clone(),
+        reactions: reactions(parts, request),
+        reasoning_tags: request.enforce_final_tag,
+        heartbeat: config.heartbeat.clone(),
+        runtime: runtime_info(parts, request, agent, workspace),
+        thinking: request.think_level.unwrap_or_default().as_str().to_owned(),
+        reasoning: request.reasoning_level,
+        files,
+        ..SystemPromptParams::default()
+    };
     RunPrompt::new(PromptFacts {
         request: request.clone(),
         workspace: workspace.to_owned(),

@@ -42,12 +42,10 @@ impl Runner<'_> {
         meta.stop_reason = answer.map(|answer| answer.stop_reason.as_str().to_owned());
         meta.finish_reason = answer.and_then(|answer| answer.raw_stop_reason.clone());
         meta.final_prompt.clone_from(&self.scope.request.prompt);
-        meta.system_prompt = self.scope.prompt.report().map(|report| {
-            let mut meta = SystemPromptMeta::default();
-            meta.report = report;
-            meta.session_key.clone_from(&self.scope.request.session_key);
-            meta.workspace.clone_from(&self.scope.workspace);
-            meta
+        meta.system_prompt = self.scope.prompt.report().map(|report| SystemPromptMeta {
+            report,
+            session_key: self.scope.request.session_key.clone(),
+            workspace: self.scope.workspace.clone(),
         });
         meta.final_answer = answer.map(|answer| FinalAnswer::new(Arc::clone(answer)));
         meta.agent = self.agent_meta(state, model);

@@ -74,8 +74,7 @@ pub(super) fn load(roots: &[(SkillOrigin, PathBuf)], limits: &SkillLimits) -> (V
         let mut n_loaded = 0;
         for file in skills::find(root, SkillFolder::FoldersOnly).iter().take(limits.candidates) {
             if n_loaded == limits.per_source {
-                problems
-                    .push(Problem::new(root, format!("has more than {} skills; the others are left out", n_loaded)));
+                problems.push(Problem::new(root, format!("has more than {n_loaded} skills; the others are left out")));
                 break;
             }
             match read(&file.path, &real_root, *origin, limits.file_bytes) {
