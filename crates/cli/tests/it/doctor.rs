@@ -38,6 +38,10 @@ async fn what_is_broken_is_named_and_nothing_secret_is() {
     user.write("agent/extensions/x.js", "");
     user.write("agent/sessions/w/bad.jsonl", "no session\n");
     user.write("agent/sessions/w/good.jsonl", "{\"type\":\"session\",\"id\":\"a\",\"timestamp\":\"\",\"cwd\":\"/\"}\n");
+    user.write(
+        ".pinch/agents/main/sessions/cut.jsonl",
+        "{\"type\":\"session\",\"id\":\"b\",\"timestamp\":\"\",\"cwd\":\"/\"}\n{\"type\":\"mess\n",
+    );
     user.write(".pinch/agents/main/sessions/s.jsonl.lock", r#"{"pid": 4294967294, "createdAt": ""}"#);
     std::fs::create_dir(user.path("agent/auth.json.lock")).unwrap();
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
@@ -87,7 +91,9 @@ async fn what_is_broken_is_named_and_nothing_secret_is() {
     assert!(sessions[2].starts_with("warn | stale lock | HOME/agent/auth.json.lock is "), "{sessions:?}");
     let lock =
         "warn | stale lock | HOME/.pinch/agents/main/sessions/s.jsonl.lock has no owner. The next run removes it";
-    assert_eq!(sessions[3..], [lock]);
+    let damaged = "warn | session | HOME/.pinch/agents/main/sessions/cut.jsonl has 1 damaged line, which is passed over. Run pinch sessions \
+                   repair HOME/.pinch/agents/main/sessions/cut.jsonl to take it out";
+    assert_eq!(sessions[3..], [damaged, lock]);
 
     let ran = doctor(&user, &[]).await;
     assert_eq!(ran.code, Some(2));

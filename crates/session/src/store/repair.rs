@@ -10,7 +10,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use pinch_stdx::fs::{Access, open_regular, write_atomic};
+use pinch_stdx::fs::{Access, open_regular, read_regular, write_atomic};
 use pinch_stdx::json::walk::{Walk, resolve};
 use pinch_stdx::text::bom_len;
 use serde_json::{Value, json};
@@ -52,6 +52,14 @@ impl FileRepair {
         }
         report
     }
+}
+
+/// How many lines of a session file [`repair_file`] would take out. Nothing is written.
+///
+/// # Errors
+/// The file cannot be read, or is larger than `max_bytes`.
+pub fn damaged_lines(path: &Path, max_bytes: u64) -> io::Result<usize> {
+    Ok(DamagedLines::of(&read_regular(path, max_bytes)?).dropped.len())
 }
 
 /// Removes lines that are no JSON from a session file; the others stay byte for byte, but for the parent of entries whose own was removed. A file that

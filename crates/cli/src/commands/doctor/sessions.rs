@@ -1,10 +1,11 @@
-//! Sessions that cannot be read, stale locks, and extensions that would be started.
+//! Sessions that cannot be read or are damaged, stale locks, and extensions that would be started.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pinch_embed::coding_agent::store::jsonl::read_header;
+use pinch_embed::coding_agent::store::repair::damaged_lines;
 use pinch_embed::stdx::fs::dir_lock::DirLockOptions;
 use pinch_embed::stdx::process::is_alive;
 use serde_json::Value;
@@ -15,6 +16,8 @@ use crate::commands::agent;
 
 /// Session files that are looked at.
 const MAX_FILES: usize = 2_000;
+/// Bytes of session files that are read.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// Directories that are gone through.
 const MAX_FOLDERS: usize = 500;
 /// Bytes of a lock's text.
@@ -32,7 +35,9 @@ pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
         headers(&mut section, &folders);
         documents.iter().for_each(|folder| document_locks(&mut section, folder, now_ms));
         let agents = state_dir.iter().flat_map(|dir| entries(&dir.join("agents"), MAX_FOLDERS));
-        agents.for_each(|agent| session_locks(&mut section, &agent.join("sessions")));
+        let agents: Vec<PathBuf> = agents.map(|agent| agent.join("sessions")).collect();
+        damage(&mut section, folders.iter().chain(&agents));
+        agents.iter().for_each(|folder| session_locks(&mut section, folder));
         section
     };
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| DoctorSection::new("Sessions and locks"))
@@ -67,6 +72,46 @@ fn headers(section: &mut DoctorSection, folders: &[PathBuf]) {
         }
     }
     section.add(FindingStatus::Ok, "sessions", format!("{n_good} readable"));
+}
+
+/// Looks for lines that cannot be read, in the newest files first as long as there are not too many bytes.
+fn damage<'a>(section: &mut DoctorSection, folders: impl Iterator<Item = &'a PathBuf>) {
+    let files = folders.flat_map(|folder| entries(folder, MAX_FILES));
+    let mut files: Vec<(fs::Metadata, PathBuf)> = files
+        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
+        .filter_map(|path| Some((fs::metadata(&path).ok().filter(fs::Metadata::is_file)?, path)))
+        .collect();
+    files.sort_by_key(|(meta, path)| (std::cmp::Reverse(meta.modified().ok()), path.clone()));
+    let (mut n_left, mut n_unread) = (MAX_BYTES, 0);
+    for (meta, path) in files {
+        let Some(left) = n_left.checked_sub(meta.len()) else {
+            n_unread += 1;
+            continue;
+        };
+        n_left = left;
+        // Files that are no sessions are reported as such.
+        let n_damaged = read_header(&path).and_then(|_| damaged_lines(&path, MAX_BYTES).ok()).unwrap_or(0);
+        if n_damaged > 0 {
+            let (file, (lines, are, them)) = (
+                path.display(),
+                match n_damaged {
+                    1 => ("line", "is", "it"),
+                    _ => ("lines", "are", "them"),
+                },
+            );
+            let text = format!(
+                "{file} has {n_damaged} damaged {lines}, which {are} passed over. Run pinch sessions repair {file} to take {them} out"
+            );
+            section.add(FindingStatus::Warn, "session", text);
+        }
+    }
+    if n_unread > 0 {
+        section.add(
+            FindingStatus::Note,
+            "sessions",
+            format!("{n_unread} files were not checked for damage: there are too many bytes"),
+        );
+    }
 }
 
 /// Locks of documents: directories that their holders renew.
