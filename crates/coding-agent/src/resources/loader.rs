@@ -174,7 +174,11 @@ fn load(inputs: &ResourceInputs, extra: &[ExtraPaths]) -> Resources {
     let files = gather(inputs, extra, ResourceKind::Skill, &mut real_paths, problems);
     let files = files.into_iter().map(|found| (found.file, found.meant, found.info));
     resources.commands.skills = skills::load(files, problems);
-    resources.commands.templates = load_templates(inputs, extra, &mut real_paths, problems);
+    let mut templates = load_templates(inputs, extra, &mut real_paths, problems);
+    if !inputs.without.prompts {
+        add_skill_templates(&resources.commands.skills, &mut templates, problems);
+    }
+    resources.commands.templates = templates;
     resources.themes = load_themes(inputs, extra, &mut real_paths, problems);
     let said = inputs.system_prompt.as_ref().map(|given| vec![given.clone()]);
     let system = system_texts(inputs, said.as_deref(), "SYSTEM.md", problems);
@@ -205,6 +209,25 @@ fn load_templates(
         }
     }
     templates
+}
+
+/// Adds the task templates of skills, each with the name of its skill in front.
+fn add_skill_templates(skills: &[Skill], templates: &mut Templates, problems: &mut Vec<Diagnostic>) {
+    for (skill, file) in
+        skills.iter().flat_map(|skill| skills::template_files(skill).into_iter().map(move |file| (skill, file)))
+    {
+        match Template::read(&file) {
+            Ok(Some(template)) => {
+                let name = format!("{}:{}", skill.name, template.name);
+                let info = SourceInfo { path: file.path.clone(), ..skill.info.clone() };
+                if let Err(first) = templates.add(Template { name: name.clone(), info, ..template }) {
+                    problems.push(Diagnostic::collision(ResourceKind::Prompt, &name, &first.path, &file.path));
+                }
+            }
+            Ok(None) => {}
+            Err(why) => problems.push(Diagnostic::warning(&file.path, why)),
+        }
+    }
 }
 
 fn load_themes(

@@ -76,6 +76,24 @@ pub fn find_at(path: &Path) -> Result<Vec<ListedFile>, Diagnostic> {
     }
 }
 
+/// The directories of a skill's folder that hold its task templates.
+const TEMPLATES: [&str; 2] = ["templates", "prompts"];
+
+/// The files of a skill's task templates: prompt templates for the work that it describes.
+pub(super) fn template_files(skill: &Skill) -> Vec<ListedFile> {
+    let mut found = Vec::new();
+    // A loose file has no folder of its own.
+    if skill.path.file_name().is_some_and(|name| name == FILE) {
+        for name in TEMPLATES {
+            collect::search(&skill.base_dir.join(name), &mut |_, _, listing| {
+                found.extend(listing.files.iter().filter(|file| has_ending(&file.path, "md")).cloned());
+                Enter::No
+            });
+        }
+    }
+    found
+}
+
 /// Whether a file of a directory was meant as a skill: one that is only called anything may be a text about skills.
 pub fn meant(path: &Path) -> Intent {
     if path.file_name().is_some_and(|name| name == FILE) { Intent::Certain } else { Intent::Perhaps }

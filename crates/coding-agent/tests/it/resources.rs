@@ -481,3 +481,29 @@ async fn a_session_puts_skills_into_prompts_and_queues() {
     control.steer("/skill:a later", Vec::new());
     assert!(control.waiting().0[0].ends_with("</skill>\n\nlater"));
 }
+
+#[test]
+fn skills_bring_task_templates() {
+    let place = ProjectFixture::new(&[
+        ("home/agent/skills/review/SKILL.md", "---\ndescription: Reviews code\n---\n"),
+        ("home/agent/skills/review/templates/quick.md", "---\ndescription: A quick look\n---\nLook at $1 quickly.\n"),
+        ("home/agent/skills/review/prompts/deep.md", "Look at $ARGUMENTS deeply.\n"),
+        ("home/agent/skills/review/templates/below/no.md", "no\n"),
+        ("home/agent/skills/review/templates/no.txt", "no\n"),
+        ("home/agent/prompts/own.md", "own\n"),
+    ]);
+    let templates = |resources: &Resources| -> Vec<String> {
+        resources.commands.templates.iter().map(|one| format!("{}: {}", one.name, one.description)).collect()
+    };
+    let resources = place.load(|_| {});
+    let expect = ["own: own", "review:quick: A quick look", "review:deep: Look at $ARGUMENTS deeply."];
+    assert_eq!(templates(&resources), expect);
+    assert_eq!(resources.commands.expand("/review:quick src/a.rs").text, "Look at src/a.rs quickly.");
+    assert_eq!(resources.commands.expand("/review:deep a b").text, "Look at a b deeply.\n");
+    assert_eq!(
+        place.short(&resources.commands.templates.get("review:deep").unwrap().path),
+        "home/agent/skills/review/prompts/deep.md"
+    );
+    assert_eq!(templates(&place.load(|inputs| inputs.without.prompts = true)), [""; 0]);
+    assert_eq!(templates(&place.load(|inputs| inputs.without.skills = true)), ["own: own"]);
+}
