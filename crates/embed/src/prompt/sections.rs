@@ -38,6 +38,10 @@ fn build(params: &SystemPromptParams) -> PromptSections {
     };
     section(TOOLING, "## Tooling", &tooling(params));
     section("tool_style", "## Tool Call Style", wording::TOOL_STYLE);
+    if is_full {
+        section("execution", "## Execution Bias", wording::EXECUTION);
+        section("promises", "## Promised Work", wording::PROMISES);
+    }
     section("safety", "## Safety", wording::SAFETY);
     section("commands", &format!("## {product} CLI Quick Reference"), &commands(product));
     section("skills", "## Skills (mandatory)", &skills(params));

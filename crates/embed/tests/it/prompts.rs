@@ -51,6 +51,8 @@ async fn the_prompt_holds_the_files_and_the_skills_of_the_workspace() {
         "You are a personal assistant running inside pinch.",
         "## Tooling",
         "- read: Read file contents",
+        "## Execution Bias",
+        "## Promised Work",
         "## Skills (mandatory)",
         "<name>weather</name>",
         "Time zone: Europe/Berlin",
@@ -86,7 +88,10 @@ async fn sub_agents_are_told_less_and_a_request_may_ask_for_one_line() {
     let requests = world.server.requests();
     let minimal = system(&requests[0]);
     assert!(minimal.contains("## Tooling") && minimal.contains("Be kind."), "{minimal}");
-    assert!(!minimal.contains("## Silent Replies") && !minimal.contains("SOUL.md"), "{minimal}");
+    assert!(
+        !minimal.contains("## Silent Replies") && !minimal.contains("## Promised Work") && !minimal.contains("SOUL.md"),
+        "{minimal}"
+    );
     assert_eq!(system(&requests[1]), "You are a personal assistant running inside pinch.");
 }
 
