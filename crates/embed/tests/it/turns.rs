@@ -100,10 +100,10 @@ async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_i
     result.unwrap();
     assert!(matches!(steered, Ok(Turn::Joined { run_id: of }) if of == run_id));
     assert_eq!(users(&world, &session), ["Paint it.", "In blue!"]);
-    // A turn whose run has not begun cannot be steered.
+    // A turn whose run has not begun cannot be steered: the message arrives before anything of that run is done.
     let second = request(world.engine.send(message("two")).await);
     let third = world.engine.send(message("three"));
-    let ((), third) = within(async { tokio::join!(run(&world, second), async { request(third.await) }) }).await;
+    let (third, ()) = within(async { tokio::join!(async { request(third.await) }, run(&world, second)) }).await;
     run(&world, third).await;
     assert_eq!(users(&world, &session), ["Paint it.", "In blue!", "two", "three"]);
 }
