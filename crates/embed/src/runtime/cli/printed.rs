@@ -48,15 +48,19 @@ impl<'e> PrintedAnswer<'e> {
 
     /// The program has printed something, of lines of JSON.
     pub(super) async fn printed(&mut self, bytes: &[u8]) {
-        self.line.extend_from_slice(bytes);
-        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.line.drain(..=end).collect();
+        let mut rest = bytes;
+        // Only what is new is searched: a line may be long, and come in many pieces.
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            self.line.extend_from_slice(&rest[..end]);
+            rest = &rest[end + 1..];
+            let line = std::mem::take(&mut self.line);
             let text = line_of(&String::from_utf8_lossy(&line)).and_then(|line| message_of(&line));
             if let Some(text) = text {
                 let between = if self.shown.as_ref().is_some_and(|shown| !shown.is_empty()) { "\n" } else { "" };
                 self.show(&format!("{between}{text}")).await;
             }
         }
+        self.line.extend_from_slice(rest);
     }
 
     async fn show(&mut self, text: &str) {
