@@ -10,7 +10,7 @@ use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::document::Problem;
 use pinch_llm::message::Image;
 use pinch_ports::SessionEntry;
-use pinch_stdx::cancel::{CancelReason, Deadline};
+use pinch_stdx::cancel::CancelReason;
 use pinch_tools::policy::PolicyDecision;
 use tokio::time::Instant;
 
@@ -31,6 +31,7 @@ mod replying;
 mod engine_run;
 mod configured;
 mod agents;
+mod entries;
 mod inbound;
 mod leasing;
 mod turns;
@@ -309,10 +310,7 @@ async fn run_with_hooks(
     };
     Box::pin(flush::save_memories(&before)).await;
     let began = Instant::now();
-    let limited = match request.timeout.into_iter().chain(request.budget.deadline).min() {
-        Some(limit) => cancel.child_until(Deadline::after(limit)),
-        None => cancel.child(),
-    };
+    let limited = request.limited(&cancel);
     let mut runner = Runner {
         parts,
         scope: &scope,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pinch_ports::{Fence, SessionEntry};
 use serde_json::Value;
 
+use super::entries;
 use crate::parts::Parts;
 use crate::run::cli_sessions::CliSessions;
 use crate::run::scope::RunScope;
@@ -14,10 +15,9 @@ use crate::sessions::entry;
 
 /// The names that are remembered for the session of a request.
 pub(super) async fn known(parts: &Parts, request: &RunRequest) -> CliSessions {
-    let Some(key) = request.session_key.as_deref() else { return CliSessions::default() };
-    let entry = match parts.index.get(key).await {
-        Ok(Some(entry)) if entry.session_id == request.session_id => entry,
-        Ok(_) => return CliSessions::default(),
+    let entry = match entries::of_request(parts, request).await {
+        Ok(Some(entry)) => entry,
+        Ok(None) => return CliSessions::default(),
         Err(error) => {
             tracing::warn!(%error, "what a command-line agent calls a session could not be looked up");
             return CliSessions::default();
@@ -47,13 +47,8 @@ pub(super) async fn remember(
     {
         result.meta.agent.session_id.clone_from(id);
     }
-    let Some(key) = scope.request.session_key.as_deref() else { return };
-    let session_id = scope.request.session_id.clone();
-    let change = move |known: Option<SessionEntry>| match known {
-        Some(known) if known.session_id == session_id => Some(entry::after_cli(&known, &learned)),
-        other => other,
-    };
-    if let Err(error) = parts.index.update(key, Some(fence), Arc::new(change)).await {
+    let change = move |known: &SessionEntry| entry::after_cli(known, &learned);
+    if let Err(error) = entries::change(parts, &scope.request, fence, change).await {
         tracing::warn!(%error, "what a command-line agent calls a session could not be recorded");
     }
 }

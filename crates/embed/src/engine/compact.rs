@@ -10,7 +10,7 @@ use pinch_ports::{Fence, SessionEntry};
 use pinch_stdx::cancel::Deadline;
 use serde_json::{Map, Value, json};
 
-use super::{agents, hooked, leasing, resolve};
+use super::{agents, entries, hooked, leasing, resolve};
 use crate::parts::Parts;
 use crate::parts::credentials::advice;
 use crate::run::{RunError, RunRequest};
@@ -160,13 +160,9 @@ fn outcome(compacted: Compacted) -> CompactedSession {
 
 /// Counts the compaction in the entry of the session's key.
 async fn record(parts: &Parts, request: &RunRequest, fence: Arc<dyn Fence>, compacted: &CompactedSession) {
-    let Some(key) = request.session_key.as_deref() else { return };
-    let (session_id, tokens, now) = (request.session_id.clone(), compacted.tokens_after, parts.host.now_ms());
-    let change = move |known: Option<SessionEntry>| match known {
-        Some(known) if known.session_id == session_id => Some(entry::after_compaction(&known, tokens, now)),
-        other => other,
-    };
-    if let Err(error) = parts.index.update(key, Some(fence), Arc::new(change)).await {
+    let (tokens, now) = (compacted.tokens_after, parts.host.now_ms());
+    let change = move |known: &SessionEntry| entry::after_compaction(known, tokens, now);
+    if let Err(error) = entries::change(parts, request, fence, change).await {
         tracing::warn!(%error, "a compaction could not be recorded");
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use futures::StreamExt;
 use pinch_llm::model::Model;
 use pinch_ports::{RunLease, SessionEntry};
-use pinch_stdx::cancel::{Cancel, Deadline};
+use pinch_stdx::cancel::Cancel;
 use pinch_stdx::pull::pulled;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{hooked, inbound, leasing, replying, resolve};
+use super::{entries, hooked, inbound, leasing, replying, resolve};
 use crate::compaction::memory::{self, FlushTexts, SessionSize};
 use crate::parts::Parts;
 use crate::parts::active::ActiveRuns;
@@ -35,7 +35,6 @@ pub(super) struct BeforeRun<'r> {
 /// Lets the agent save memories if its session will soon be compacted. A failure is logged, and the run of the user goes on.
 pub(super) async fn save_memories(before: &BeforeRun<'_>) {
     let BeforeRun { parts, request, .. } = before;
-    let Some(key) = request.session_key.as_deref() else { return };
     if matches!(request.trigger, RunTrigger::Heartbeat | RunTrigger::Memory) || request.disable_tools {
         return;
     }
@@ -43,9 +42,9 @@ pub(super) async fn save_memories(before: &BeforeRun<'_>) {
     if !before.runtimes.of(model).capabilities().compaction {
         return;
     }
-    let known = match parts.index.get(key).await {
-        Ok(Some(known)) if known.session_id == request.session_id => known,
-        Ok(_) => return,
+    let known = match entries::of_request(parts, request).await {
+        Ok(Some(known)) => known,
+        Ok(None) => return,
         Err(error) => return tracing::warn!(%error, "the size of a session could not be looked up"),
     };
     let config = &parts.config.agents.defaults.compaction;
@@ -56,7 +55,7 @@ pub(super) async fn save_memories(before: &BeforeRun<'_>) {
     let request = flush_request(request, parts.host.ids().uuid_v4(), FlushTexts::new(&config.memory_flush, &date));
     match run(before, request, model).await {
         Ok(Some(result)) if result.meta.error.is_none() && !result.meta.aborted && !result.meta.timed_out => {
-            remember(before, key).await;
+            remember(before).await;
         }
         Ok(None) => tracing::debug!("memories are not saved: this run cannot write files"),
         Ok(Some(result)) => {
@@ -116,10 +115,7 @@ async fn unheard(
 ) -> Result<RunResult, RunError> {
     let request = &scope.request;
     let stop = cancel.child();
-    let limited = match request.timeout.into_iter().chain(request.budget.deadline).min() {
-        Some(limit) => stop.child_until(Deadline::after(limit)),
-        None => stop.child(),
-    };
+    let limited = request.limited(&stop);
     let active = ActiveRuns::default().register(request, stop.clone());
     let replies = replying::replies(parts, request, &scope.workspace)?;
     let mut done = Err(RunError::Internal("the run is not over".to_owned()));
@@ -152,14 +148,10 @@ async fn unheard(
 }
 
 /// Remembers that the agent was asked since the last compaction.
-async fn remember(before: &BeforeRun<'_>, key: &str) {
-    let parts = before.parts;
-    let (session_id, now) = (before.request.session_id.clone(), parts.host.now_ms());
-    let change = move |known: Option<SessionEntry>| match known {
-        Some(known) if known.session_id == session_id => Some(entry::after_flush(&known, now)),
-        other => other,
-    };
-    if let Err(error) = parts.index.update(key, Some(before.lease.fence()), Arc::new(change)).await {
+async fn remember(before: &BeforeRun<'_>) {
+    let now = before.parts.host.now_ms();
+    let change = move |known: &SessionEntry| entry::after_flush(known, now);
+    if let Err(error) = entries::change(before.parts, before.request, before.lease.fence(), change).await {
         tracing::warn!(%error, "it could not be recorded that memories were saved");
     }
 }

@@ -7,7 +7,7 @@ use pinch_coding_agent::store::SessionRef;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_ports::{Fence, OverrideSource, PortError, SessionEntry};
 
-use super::{agents, resolve};
+use super::{agents, entries, resolve};
 use crate::key::{self, ProfileId};
 use crate::parts::Parts;
 use crate::profiles::choice::{ProfileChoice, ProfileSource};
@@ -153,19 +153,14 @@ fn is_same(entry: &SessionEntry, choice: Option<&ProfileChoice>) -> bool {
 
 /// Records a run that has ended, if its session is still that of its key.
 pub(super) async fn record(parts: &Parts, request: &RunRequest, fence: Arc<dyn Fence>, result: &RunResult) {
-    let Some(key) = request.session_key.as_deref() else { return };
-    match parts.index.get(key).await {
-        Ok(Some(entry)) if entry.session_id == request.session_id => {}
-        Ok(_) => return,
+    match entries::of_request(parts, request).await {
+        Ok(Some(_)) => {}
+        Ok(None) => return,
         Err(error) => return tracing::warn!(%error, "the session of a run could not be looked up"),
     }
-    let now = parts.host.now_ms();
-    let (session_id, run) = (request.session_id.clone(), RunRecord::new(request, result));
-    let change = move |known: Option<SessionEntry>| match known {
-        Some(known) if known.session_id == session_id => Some(entry::after_run(&known, &run, now)),
-        other => other,
-    };
-    if let Err(error) = parts.index.update(key, Some(fence), Arc::new(change)).await {
+    let (now, run) = (parts.host.now_ms(), RunRecord::new(request, result));
+    let change = move |known: &SessionEntry| entry::after_run(known, &run, now);
+    if let Err(error) = entries::change(parts, request, fence, change).await {
         tracing::warn!(%error, "the end of a run could not be recorded");
     }
 }

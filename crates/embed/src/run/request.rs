@@ -8,7 +8,7 @@ use pinch_coding_agent::store::SessionRef;
 use pinch_llm::message::Image;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_ports::Caller;
-use pinch_stdx::cancel::Cancel;
+use pinch_stdx::cancel::{Cancel, Deadline};
 
 pub use crate::config::params::StreamParams;
 use crate::inbox::TurnGuard;
@@ -415,6 +415,14 @@ impl RunRequest {
     pub fn workspace_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.workspace_dir = Some(dir.into());
         self
+    }
+
+    /// A cancellation below another that also comes when the time of the run is up, from now on.
+    pub(crate) fn limited(&self, stop: &Cancel) -> Cancel {
+        match self.timeout.into_iter().chain(self.budget.deadline).min() {
+            Some(limit) => stop.child_until(Deadline::after(limit)),
+            None => stop.child(),
+        }
     }
 
     /// Replaces the whole system prompt.
