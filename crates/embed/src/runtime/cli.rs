@@ -17,7 +17,7 @@ use pinch_agent_core::queue::QueueKind;
 use pinch_agent_core::tool::ToolSet;
 use pinch_coding_agent::auth::RequestAuth;
 use pinch_coding_agent::entry::EntryBody;
-use pinch_coding_agent::session_log::{NewSession, SessionLog};
+use pinch_coding_agent::session_log::SessionLog;
 use pinch_coding_agent::store::{SessionStore, StoreError};
 use pinch_llm::error::{LlmError, LlmErrorKind};
 use pinch_llm::message::{AssistantMessage, Block, Content, Image, Message, StopReason, UserMessage};
@@ -131,19 +131,6 @@ enum CliOutcome {
 impl CliAttempts<'_> {
     fn name(&self) -> &str {
         self.model.provider.as_str()
-    }
-
-    async fn open_log(&self) -> Result<SessionLog, StoreError> {
-        let (scope, request) = (self.scope, &self.scope.request);
-        let new = NewSession {
-            cwd: scope.workspace.to_string_lossy().into_owned(),
-            id: Some(request.session_id.clone()),
-            parent_session: None,
-        };
-        let store = Arc::clone(&self.runtime.store);
-        let mut log = SessionLog::open_or_begin(&scope.host, store, &request.session, new).await?;
-        log.set_fence(Arc::clone(&scope.fence));
-        Ok(log)
     }
 
     /// What the backend calls the conversation.
@@ -338,7 +325,7 @@ impl Attempts for CliAttempts<'_> {
                 },
                 false => None,
             };
-            let mut log = match self.open_log().await {
+            let mut log = match history::open_log(&self.runtime.store, self.scope).await {
                 Ok(log) => log,
                 Err(error) => return emitter.emit(AttemptEvent::Broken(store_error(error))).await,
             };

@@ -15,7 +15,6 @@ use pinch_coding_agent::entry::CustomMessage;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, PromptFor, SessionControl, SessionError, SessionParts};
-use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_coding_agent::store::{SessionStore, StoreError};
 use pinch_llm::message::{Block, Content, Image, Message};
 use pinch_llm::model::Model;
@@ -63,16 +62,8 @@ impl NativeRuntime {
         let tools = scope.tools.for_model(&model)?;
         let provider = self.providers.get(&model.api).map_err(|error| RunError::Config(error.to_string()))?;
         let request = &scope.request;
-        let new = NewSession {
-            cwd: scope.workspace.to_string_lossy().into_owned(),
-            id: Some(request.session_id.clone()),
-            parent_session: None,
-        };
-        let mut log = SessionLog::open_or_begin(&scope.host, Arc::clone(&self.store), &request.session, new)
-            .await
-            .map_err(store_error)?
-            .with_missing_result(MISSING_RESULT);
-        log.set_fence(Arc::clone(&scope.fence));
+        let log = history::open_log(&self.store, scope).await.map_err(store_error)?;
+        let mut log = log.with_missing_result(MISSING_RESULT);
         let model_changed = history::record(&mut log, &model, scope.host.now_ms()).await.map_err(store_error)?;
         let pruner = history::pruner(&log, scope, &model);
         let provider: Arc<dyn Provider> = Arc::new(PreparedHistory::new(provider, model_changed, pruner.clone()));

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pinch_coding_agent::entry::EntryBody;
-use pinch_coding_agent::session_log::{SessionLog, convert_to_llm};
-use pinch_coding_agent::store::StoreError;
+use pinch_coding_agent::session_log::{NewSession, SessionLog, convert_to_llm};
+use pinch_coding_agent::store::{SessionStore, StoreError};
 use pinch_llm::event::EventStream;
 use pinch_llm::message::{Image, Message};
 use pinch_llm::model::Model;
@@ -68,6 +68,22 @@ fn thinks(choice: &ThinkingChoice) -> bool {
         ThinkingChoice::Level(level) => *level != ThinkingLevel::Off,
         ThinkingChoice::Native(NativeThinking { enabled, .. }) => *enabled != Some(false),
     }
+}
+
+/// Opens the session of a run, or begins it.
+pub(in crate::runtime) async fn open_log(
+    store: &Arc<dyn SessionStore>,
+    scope: &RunScope,
+) -> Result<SessionLog, StoreError> {
+    let request = &scope.request;
+    let new = NewSession {
+        cwd: scope.workspace.to_string_lossy().into_owned(),
+        id: Some(request.session_id.clone()),
+        parent_session: None,
+    };
+    let mut log = SessionLog::open_or_begin(&scope.host, Arc::clone(store), &request.session, new).await?;
+    log.set_fence(Arc::clone(&scope.fence));
+    Ok(log)
 }
 
 /// Records which model the session is prepared for, and whether its beginning had to be inserted. True if another model was recorded before.
