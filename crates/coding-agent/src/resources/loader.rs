@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::collect::ListedFile;
 use super::commands::Commands;
 use super::context_files::{self, ContextFile, Links};
 use super::extensions::ExtensionEntry;
@@ -196,37 +197,38 @@ fn load_templates(
 ) -> Templates {
     let mut templates = Templates::default();
     for found in gather(inputs, extra, ResourceKind::Prompt, real_paths, problems) {
-        let path = &found.file.path;
-        match Template::read(&found.file) {
-            Ok(Some(template)) => {
-                let name = template.name.clone();
-                if let Err(first) = templates.add(Template { info: found.info, ..template }) {
-                    problems.push(Diagnostic::collision(ResourceKind::Prompt, &name, &first.path, path));
-                }
-            }
-            Ok(None) => {}
-            Err(why) => problems.push(Diagnostic::warning(path, why)),
-        }
+        add_template(&mut templates, &found.file, found.info, None, problems);
     }
     templates
 }
 
 /// Adds the task templates of skills, each with the name of its skill in front.
 fn add_skill_templates(skills: &[Skill], templates: &mut Templates, problems: &mut Vec<Diagnostic>) {
-    for (skill, file) in
-        skills.iter().flat_map(|skill| skills::template_files(skill).into_iter().map(move |file| (skill, file)))
-    {
-        match Template::read(&file) {
-            Ok(Some(template)) => {
-                let name = format!("{}:{}", skill.name, template.name);
-                let info = SourceInfo { path: file.path.clone(), ..skill.info.clone() };
-                if let Err(first) = templates.add(Template { name: name.clone(), info, ..template }) {
-                    problems.push(Diagnostic::collision(ResourceKind::Prompt, &name, &first.path, &file.path));
-                }
-            }
-            Ok(None) => {}
-            Err(why) => problems.push(Diagnostic::warning(&file.path, why)),
+    for skill in skills {
+        for file in skills::template_files(skill) {
+            let info = SourceInfo { path: file.path.clone(), ..skill.info.clone() };
+            add_template(templates, &file, info, Some(&skill.name), problems);
         }
+    }
+}
+
+/// Reads a template and adds it, with a name in front if it belongs to a skill.
+fn add_template(
+    templates: &mut Templates,
+    file: &ListedFile,
+    info: SourceInfo,
+    skill: Option<&str>,
+    problems: &mut Vec<Diagnostic>,
+) {
+    match Template::read(file) {
+        Ok(Some(template)) => {
+            let name = skill.map_or_else(|| template.name.clone(), |skill| format!("{skill}:{}", template.name));
+            if let Err(first) = templates.add(Template { name: name.clone(), info, ..template }) {
+                problems.push(Diagnostic::collision(ResourceKind::Prompt, &name, &first.path, &file.path));
+            }
+        }
+        Ok(None) => {}
+        Err(why) => problems.push(Diagnostic::warning(&file.path, why)),
     }
 }
 

@@ -204,9 +204,9 @@ const INTRO: &str = "Skills are instructions for particular kinds of work.\n\
 pub fn prompt_block<'a>(skills: impl IntoIterator<Item = &'a Skill>) -> String {
     let mut list = String::new();
     for skill in skills.into_iter().filter(|skill| !skill.hidden) {
-        let (name, description) = (escape(&skill.name), escape(&skill.description));
+        let (name, description) = (escape_xml(&skill.name), escape_xml(&skill.description));
         let location = skill.path.to_string_lossy();
-        let location = escape(&location);
+        let location = escape_xml(&location);
         // Writing into a text cannot fail.
         let _written = write!(
             list,
@@ -216,7 +216,8 @@ pub fn prompt_block<'a>(skills: impl IntoIterator<Item = &'a Skill>) -> String {
     if list.is_empty() { list } else { format!("{INTRO}\n\n<available_skills>\n{list}</available_skills>") }
 }
 
-fn escape(text: &str) -> Cow<'_, str> {
+/// A text as XML contains it.
+pub fn escape_xml(text: &str) -> Cow<'_, str> {
     let is_special = |c| matches!(c, '&' | '<' | '>' | '"' | '\'');
     if !text.contains(is_special) {
         return text.into();
