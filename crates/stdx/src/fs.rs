@@ -10,6 +10,8 @@ mod in_place;
 
 pub mod atomic;
 
+pub mod executable;
+
 pub mod special;
 
 pub mod named;
@@ -24,6 +26,7 @@ pub mod dir_lock;
 
 pub use atomic::{real_path, write_atomic, write_atomic_with};
 pub use dir_lock::DirLock;
+pub use executable::is_executable;
 pub use lock::FileLock;
 pub use long::read_long;
 pub use named::{write_named, write_named_with};

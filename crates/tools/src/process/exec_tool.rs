@@ -10,6 +10,7 @@ use pinch_llm::schema::Schema;
 use pinch_machine::{CommandSpec, Exit, FileKind, Machine, ProcessEnd};
 use pinch_ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest, DenyAll};
 use pinch_stdx::cancel::CancelReason;
+use pinch_stdx::fs::is_executable;
 use serde_json::{Value, json};
 
 use super::registry::{ProcessRegistry, TrackedCommand};
@@ -384,16 +385,6 @@ fn ended(session: &TrackedCommand, warnings: &[String], timeout: Duration) -> To
         text.push_str(reason);
     }
     ToolOutput { details: Some(details), failed: reason.is_some(), ..ToolOutput::text(text) }
-}
-
-/// Whether a file of this computer can be executed.
-fn is_executable(path: &Path) -> bool {
-    let Ok(meta) = path.metadata() else { return false };
-    #[cfg(unix)]
-    let may_run = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0;
-    #[cfg(not(unix))]
-    let may_run = true;
-    meta.is_file() && may_run
 }
 
 impl Tool for ExecTool {
