@@ -53,12 +53,12 @@ pub(super) fn prompt(
         Some(_) => Vec::new(),
     };
     let is_limited = key.is_some_and(bootstrap::is_limited) || request.trigger == RunTrigger::Cron;
-    let has_birth = files.iter().any(|file| file.name == bootstrap::BIRTH);
+    let is_new = files.iter().any(|file| file.name == bootstrap::BOOTSTRAP);
     let params = SystemPromptParams {
         product: Some(parts.registered.product.clone()),
         mode: request.prompt_mode.unwrap_or(if is_limited { PromptMode::Minimal } else { PromptMode::Full }),
         workspace_dir: workspace.display().to_string(),
-        workspace_notes: has_birth.then(|| COMMIT.to_owned()).into_iter().collect(),
+        workspace_notes: is_new.then(|| COMMIT.to_owned()).into_iter().collect(),
         skills: skills.prompt.clone(),
         cites_memories: true,
         model_aliases: aliases(&parts.config.agents),
@@ -79,6 +79,7 @@ pub(super) fn prompt(
         workspace: workspace.to_owned(),
         params,
         limits: config.files,
+        listed: skills.listed.clone(),
         whole: whole.map(PromptSections::text),
         make: parts.registered.prompt.clone(),
         hooks: hooks.clone(),

@@ -11,16 +11,16 @@ use crate::config::agents::BootstrapLimits;
 use crate::key;
 
 /// The files in order.
-const FILES: [&str; 7] = ["AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", BIRTH];
-/// The file that an agent reads once, and removes.
-pub(crate) const BIRTH: &str = "BOOTSTRAP.md";
+const FILES: [&str; 7] = ["AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", BOOTSTRAP];
+/// The file of a new agent, which it removes once it has followed it.
+pub(crate) const BOOTSTRAP: &str = "BOOTSTRAP.md";
 /// Files of what it remembers; the second name is an older one.
 const MEMORY: [&str; 2] = ["MEMORY.md", "memory.md"];
 /// What a run of a sub-agent or of a cron job gets.
 const FEW: [&str; 2] = ["AGENTS.md", "TOOLS.md"];
 /// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 2 * 1024 * 1024;
-/// What little can be said in so few characters is left out.
+/// With less room than this, a file is left out.
 const MIN_CHARS: usize = 64;
 /// Characters of what is known about the user, at most.
 const USER_CHARS: usize = 4_000;
@@ -79,7 +79,7 @@ pub(crate) fn load(workspace: &Path, session_key: Option<&str>) -> (Vec<Workspac
                 }
                 Some(text)
             }
-            Ok(None) if MEMORY.contains(&name) || name == BIRTH => continue,
+            Ok(None) if MEMORY.contains(&name) || name == BOOTSTRAP => continue,
             Ok(None) => None,
             Err(why) => {
                 problems.push(Problem::new(&path, why));

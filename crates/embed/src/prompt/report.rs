@@ -6,7 +6,7 @@ use pinch_stdx::text::utf16_len;
 use serde_json::{Value, json};
 
 use super::bootstrap::InjectedFile;
-use super::sections::{PROJECT_CONTEXT, TOOLING};
+use super::sections::{PROJECT_CONTEXT, SKILLS, TOOLING};
 use crate::config::agents::BootstrapLimits;
 
 /// The sizes of a system prompt, in UTF-16 units.
@@ -52,8 +52,12 @@ impl PromptReport {
         prompt: &PromptSections,
         tools: &ToolSet,
         (files, limits): (&[InjectedFile], BootstrapLimits),
-        skills: &str,
+        (skills, listed): (&str, &[(String, usize)]),
     ) -> Self {
+        // A host may have left them out.
+        let has = |name: &str| prompt.sections().any(|(id, _)| id == name);
+        let (skills, listed) = if has(SKILLS) { (skills, listed) } else { ("", &[][..]) };
+        let files = if has(PROJECT_CONTEXT) { files } else { &[] };
         let chars = |name: &str| prompt.sections().find(|(id, _)| *id == name).map_or(0, |(_, text)| utf16_len(text));
         Self {
             made_at_ms,
@@ -61,7 +65,7 @@ impl PromptReport {
             project_context_chars: chars(PROJECT_CONTEXT),
             tool_list_chars: chars(TOOLING),
             skills_chars: utf16_len(skills),
-            skills: blocks(skills),
+            skills: listed.to_vec(),
             limits,
             files: files.to_vec(),
             tools: tools.iter().map(|tool| ToolSize::of(tool.spec())).collect(),
@@ -120,14 +124,4 @@ impl ToolSize {
             n_properties: schema["properties"].as_object().map(serde_json::Map::len),
         }
     }
-}
-
-/// The names and sizes of the skills in a list.
-fn blocks(skills: &str) -> Vec<(String, usize)> {
-    let name = |block: &str| Some(block.split_once("<name>")?.1.split_once("</name>")?.0.to_owned());
-    let blocks = skills.split("<skill>").skip(1).filter_map(|rest| {
-        let block = rest.split_once("</skill>")?.0;
-        Some((name(block)?, utf16_len(block) + "<skill></skill>".len()))
-    });
-    blocks.collect()
 }

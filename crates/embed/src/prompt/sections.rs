@@ -13,6 +13,8 @@ const CHANNELS: &str = "telegram|whatsapp|discord|googlechat|slack|signal|imessa
 
 /// The section with the files of the workspace.
 pub(super) const PROJECT_CONTEXT: &str = "project_context";
+/// The section with the list of skills.
+pub(super) const SKILLS: &str = "skills";
 /// The section with the tools.
 pub(super) const TOOLING: &str = "tooling";
 
@@ -44,7 +46,7 @@ fn build(params: &SystemPromptParams) -> PromptSections {
     }
     section("safety", "## Safety", wording::SAFETY);
     section("commands", &format!("## {product} CLI Quick Reference"), &commands(product));
-    section("skills", "## Skills (mandatory)", &skills(params));
+    section(SKILLS, "## Skills (mandatory)", &skills(params));
     if is_full {
         section("memory", "## Memory Recall", &memory(params));
         let update = params.tool("gateway").map_or("", |_| wording::SELF_UPDATE);

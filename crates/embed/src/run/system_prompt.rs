@@ -58,6 +58,8 @@ pub(crate) struct PromptFacts {
     pub(crate) workspace: PathBuf,
     pub(crate) params: SystemPromptParams,
     pub(crate) limits: BootstrapLimits,
+    /// The skills that the prompt lists, and how much of it each takes.
+    pub(crate) listed: Vec<(String, usize)>,
     /// The whole prompt, if the request has one.
     pub(crate) whole: Option<PromptSections>,
     /// The host's own way to make it.
@@ -108,8 +110,9 @@ impl RunPrompt {
     pub(crate) fn report(&self) -> Option<PromptReport> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let LastPrompt { prompt, tools, made_at_ms } = last.as_ref()?;
-        let PromptFacts { params, limits, .. } = &*self.facts;
-        Some(PromptReport::new(*made_at_ms, prompt, tools, (&params.files, *limits), &params.skills))
+        let PromptFacts { params, limits, listed, .. } = &*self.facts;
+        let skills = (params.skills.as_str(), listed.as_slice());
+        Some(PromptReport::new(*made_at_ms, prompt, tools, (&params.files, *limits), skills))
     }
 }
 

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use pinch_coding_agent::document::Problem;
+use pinch_stdx::fs::is_executable;
 use pinch_stdx::host::Host;
 
 use super::commands::command_name;
 use super::eligible::{Ineligible, SkillNeeds, SkillWorld, check};
+use super::environment;
+use super::listing::{self, SkillListing};
 use super::load::{self, LoadedSkill, SkillOrigin};
-use super::{environment, listing};
 use crate::config::Config;
 use crate::config::paths::expand_home;
 use crate::key::AgentId;
@@ -32,6 +34,8 @@ pub struct AgentSkills {
     pub problems: Vec<Problem>,
     /// What the system prompt says about those that may be used.
     pub prompt: String,
+    /// The skills that it lists, and how much of it each takes.
+    pub(crate) listed: Vec<(String, usize)>,
     /// The variables that commands get because of them.
     pub(crate) variables: Vec<(String, String)>,
 }
@@ -69,9 +73,10 @@ impl AgentSkills {
             skills.push(SkillStatus { ineligible: checked.err(), command, skill });
         }
         let usable = || skills.iter().filter(|status| status.ineligible.is_none()).map(|status| &status.skill);
-        let prompt = listing::listing(usable(), &config.skills.limits, host.home());
+        let SkillListing { text: prompt, sizes: listed } =
+            listing::listing(usable(), &config.skills.limits, host.home());
         let variables = environment::variables(usable(), &config.skills, host.env());
-        Self { prompt, variables, problems, skills }
+        Self { prompt, listed, variables, problems, skills }
     }
 }
 
@@ -102,18 +107,8 @@ fn platform() -> &'static str {
 
 fn is_program(path: &str, name: &str) -> bool {
     // A name with a separator would be a path, which a skill has no business to name.
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     !name.is_empty()
         && !name.contains(['/', '\\'])
-        && std::env::split_paths(path).any(|dir| is_executable(&dir.join(name)))
-}
-
-#[cfg(unix)]
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_executable(path: &Path) -> bool {
-    path.is_file() || path.with_extension("exe").is_file()
+        && std::env::split_paths(path).any(|dir| is_executable(&dir.join(&file)))
 }

@@ -1,8 +1,10 @@
 //! What the system prompt says about skills.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
+
+use pinch_coding_agent::resources::skills::escape_xml;
+use pinch_stdx::text::utf16_len;
 
 use super::load::LoadedSkill;
 use crate::config::skills::SkillLimits;
@@ -12,27 +14,35 @@ const INTRO: &str = "These skills describe how to do particular kinds of work.\n
 /// Characters that the note about what was left out may take.
 const NOTE: usize = 150;
 
+/// The list of skills as the system prompt contains it.
+#[derive(Default)]
+pub(super) struct SkillListing {
+    pub(super) text: String,
+    /// The name of each skill that is listed, and how long its part of the text is, in UTF-16 units.
+    pub(super) sizes: Vec<(String, usize)>,
+}
+
 /// The list of skills, within the limits: without descriptions if it is too long, and then the first ones only. Empty without skills. `home` is
 /// written as `~`.
 pub(super) fn listing<'a>(
     skills: impl IntoIterator<Item = &'a LoadedSkill>,
     limits: &SkillLimits,
     home: Option<&Path>,
-) -> String {
+) -> SkillListing {
     let skills: Vec<&LoadedSkill> = skills.into_iter().filter(|skill| skill.invocation.by_model).collect();
     let shown = &skills[..skills.len().min(limits.in_prompt)];
     if shown.is_empty() {
-        return String::new();
+        return SkillListing::default();
     }
     let full = block(shown, home, true);
-    if full.chars().count() <= limits.prompt_chars {
+    if full.text.chars().count() <= limits.prompt_chars {
         return match shown.len() == skills.len() {
             true => full,
-            false => with_note(&full, shown.len(), skills.len(), false),
+            false => with_note(full, skills.len(), false),
         };
     }
     let max = limits.prompt_chars.saturating_sub(NOTE);
-    let fits = |n: &usize| block(&shown[..*n], home, false).chars().count() <= max;
+    let fits = |n: &usize| block(&shown[..*n], home, false).text.chars().count() <= max;
     // Longer lists are longer texts: the longest that fits is found by halving.
     let (mut fitting, mut too_many) = (0, shown.len() + 1);
     while too_many - fitting > 1 {
@@ -44,17 +54,20 @@ pub(super) fn listing<'a>(
         }
     }
     if fitting == 0 {
-        return String::new();
+        return SkillListing::default();
     }
-    with_note(&block(&shown[..fitting], home, false), fitting, skills.len(), true)
+    with_note(block(&shown[..fitting], home, false), skills.len(), true)
 }
 
-fn with_note(block: &str, n_shown: usize, n_skills: usize, is_compact: bool) -> String {
+fn with_note(listing: SkillListing, n_skills: usize, is_compact: bool) -> SkillListing {
     let form = if is_compact { ", without descriptions" } else { "" };
-    format!("Skills are left out: {n_shown} of {n_skills} are listed{form}.\n{block}")
+    let n_shown = listing.sizes.len();
+    let text = format!("Skills are left out: {n_shown} of {n_skills} are listed{form}.\n{}", listing.text);
+    SkillListing { text, ..listing }
 }
 
-fn block(skills: &[&LoadedSkill], home: Option<&Path>, with_descriptions: bool) -> String {
+fn block(skills: &[&LoadedSkill], home: Option<&Path>, with_descriptions: bool) -> SkillListing {
+    let mut sizes = Vec::new();
     let mut text = format!("{INTRO}\n\n<available_skills>\n");
     for skill in skills {
         let location = match home.and_then(|home| skill.path.strip_prefix(home).ok()) {
@@ -62,27 +75,20 @@ fn block(skills: &[&LoadedSkill], home: Option<&Path>, with_descriptions: bool) 
             None => skill.path.display().to_string(),
         };
         let description = match with_descriptions {
-            true => format!("    <description>{}</description>\n", escape(&skill.description)),
+            true => format!("    <description>{}</description>\n", escape_xml(&skill.description)),
             false => String::new(),
         };
-        // Writing into a text cannot fail.
-        let _written = write!(
-            text,
-            "  <skill>\n    <name>{}</name>\n{description}    <location>{}</location>\n  </skill>\n",
-            escape(&skill.name),
-            escape(&location)
+        let part = format!(
+            "<skill>\n    <name>{}</name>\n{description}    <location>{}</location>\n  </skill>",
+            escape_xml(&skill.name),
+            escape_xml(&location)
         );
+        sizes.push((skill.name.clone(), utf16_len(&part)));
+        // Writing into a text cannot fail.
+        let _written = writeln!(text, "  {part}");
     }
     text.push_str("</available_skills>");
-    text
-}
-
-fn escape(text: &str) -> Cow<'_, str> {
-    if !text.contains(['&', '<', '>', '"', '\'']) {
-        return text.into();
-    }
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace('"', "&quot;").replace('\'', "&apos;").into()
+    SkillListing { text, sizes }
 }
 
 #[cfg(test)]
@@ -106,20 +112,20 @@ mod tests {
     fn long_lists_lose_descriptions_and_then_skills() {
         let home = Some(Path::new("/home/u"));
         let few = [skill("a", "say <hi> & \"bye\"")];
-        let text = listing(&few, &SkillLimits::default(), home);
+        let SkillListing { text, .. } = listing(&few, &SkillLimits::default(), home);
         assert!(text.ends_with(
             "<available_skills>\n  <skill>\n    <name>a</name>\n    <description>say &lt;hi&gt; &amp; &quot;bye&quot;</description>\n    \
              <location>~/skills/a/SKILL.md</location>\n  </skill>\n</available_skills>"
         ));
         let many: Vec<LoadedSkill> = (0..100).map(|n| skill(&format!("s{n}"), &"d".repeat(300))).collect();
-        let text = listing(&many, &SkillLimits::default(), home);
+        let SkillListing { text, .. } = listing(&many, &SkillLimits::default(), home);
         assert!(text.starts_with("Skills are left out: 100 of 100 are listed, without descriptions.\n"), "{text}");
         assert!(!text.contains("<description>") && text.chars().count() <= 18_000);
         let limits = SkillLimits { prompt_chars: 2_000, ..SkillLimits::default() };
-        let text = listing(&many, &limits, home);
+        let SkillListing { text, .. } = listing(&many, &limits, home);
         assert!(text.chars().count() <= 2_000 && text.contains("s0/SKILL.md") && !text.contains("s99/"), "{text}");
         let limits = SkillLimits { in_prompt: 2, ..SkillLimits::default() };
-        assert!(listing(&many, &limits, home).starts_with("Skills are left out: 2 of 100 are listed.\n"));
-        assert_eq!(listing(&[], &limits, home), "");
+        assert!(listing(&many, &limits, home).text.starts_with("Skills are left out: 2 of 100 are listed.\n"));
+        assert_eq!(listing(&[], &limits, home).text, "");
     }
 }

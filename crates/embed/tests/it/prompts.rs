@@ -84,7 +84,14 @@ async fn sub_agents_are_told_less_and_a_request_may_ask_for_one_line() {
     let mut request = world.request("s1", "hello");
     request.session_key = Some("agent:main:subagent:x".to_owned());
     world.engine.run(request).finish().await.unwrap();
-    world.engine.run(world.request("s2", "hello").prompt_mode(PromptMode::None)).finish().await.unwrap();
+    let run = world.engine.run(world.request("s2", "hello").prompt_mode(PromptMode::None));
+    let report = run.finish().await.unwrap().meta.into_json()["systemPromptReport"].clone();
+    assert_eq!(
+        (&report["skills"]["promptChars"], &report["injectedWorkspaceFiles"]),
+        (&json!(0), &json!([])),
+        "{report}"
+    );
+    assert_eq!(report["skills"]["entries"], json!([]));
     let requests = world.server.requests();
     let minimal = system(&requests[0]);
     assert!(minimal.contains("## Tooling") && minimal.contains("Be kind."), "{minimal}");
