@@ -31,32 +31,25 @@ pub(super) fn of_run(parts: &Parts, request: &RunRequest) -> RunHooks {
 /// Lets plugins choose another model for a request.
 pub(super) async fn choose_model(parts: &Parts, hooks: &RunHooks, request: &mut RunRequest) {
     let choice = hooks.choose_model(&request.prompt).await;
-    let (Some(provider), Some(model)) = (&choice.provider.0, &choice.model.0) else {
-        if choice.provider.0.is_none() && choice.model.0.is_none() {
-            return;
-        }
+    let usual = || resolve::candidates(parts, request).ok().and_then(|models| models.into_iter().next());
+    match (choice.provider.0, choice.model.0) {
+        (None, None) => {}
+        (Some(provider), Some(model)) => (request.provider, request.model) = (Some(provider), Some(model)),
         // One of the two stays as it would be without plugins.
-        let Some(usual) = resolve::candidates(parts, request).ok().and_then(|models| models.into_iter().next()) else {
-            return;
-        };
-        match choice.provider.0 {
-            Some(provider) => {
-                request.provider = Some(provider);
-                request.model = Some(usual.id.to_string());
-            }
-            None => {
-                request.model = choice.model.0;
-                request.provider = Some(usual.provider.to_string());
-                if resolve::candidates(parts, request).is_err() {
-                    // A name that says its provider itself, or an alias.
-                    request.provider = None;
-                }
+        (Some(provider), None) => {
+            if let Some(usual) = usual() {
+                (request.provider, request.model) = (Some(provider), Some(usual.id.to_string()));
             }
         }
-        return;
-    };
-    request.provider = Some(provider.clone());
-    request.model = Some(model.clone());
+        (None, Some(model)) => {
+            let Some(usual) = usual() else { return };
+            (request.provider, request.model) = (Some(usual.provider.to_string()), Some(model));
+            if resolve::candidates(parts, request).is_err() {
+                // A name that says its provider itself, or an alias.
+                request.provider = None;
+            }
+        }
+    }
 }
 
 /// The result of a run that plugins reject; `None` if it takes place.
