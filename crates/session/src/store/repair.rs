@@ -221,7 +221,10 @@ impl<'a> LostParents<'a> {
                 Some(LostEntry { parent: Some(above), .. }) => parent = above,
                 Some(lost) => return Some(self.before(lost.at)),
                 // It may be a line before this one whose id is damaged too: the next one above.
-                None => return self.nameless.iter().rfind(|lost| **lost < at).map(|lost| self.before(*lost)),
+                None => {
+                    let n_above = self.nameless.partition_point(|lost| *lost < at);
+                    return n_above.checked_sub(1).map(|index| self.before(self.nameless[index]));
+                }
             }
         }
         Some(b"null")
