@@ -54,8 +54,15 @@ impl BubblewrapSandbox {
         self.program.as_deref().ok_or_else(missing)
     }
 
-    /// Runs something in it that does nothing, and something outside of it that asks for its version.
+    /// Its version, from the program outside of any sandbox, if it works.
     async fn check(&self) -> Result<SandboxProbe, SandboxUnavailable> {
+        let program = self.try_out().await?;
+        let version = run(program, vec!["--version".to_owned()]).await?;
+        Ok(SandboxProbe::new(version.trim(), GUARANTEES))
+    }
+
+    /// Runs something in it that does nothing. The program, if that works.
+    async fn try_out(&self) -> Result<&Path, SandboxUnavailable> {
         let program = self.program()?;
         if landlock_version() == 0 {
             let remedy = "use a kernel from 5.13 on with `landlock` in its `lsm=` list";
@@ -65,19 +72,16 @@ impl BubblewrapSandbox {
                 remedy,
             ));
         }
-        let version = run(program, vec!["--version".to_owned()]).await?;
-        let version = version.trim().to_owned();
         let rules = Confinement::new("/usr").read_only();
         let view = SandboxView::new(&rules).map_err(|error| io_failed(&rules, &error))?;
         let mut args = arguments(&view, NetworkAccess::Off);
         args.extend(["--".to_owned(), "/bin/true".to_owned()]);
         run(program, args).await?;
-        Ok(SandboxProbe::new(version, GUARANTEES))
+        Ok(program)
     }
 
     async fn machine(&self, asked: &Confinement) -> Result<Arc<dyn Machine>, SandboxUnavailable> {
-        self.check().await?;
-        let program = self.program()?.to_owned();
+        let program = self.try_out().await?.to_owned();
         let view = SandboxView::new(asked).map_err(|error| io_failed(asked, &error))?;
         let broken =
             |error: &dyn std::fmt::Display| SandboxUnavailable::new(NAME, error.to_string(), "use another backend");

@@ -33,20 +33,23 @@ impl LandlockSandbox {
         SandboxUnavailable::new(NAME, reason.to_string(), remedy)
     }
 
+    fn version() -> Result<u32, SandboxUnavailable> {
+        match landlock_version() {
+            0 => Err(Self::unavailable(ConfineError::NotEnforced)),
+            version => Ok(version),
+        }
+    }
+
     /// Confines a thread for nothing, to see whether that works.
     fn check() -> Result<SandboxProbe, SandboxUnavailable> {
-        let version = landlock_version();
-        if version == 0 {
-            return Err(Self::unavailable(ConfineError::NotEnforced));
-        }
+        let version = Self::version()?;
         let view = SandboxView::new(&Confinement::new("/usr").read_only()).map_err(Self::unavailable)?;
         launcher(&view, NetworkAccess::Off).map_err(Self::unavailable)?;
         Ok(SandboxProbe::new(format!("Landlock version {version} and seccomp"), Self::guarantees(version)))
     }
 
     fn machine(asked: &Confinement) -> Result<Arc<dyn Machine>, SandboxUnavailable> {
-        let probe = Self::check()?;
-        if let Some(what) = probe.guarantees.lacks(asked) {
+        if let Some(what) = Self::guarantees(Self::version()?).lacks(asked) {
             let remedy = "use another backend, or do not ask for it";
             return Err(SandboxUnavailable::new(NAME, format!("it cannot {what}"), remedy));
         }

@@ -31,7 +31,7 @@ type Wrapper = Box<dyn Fn(CommandSpec) -> CommandSpec + Send + Sync>;
 
 /// A machine whose tools and commands are confined.
 pub(crate) struct ConfinedMachine {
-    view: SandboxView,
+    view: Arc<SandboxView>,
     files: ConfinedThread,
     launcher: Arc<ConfinedThread>,
     wrapper: Option<Wrapper>,
@@ -42,7 +42,7 @@ pub(crate) struct ConfinedMachine {
 impl ConfinedMachine {
     /// A machine of two threads: one for tools, and one that starts commands.
     pub(crate) fn new(view: SandboxView, files: ConfinedThread, launcher: ConfinedThread) -> Self {
-        Self { view, files, launcher: Arc::new(launcher), wrapper: None, mount: None }
+        Self { view: Arc::new(view), files, launcher: Arc::new(launcher), wrapper: None, mount: None }
     }
 
     /// Starts commands through another program, which shows them the private directory as `mount`.
@@ -113,7 +113,7 @@ impl ConfinedMachine {
         &self,
         open: impl FnOnce() -> BoxStream<'static, Result<SearchItem<T>, SearchError>> + Send + 'static,
     ) -> BoxStream<'static, Result<SearchItem<T>, SearchError>> {
-        let view = self.view.clone();
+        let view = Arc::clone(&self.view);
         let is_beyond = move |item: &Result<SearchItem<T>, SearchError>| match item {
             Ok(SearchItem::Unreadable(error)) => error.path.as_deref().is_some_and(|path| !view.contains(path)),
             _ => false,
@@ -209,7 +209,7 @@ impl Machine for ConfinedMachine {
             });
             let waits = || Err(failed(io::Error::other("the command could not be started at once")));
             let inner = started.await.map_err(failed)?.unwrap_or_else(waits)?;
-            Ok(Box::new(ConfinedProcess { inner, _launcher: self.launcher.clone(), _view: self.view.clone() })
+            Ok(Box::new(ConfinedProcess { inner, _launcher: self.launcher.clone(), _view: Arc::clone(&self.view) })
                 as Box<dyn Process>)
         }
         .boxed()
@@ -239,7 +239,7 @@ fn local() -> &'static LocalMachine {
 struct ConfinedProcess {
     inner: Box<dyn Process>,
     _launcher: Arc<ConfinedThread>,
-    _view: SandboxView,
+    _view: Arc<SandboxView>,
 }
 
 impl Process for ConfinedProcess {

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use tempfile::TempDir;
 
@@ -82,15 +81,17 @@ const ABOVE: [&str; 13] = [
     "tsconfig.json",
 ];
 
-/// The files that a sandbox sees, and a directory of its own for temporary ones. It is removed with the last copy of this.
-#[derive(Clone, Debug)]
+/// The files that a sandbox sees, and a directory of its own for temporary ones, which is removed with this.
+#[derive(Debug)]
 pub(crate) struct SandboxView {
     /// Files and directories that can be read.
     pub(crate) readable: Vec<PathBuf>,
     /// Those that can be changed.
     pub(crate) writable: Vec<PathBuf>,
+    /// Both, as they are named and as they really are: the directories of the system are often links.
+    seen: Vec<PathBuf>,
     workspace: PathBuf,
-    private: Arc<TempDir>,
+    private: TempDir,
 }
 
 impl SandboxView {
@@ -103,8 +104,9 @@ impl SandboxView {
         let mut view = Self {
             readable: SYSTEM.iter().chain(&ETC).map(PathBuf::from).collect(),
             writable: vec![private.path().canonicalize()?],
+            seen: Vec::new(),
             workspace: workspace.clone(),
-            private: Arc::new(private),
+            private,
         };
         if asked.network == NetworkAccess::On {
             view.readable.extend(ETC_NETWORK.map(PathBuf::from));
@@ -121,6 +123,10 @@ impl SandboxView {
             view.add(path.canonicalize()?, *access);
         }
         view.readable.retain(|path| path.exists());
+        let named = view.readable.iter().chain(&view.writable);
+        view.seen = named.flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]).flatten().collect();
+        view.seen.sort_unstable();
+        view.seen.dedup();
         Ok(view)
     }
 
@@ -143,9 +149,7 @@ impl SandboxView {
 
     /// Whether a path is below what can be seen.
     pub(crate) fn contains(&self, path: &Path) -> bool {
-        let mut seen = self.readable.iter().chain(&self.writable);
-        // The directories of the system are often links.
-        seen.any(|root| path.starts_with(root) || root.canonicalize().is_ok_and(|root| path.starts_with(root)))
+        self.seen.iter().any(|root| path.starts_with(root))
     }
 }
 
