@@ -268,6 +268,28 @@ fn with_model(mut config: Config, model: &Model) -> Config {
     config
 }
 
+/// The configuration of a command that runs nothing.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConfigArgs {
+    /// Configuration file, instead of the one in the state directory
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Directory of configuration and credentials (default: PINCH_STATE_DIR, or ~/.pinch)
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+}
+
+impl ConfigArgs {
+    /// The state directory and the configuration. Mistakes in it are printed.
+    pub(crate) fn load(&self, host: &Host) -> Result<(PathBuf, Config), CommandFailure> {
+        let state_dir = state_dir(self.state_dir.as_deref(), host)?;
+        let (config, problems) = load_config(self.config.as_deref(), &state_dir, host)?;
+        warn_of(&problems);
+        Ok((state_dir, config))
+    }
+}
+
 /// The state directory: the flag, then PINCH_STATE_DIR, then OPENCLAW_STATE_DIR, then ~/.pinch.
 pub(crate) fn state_dir(flag: Option<&Path>, host: &Host) -> Result<PathBuf, CommandFailure> {
     let cwd = folders::working_directory()?;

@@ -1,7 +1,6 @@
 //! `pinch policy`: which tools an embedded agent may use, and why.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use pinch_embed::Sender;
@@ -12,9 +11,9 @@ use pinch_embed::stdx::host::Host;
 use pinch_embed::tools::policy::{Explanation, PolicyDecision};
 use serde_json::{Value, json};
 
-use super::agent::{load_config, state_dir};
+use super::agent::ConfigArgs;
 use crate::embedded::{self, FailureContext};
-use crate::exit::{CommandFailure, unwritten, warn_of};
+use crate::exit::{CommandFailure, unwritten};
 use crate::output;
 
 /// What `pinch policy` does.
@@ -71,13 +70,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     json: bool,
 
-    /// Configuration file, instead of the one in the state directory
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-
-    /// Directory of configuration and credentials (default: PINCH_STATE_DIR, or ~/.pinch)
-    #[arg(long, value_name = "DIR")]
-    state_dir: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArgs,
 }
 
 /// Runs the command.
@@ -89,9 +83,7 @@ pub(crate) fn run(command: &PolicyCommand) -> Result<ExitCode, CommandFailure> {
 
 fn explain(args: &ExplainArgs) -> Result<ExitCode, CommandFailure> {
     let host = Host::system();
-    let state_dir = state_dir(args.state_dir.as_deref(), &host)?;
-    let (config, problems) = load_config(args.config.as_deref(), &state_dir, &host)?;
-    warn_of(&problems);
+    let (state_dir, config) = args.config.load(&host)?;
     let engine = Engine::builder(&state_dir).host(host).config(config).builtin_tools(CODING).build();
     let around = FailureContext { documents: state_dir.join("agent"), names_model: args.model.is_some() };
     let decision = engine.tool_policy(request(args, &engine)).map_err(|error| embedded::failure(&error, &around))?;

@@ -9,7 +9,7 @@ use pinch_embed::skills::{AgentSkills, SkillInstaller, SkillStatus};
 use pinch_embed::stdx::host::Host;
 use serde_json::{Value, json};
 
-use super::agent::{load_config, state_dir};
+use super::agent::ConfigArgs;
 use crate::embedded::{self, FailureContext};
 use crate::exit::{CommandFailure, unwritten, warn_of};
 use crate::output;
@@ -40,13 +40,8 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 
-    /// Configuration file, instead of the one in the state directory
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-
-    /// Directory of configuration and credentials (default: PINCH_STATE_DIR, or ~/.pinch)
-    #[arg(long, value_name = "DIR")]
-    state_dir: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArgs,
 }
 
 /// Runs the command.
@@ -58,9 +53,7 @@ pub(crate) fn run(command: &SkillsCommand) -> Result<ExitCode, CommandFailure> {
 
 fn list(args: &ListArgs) -> Result<ExitCode, CommandFailure> {
     let host = Host::system();
-    let state_dir = state_dir(args.state_dir.as_deref(), &host)?;
-    let (config, problems) = load_config(args.config.as_deref(), &state_dir, &host)?;
-    warn_of(&problems);
+    let (state_dir, config) = args.config.load(&host)?;
     let engine = Engine::builder(&state_dir).host(host).config(config).build();
     let mut request = engine.request("skills", None, args.agent.as_deref(), "");
     request.workspace_dir.clone_from(&args.workspace);

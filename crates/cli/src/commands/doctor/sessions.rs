@@ -32,11 +32,12 @@ pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
     let work = move || {
         let mut section = DoctorSection::new("Sessions and locks");
         let folders: Vec<PathBuf> = std::iter::once(sessions.clone()).chain(entries(&sessions, MAX_FOLDERS)).collect();
-        headers(&mut section, &folders);
+        let mut good = headers(&mut section, &folders);
         documents.iter().for_each(|folder| document_locks(&mut section, folder, now_ms));
         let agents = state_dir.iter().flat_map(|dir| entries(&dir.join("agents"), MAX_FOLDERS));
         let agents: Vec<PathBuf> = agents.map(|agent| agent.join("sessions")).collect();
-        damage(&mut section, folders.iter().chain(&agents));
+        good.extend(agents.iter().flat_map(|folder| session_files(folder)).filter(|path| read_header(path).is_some()));
+        damage(&mut section, good);
         agents.iter().for_each(|folder| session_locks(&mut section, folder));
         section
     };
@@ -51,19 +52,23 @@ fn entries(folder: &Path, limit: usize) -> Vec<PathBuf> {
     paths
 }
 
-fn headers(section: &mut DoctorSection, folders: &[PathBuf]) {
-    let (mut n_good, mut n_seen) = (0, 0);
-    for path in folders.iter().filter(|folder| folder.is_dir()).flat_map(|folder| entries(folder, MAX_FILES)) {
-        if path.extension().is_none_or(|ending| ending != "jsonl") || !path.is_file() {
-            continue;
-        }
+/// The files of a directory that should be sessions.
+fn session_files(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let is_one = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "jsonl") && path.is_file();
+    entries(folder, MAX_FILES).into_iter().filter(is_one)
+}
+
+/// Looks at the beginnings of files; those that are sessions.
+fn headers(section: &mut DoctorSection, folders: &[PathBuf]) -> Vec<PathBuf> {
+    let (mut good, mut n_seen) = (Vec::new(), 0);
+    for path in folders.iter().flat_map(|folder| session_files(folder)) {
         if n_seen == MAX_FILES {
             section.add(FindingStatus::Note, "sessions", format!("only {MAX_FILES} files were checked"));
             break;
         }
         n_seen += 1;
         match read_header(&path) {
-            Some(_) => n_good += 1,
+            Some(_) => good.push(path),
             None => section.add(
                 FindingStatus::Warn,
                 "session",
@@ -71,16 +76,14 @@ fn headers(section: &mut DoctorSection, folders: &[PathBuf]) {
             ),
         }
     }
-    section.add(FindingStatus::Ok, "sessions", format!("{n_good} readable"));
+    section.add(FindingStatus::Ok, "sessions", format!("{} readable", good.len()));
+    good
 }
 
 /// Looks for lines that cannot be read, in the newest files first as long as there are not too many bytes.
-fn damage<'a>(section: &mut DoctorSection, folders: impl Iterator<Item = &'a PathBuf>) {
-    let files = folders.flat_map(|folder| entries(folder, MAX_FILES));
-    let mut files: Vec<(fs::Metadata, PathBuf)> = files
-        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
-        .filter_map(|path| Some((fs::metadata(&path).ok().filter(fs::Metadata::is_file)?, path)))
-        .collect();
+fn damage(section: &mut DoctorSection, sessions: Vec<PathBuf>) {
+    let files = sessions.into_iter().filter_map(|path| Some((fs::metadata(&path).ok()?, path)));
+    let mut files: Vec<(fs::Metadata, PathBuf)> = files.collect();
     files.sort_by_key(|(meta, path)| (std::cmp::Reverse(meta.modified().ok()), path.clone()));
     let (mut n_left, mut n_unread) = (MAX_BYTES, 0);
     for (meta, path) in files {
@@ -89,8 +92,7 @@ fn damage<'a>(section: &mut DoctorSection, folders: impl Iterator<Item = &'a Pat
             continue;
         };
         n_left = left;
-        // Files that are no sessions are reported as such.
-        let n_damaged = read_header(&path).and_then(|_| damaged_lines(&path, MAX_BYTES).ok()).unwrap_or(0);
+        let n_damaged = damaged_lines(&path, MAX_BYTES).unwrap_or(0);
         if n_damaged > 0 {
             let (file, (lines, are, them)) = (
                 path.display(),
