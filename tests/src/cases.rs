@@ -39,6 +39,13 @@ pub struct Args {
     only: Option<String>,
 }
 
+/// Refuses members that an executor does not read.
+fn only(value: &Value, known: &[&str]) -> Result<(), String> {
+    let unknown =
+        value.as_object().into_iter().flatten().map(|(key, _)| key).find(|key| !known.contains(&key.as_str()));
+    unknown.map_or(Ok(()), |key| Err(format!("the executor does not know the member {key:?}")))
+}
+
 /// What became of one case.
 pub(crate) enum CaseOutcome {
     /// It holds.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Case, CaseOutcome, llm_pure};
+use super::{Case, CaseOutcome, llm_pure, only};
 
 mod arguments;
 mod exec;
@@ -86,13 +86,6 @@ fn lacks(at: &str, expect: &Value, actual: &Value) -> Option<String> {
         (Value::Number(e), Value::Number(a)) if e.as_f64() == a.as_f64() => None,
         _ => (expect != actual).then(|| format!("{at}: expected {expect}, got {actual}")),
     }
-}
-
-/// Refuses members that an executor does not read.
-fn only(value: &Value, known: &[&str]) -> Result<(), String> {
-    let unknown =
-        value.as_object().into_iter().flatten().map(|(key, _)| key).find(|key| !known.contains(&key.as_str()));
-    unknown.map_or(Ok(()), |key| Err(format!("the executor does not know the member {key:?}")))
 }
 
 /// The texts of a list; nothing is an empty list.

@@ -4,6 +4,7 @@ use pinch_embed::config::agents::BootstrapLimits;
 use pinch_embed::prompt::bootstrap::{WorkspaceFile, inject, is_for};
 use serde_json::{Value, json};
 
+use super::super::only;
 use super::check;
 
 pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<(), String>> {
@@ -11,11 +12,6 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<()
         Some(files) => kept(given, files).and_then(|kept| check(expect, &json!({"kept": kept}))),
         None => injected(given, expect),
     })
-}
-
-fn only(value: &Value, known: &[&str]) -> Result<(), String> {
-    let mut names = value.as_object().into_iter().flatten().map(|(name, _)| name);
-    names.find(|name| !known.contains(&name.as_str())).map_or(Ok(()), |name| Err(format!("{name} is not known")))
 }
 
 fn kept<'a>(given: &Value, files: &'a Value) -> Result<Vec<&'a str>, String> {

@@ -6,6 +6,7 @@ use pinch_embed::run::RunError;
 use pinch_embed::runtime::cli::args::{CliTurn, command_line};
 use serde_json::{Value, json};
 
+use super::super::only;
 use super::world;
 use super::{CaseOutcome, check, config};
 
@@ -15,12 +16,6 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<CaseOutco
         "cli-backend-output" => output(given).and_then(|reply| check(expect, &reply)),
         _ => return None,
     }))
-}
-
-/// Refuses members that nothing here reads.
-fn only(given: &Value, members: &[&str]) -> Result<(), String> {
-    let unknown = given.as_object().into_iter().flatten().find(|(name, _)| !members.contains(&name.as_str()));
-    unknown.map_or(Ok(()), |(name, _)| Err(format!("the case gives {name}, which this executor does not know")))
 }
 
 fn arguments(given: &Value) -> Result<Vec<String>, String> {

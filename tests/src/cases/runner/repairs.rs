@@ -4,6 +4,7 @@ use pinch_embed::ports::repair_session_file;
 use pinch_stdx::host::Host;
 use serde_json::{Value, json};
 
+use super::super::only;
 use super::check;
 
 pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<(), String>> {
@@ -12,9 +13,7 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<()
 
 /// Repairs a file with the text of the case; a case without a text has no file.
 fn repaired(given: &Value) -> Result<Value, String> {
-    if let Some(other) = given.as_object().and_then(|given| given.keys().find(|name| *name != "text")) {
-        return Err(format!("given.{other} is not known"));
-    }
+    only(given, &["text"])?;
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = dir.path().join("s.jsonl");
     let before = match &given["text"] {

@@ -6,6 +6,7 @@ use pinch_sandbox::facts::SandboxFacts;
 use pinch_sandbox::scope::WorkspaceAccess;
 use serde_json::{Value, json};
 
+use super::super::only;
 use super::check;
 
 pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<(), String>> {
@@ -53,10 +54,4 @@ fn info(given: &Value) -> Result<Value, String> {
         "hostBrowserAllowed": facts.host_browser_allowed,
         "elevated": facts.elevated.map(|level| json!({"allowed": true, "defaultLevel": level})),
     }))
-}
-
-/// Refuses members that are not read.
-fn only(value: &Value, known: &[&str]) -> Result<(), String> {
-    let unknown = value.as_object().into_iter().flatten().find(|(key, _)| !known.contains(&key.as_str()));
-    unknown.map_or(Ok(()), |(key, _)| Err(format!("the executor does not know the member {key:?}")))
 }
