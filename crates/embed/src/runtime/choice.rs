@@ -12,9 +12,9 @@ use crate::config::cli::CliBackends;
 pub(crate) struct RuntimeChoice {
     /// The one that the request or the configuration names, for all models.
     pub(crate) named: Option<Arc<dyn AttemptRuntime>>,
-    /// Otherwise this one,
+    /// Without a named one, that of models.
     pub(crate) native: Arc<dyn AttemptRuntime>,
-    /// and this one for the providers that are command-line agents.
+    /// Without a named one, that of providers that are command-line agents.
     pub(crate) cli: Arc<dyn AttemptRuntime>,
     pub(crate) backends: CliBackends,
 }

@@ -14,9 +14,9 @@ pub(crate) const FLUSHED_AT_COMPACTION: &str = "memoryFlushCompactionCount";
 
 /// What command-line agents call the session, by backend.
 pub(crate) const CLI_SESSIONS: &str = "cliSessionIds";
-/// The older member for one of them,
+/// The older member, for [`CLAUDE`] alone.
 pub(crate) const CLAUDE_SESSION: &str = "claudeCliSessionId";
-/// which is this backend.
+/// The backend of Claude Code.
 pub(crate) const CLAUDE: &str = "claude-cli";
 
 /// Members of OpenClaw that belong to one session only and that this version does not know by type.

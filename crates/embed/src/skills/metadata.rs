@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// The members of `metadata` that programs like this one read; the first that is there counts.
 const OWNERS: [&str; 2] = ["pinch", "openclaw"];
-/// Deepest nesting of `metadata`: a file of strangers must not exhaust the stack.
+/// Opening brackets in `metadata`, at most: a file of strangers must not exhaust the stack.
 const MAX_BRACKETS: usize = 256;
 /// The ways of installing what a skill needs.
 const INSTALLERS: [&str; 5] = ["brew", "node", "go", "uv", "download"];

@@ -1,4 +1,4 @@
-//! SectionMembers of a section: the agent's before those of all agents.
+//! Members of a section: the agent's before those of all agents.
 
 use serde_json::{Map, Value};
 
