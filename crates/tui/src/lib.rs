@@ -1,0 +1,18 @@
+//! A terminal for coding agents: the parts that draw and edit, and the interactive mode of `pinch`.
+//!
+//! The parts can be used by themselves:
+//!
+//! * [`text`]: width, wrapping, truncation, and making foreign text harmless;
+//! * [`theme`]: styles by name, at the depth of colour that a terminal has;
+//! * [`key`]: keys as people write them in `keybindings.json`.
+//!
+//! Everything that is shown is rows: [`Row`] is a line of styled text that is not wider than what it was made for.
+
+pub mod text;
+
+pub mod theme;
+
+pub mod key;
+
+/// One row of a screen: styled text on a single line.
+pub type Row = ratatui_core::text::Line<'static>;

@@ -1,0 +1,125 @@
+//! Foreign text made harmless: nothing that a model, a tool or a file name says reaches the terminal as a command.
+
+use std::borrow::Cow;
+
+/// How much is taken out of a text beside control sequences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    /// Prose of models and people: only what reorders text goes.
+    Prose,
+    /// Output of tools, names of files, titles: invisible characters are shown as `�`.
+    Output,
+}
+
+/// Takes out escape sequences and control characters other than line feed and tab; `\r\n` and `\r` become line feeds. Text that needs no
+/// change is returned as it is.
+pub fn sanitize(text: &str, strictness: Strictness) -> Cow<'_, str> {
+    if text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | 0x20..0x7f)) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' | '\t' => clean.push(c),
+            '\r' => {
+                chars.next_if_eq(&'\n');
+                clean.push('\n');
+            }
+            '\u{1b}' => skip_escape(&mut chars),
+            '\u{9b}' => skip_csi(&mut chars),
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => skip_string(&mut chars),
+            _ if c.is_control() => {}
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                if strictness == Strictness::Output {
+                    clean.push('\u{fffd}');
+                }
+            }
+            '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}'
+                if strictness == Strictness::Output =>
+            {
+                clean.push('\u{fffd}');
+            }
+            _ => clean.push(c),
+        }
+    }
+    Cow::Owned(clean)
+}
+
+type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+/// Skips what follows an ESC.
+fn skip_escape(chars: &mut Chars<'_>) {
+    match chars.peek() {
+        Some('[') => {
+            chars.next();
+            skip_csi(chars);
+        }
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            chars.next();
+            skip_string(chars);
+        }
+        Some(' '..='/') => {
+            while chars.next_if(|c| matches!(c, ' '..='/')).is_some() {}
+            chars.next_if(|c| matches!(c, '0'..='~'));
+        }
+        Some('0'..='~') => {
+            chars.next();
+        }
+        _ => {}
+    }
+}
+
+/// Skips the parameters and the final byte of a control sequence.
+fn skip_csi(chars: &mut Chars<'_>) {
+    while chars.next_if(|c| matches!(c, ' '..='?')).is_some() {}
+    chars.next_if(|c| matches!(c, '@'..='~'));
+}
+
+/// Skips a string up to its terminator. One without a terminator ends with its line, so that it hides no more than that.
+fn skip_string(chars: &mut Chars<'_>) {
+    while let Some(&c) = chars.peek() {
+        if c == '\n' {
+            return;
+        }
+        chars.next();
+        match c {
+            '\u{7}' | '\u{9c}' => return,
+            '\u{1b}' => {
+                chars.next_if_eq(&'\\');
+                return;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_sequences_are_taken_out_whole() {
+        for (text, clean) in [
+            ("\u{1b}[31mred\u{1b}[0m", "red"),
+            ("a\u{1b}]52;c;ZXZpbA==\u{7}b", "ab"),
+            ("a\u{1b}]0;title\u{1b}\\b", "ab"),
+            ("\u{9b}2Jx", "x"),
+            ("\u{1b}P+q544e\u{1b}\\x", "x"),
+            ("\u{1b}(0x", "x"),
+            ("\u{1b}cx", "x"),
+            ("a\r\nb\rc", "a\nb\nc"),
+            ("a\u{8}\u{0}b\u{7f}", "ab"),
+            ("open \u{1b}]0;never\nnext", "open \nnext"),
+            ("\u{1b}", ""),
+        ] {
+            assert_eq!(sanitize(text, Strictness::Prose), clean, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn invisible_characters_show_in_output_only() {
+        assert_eq!(sanitize("a\u{202e}b\u{200b}", Strictness::Output), "a\u{fffd}b\u{fffd}");
+        assert_eq!(sanitize("a\u{202e}b\u{200b}", Strictness::Prose), "ab\u{200b}");
+    }
+}

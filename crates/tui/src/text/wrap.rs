@@ -1,0 +1,189 @@
+//! Breaking styled text into rows, and cutting it to a width.
+
+use ratatui_core::style::{Modifier, Style};
+use ratatui_core::text::Span;
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::width::grapheme_width;
+use crate::Row;
+
+/// The columns of a row.
+pub fn row_width(row: &Row) -> usize {
+    row.spans.iter().map(|span| super::width(&span.content)).sum()
+}
+
+/// Breaks styled text without line feeds into rows of at most `width` columns: at spaces where there are some, else between graphemes. Spaces
+/// at a break are dropped. Text without content is one empty row.
+pub fn wrap(spans: &[Span<'_>], width: usize) -> Vec<Row> {
+    let mut wrapper =
+        Wrapper { width: width.max(1), rows: Vec::new(), row: Vec::new(), used: 0, word: Vec::new(), word_width: 0 };
+    for span in spans {
+        for grapheme in span.content.graphemes(true) {
+            wrapper.push(grapheme, span.style);
+        }
+    }
+    wrapper.finish()
+}
+
+struct Wrapper {
+    width: usize,
+    rows: Vec<Row>,
+    /// What the row under way has, with the spaces behind it.
+    row: Vec<(String, Style)>,
+    used: usize,
+    /// The word under way.
+    word: Vec<(String, Style)>,
+    word_width: usize,
+}
+
+fn append(to: &mut Vec<(String, Style)>, text: &str, style: Style) {
+    match to.last_mut() {
+        Some((last, last_style)) if *last_style == style => last.push_str(text),
+        _ => to.push((text.to_owned(), style)),
+    }
+}
+
+impl Wrapper {
+    fn push(&mut self, grapheme: &str, style: Style) {
+        if grapheme == " " || grapheme == "\t" {
+            self.end_word();
+            // Spaces beyond the end are dropped with the break.
+            let text = if grapheme == "\t" { "   " } else { " " };
+            if self.used + text.len() <= self.width {
+                append(&mut self.row, text, style);
+            }
+            self.used += text.len();
+            return;
+        }
+        let columns = grapheme_width(grapheme);
+        // What is wider than a row cannot be shown.
+        let (grapheme, columns) = if columns > self.width { ("…", 1) } else { (grapheme, columns) };
+        if self.word_width + columns > self.width {
+            // The word fills a row by itself.
+            self.end_word();
+            self.break_row();
+        }
+        append(&mut self.word, grapheme, style);
+        self.word_width += columns;
+    }
+
+    fn end_word(&mut self) {
+        if self.word.is_empty() {
+            return;
+        }
+        if self.used > 0 && self.used + self.word_width > self.width {
+            self.break_row();
+        }
+        for (text, style) in std::mem::take(&mut self.word) {
+            append(&mut self.row, &text, style);
+        }
+        self.used += std::mem::take(&mut self.word_width);
+    }
+
+    fn break_row(&mut self) {
+        let mut row = std::mem::take(&mut self.row);
+        while let Some((text, _)) = row.last_mut() {
+            text.truncate(text.trim_end_matches(' ').len());
+            if !text.is_empty() {
+                break;
+            }
+            row.pop();
+        }
+        self.rows.push(row.into_iter().map(|(text, style)| Span::styled(text, style)).collect::<Vec<_>>().into());
+        self.used = 0;
+    }
+
+    fn finish(mut self) -> Vec<Row> {
+        self.end_word();
+        if !self.row.is_empty() || self.rows.is_empty() {
+            self.break_row();
+        }
+        self.rows
+    }
+}
+
+/// Cuts a row to `width` columns; where something is cut, `ellipsis` takes the place of its end.
+pub fn truncate(row: &Row, width: usize, ellipsis: &str) -> Row {
+    if row_width(row) <= width {
+        return row.clone();
+    }
+    let room = width.saturating_sub(super::width(ellipsis));
+    let mut kept = Vec::new();
+    let mut used = 0;
+    let mut style = Style::default();
+    'spans: for span in &row.spans {
+        style = span.style;
+        let mut text = String::new();
+        for grapheme in span.content.graphemes(true) {
+            let columns = grapheme_width(grapheme);
+            if used + columns > room {
+                kept.push(Span::styled(text, span.style));
+                break 'spans;
+            }
+            text.push_str(grapheme);
+            used += columns;
+        }
+        kept.push(Span::styled(text, span.style));
+    }
+    if super::width(ellipsis) <= width {
+        kept.push(Span::styled(ellipsis.to_owned(), style));
+    }
+    kept.retain(|span| !span.content.is_empty());
+    Row::from(kept).style(row.style)
+}
+
+/// Fills a row with spaces of a style up to `width` columns.
+pub fn pad(mut row: Row, width: usize, style: Style) -> Row {
+    let missing = width.saturating_sub(row_width(&row));
+    if missing > 0 {
+        let style = style.remove_modifier(Modifier::UNDERLINED | Modifier::CROSSED_OUT);
+        row.spans.push(Span::styled(" ".repeat(missing), style));
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn plain(rows: &[Row]) -> Vec<String> {
+        rows.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn text_breaks_at_spaces_and_long_words_between_graphemes() {
+        for (text, width, expected) in [
+            ("one two three", 7, &["one two", "three"][..]),
+            ("", 5, &[""]),
+            ("abcdefgh", 3, &["abc", "def", "gh"]),
+            ("a abcdefgh", 4, &["a", "abcd", "efgh"]),
+            ("日本語", 4, &["日本", "語"]),
+            ("日", 1, &["…"]),
+            ("ab   cd", 3, &["ab", "cd"]),
+        ] {
+            assert_eq!(plain(&wrap(&[Span::raw(text)], width)), expected, "{text:?} at {width}");
+        }
+    }
+
+    #[test]
+    fn truncation_leaves_room_for_the_ellipsis() {
+        let row = Row::from("hello world");
+        assert_eq!(truncate(&row, 8, "...").to_string(), "hello...");
+        assert_eq!(truncate(&row, 11, "...").to_string(), "hello world");
+        assert_eq!(truncate(&Row::from("日本語"), 4, "…").to_string(), "日…");
+    }
+
+    proptest! {
+        #[test]
+        fn no_row_is_wider_than_the_width_and_no_word_is_lost(text in "[a-z日é👍 ]{0,60}", width in 2usize..20) {
+            let rows = wrap(&[Span::raw(text.clone())], width);
+            for row in &rows {
+                prop_assert!(row_width(row) <= width);
+            }
+            let shown: String = plain(&rows).concat().split(' ').collect();
+            prop_assert_eq!(shown, text.split(' ').collect::<String>());
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Styles by name: the colours of a theme file at the depth of colour that a terminal has.
+
+use pinch_coding_agent::resources::themes::{COLORS, Color as ThemeColor, Theme as ThemeFile};
+use ratatui_core::style::{Color, Modifier, Style};
+
+/// How many colours a terminal shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ColorDepth {
+    /// None: attributes such as bold and reverse only.
+    None,
+    /// The 16 of old terminals.
+    Ansi16,
+    /// The 256 of xterm.
+    Ansi256,
+    /// 24 bits.
+    True,
+}
+
+macro_rules! tokens {
+    ($($(#[$doc:meta])* $token:ident),* $(,)?) => {
+        /// What a colour is for; the names are those of theme files.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(usize)]
+        pub enum Token { $(#[doc = concat!("The colour `", stringify!($token), "` of a theme.")] $(#[$doc])* $token),* }
+
+        const TOKENS: &[Token] = &[$(Token::$token),*];
+    };
+}
+
+// In the order of `COLORS`; a test compares the names.
+tokens! {
+    Accent, Border, BorderAccent, BorderMuted, Success, Error, Warning, Muted, Dim, Text, ThinkingText, SelectedBg, UserMessageBg,
+    UserMessageText, CustomMessageBg, CustomMessageText, CustomMessageLabel, ToolPendingBg, ToolSuccessBg, ToolErrorBg, ToolTitle,
+    ToolOutput, MdHeading, MdLink, MdLinkUrl, MdCode, MdCodeBlock, MdCodeBlockBorder, MdQuote, MdQuoteBorder, MdHr, MdListBullet,
+    ToolDiffAdded, ToolDiffRemoved, ToolDiffContext, SyntaxComment, SyntaxKeyword, SyntaxFunction, SyntaxVariable, SyntaxString,
+    SyntaxNumber, SyntaxType, SyntaxOperator, SyntaxPunctuation, ThinkingOff, ThinkingMinimal, ThinkingLow, ThinkingMedium,
+    ThinkingHigh, ThinkingXhigh, BashMode,
+}
+
+/// The colours of a theme, converted for a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Theme {
+    name: String,
+    depth: ColorDepth,
+    colors: [Color; COLORS.len()],
+}
+
+impl Theme {
+    /// The colours of a theme file for a terminal of this depth.
+    pub fn new(file: &ThemeFile, depth: ColorDepth) -> Self {
+        let colors = COLORS.map(|name| {
+            file.colors.get(name).map_or(Color::Reset, |color| match *color {
+                ThemeColor::Default => Color::Reset,
+                ThemeColor::Index(index) => indexed(index, depth),
+                ThemeColor::Rgb(red, green, blue) => rgb([red, green, blue], depth),
+            })
+        });
+        Self { name: file.name.clone(), depth, colors }
+    }
+
+    /// The built-in theme of this name, `dark` or `light`; `dark` if there is none.
+    pub fn builtin(name: &str, depth: ColorDepth) -> Self {
+        let files = ThemeFile::builtin();
+        let file =
+            files.iter().find(|file| file.name == name).or_else(|| files.iter().find(|file| file.name == "dark"));
+        file.map_or_else(
+            || Self { name: name.to_owned(), depth, colors: [Color::Reset; COLORS.len()] },
+            |file| Self::new(file, depth),
+        )
+    }
+
+    /// The theme's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The depth of colour it was converted for.
+    pub fn depth(&self) -> ColorDepth {
+        self.depth
+    }
+
+    /// Whether backgrounds can tell things apart. Where they cannot, boxes have a bar at their left side instead.
+    pub fn has_backgrounds(&self) -> bool {
+        self.depth != ColorDepth::None
+    }
+
+    /// A colour.
+    pub fn color(&self, token: Token) -> Color {
+        self.colors[token as usize]
+    }
+
+    /// Text in a colour.
+    pub fn fg(&self, token: Token) -> Style {
+        match self.color(token) {
+            Color::Reset => Style::new(),
+            color => Style::new().fg(color),
+        }
+    }
+
+    /// Bold text in a colour.
+    pub fn bold(&self, token: Token) -> Style {
+        self.fg(token).add_modifier(Modifier::BOLD)
+    }
+
+    /// A background in a colour.
+    pub fn bg(&self, token: Token) -> Style {
+        match self.color(token) {
+            Color::Reset => Style::new(),
+            color => Style::new().bg(color),
+        }
+    }
+}
+
+fn indexed(index: u8, depth: ColorDepth) -> Color {
+    match depth {
+        ColorDepth::None => Color::Reset,
+        ColorDepth::Ansi16 if index >= 16 => nearest_16(from_256(index)),
+        _ => Color::Indexed(index),
+    }
+}
+
+fn rgb(rgb: [u8; 3], depth: ColorDepth) -> Color {
+    match depth {
+        ColorDepth::None => Color::Reset,
+        ColorDepth::Ansi16 => nearest_16(rgb),
+        ColorDepth::Ansi256 => Color::Indexed(nearest_256(rgb)),
+        ColorDepth::True => Color::Rgb(rgb[0], rgb[1], rgb[2]),
+    }
+}
+
+/// The levels of the colour cube of xterm's 256 colours.
+const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
+
+fn distance(a: [u8; 3], b: [u8; 3]) -> u32 {
+    // The eye sees green best and blue worst.
+    let weights = [3, 6, 1];
+    (0..3).map(|i| weights[i] * u32::from(a[i].abs_diff(b[i])).pow(2)).sum()
+}
+
+fn from_256(index: u8) -> [u8; 3] {
+    match index {
+        0..=15 => ANSI[usize::from(index)],
+        16..=231 => {
+            let index = usize::from(index) - 16;
+            [LEVELS[index / 36], LEVELS[index / 6 % 6], LEVELS[index % 6]]
+        }
+        232..=255 => [8 + (index - 232) * 10; 3],
+    }
+}
+
+fn nearest_256(rgb: [u8; 3]) -> u8 {
+    let nearest = (16..=255).min_by_key(|index| distance(rgb, from_256(*index)));
+    nearest.unwrap_or(15)
+}
+
+/// The 16 colours as VGA shows them.
+const ANSI: [[u8; 3]; 16] = [
+    [0, 0, 0],
+    [170, 0, 0],
+    [0, 170, 0],
+    [170, 85, 0],
+    [0, 0, 170],
+    [170, 0, 170],
+    [0, 170, 170],
+    [170, 170, 170],
+    [85, 85, 85],
+    [255, 85, 85],
+    [85, 255, 85],
+    [255, 255, 85],
+    [85, 85, 255],
+    [255, 85, 255],
+    [85, 255, 255],
+    [255, 255, 255],
+];
+
+fn nearest_16(rgb: [u8; 3]) -> Color {
+    let nearest = (0..16u8).min_by_key(|index| distance(rgb, ANSI[usize::from(*index)]));
+    Color::Indexed(nearest.unwrap_or(7))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_have_the_names_of_theme_files() {
+        let names = TOKENS.iter().map(|token| {
+            let name = format!("{token:?}");
+            name[..1].to_lowercase() + &name[1..]
+        });
+        assert_eq!(names.collect::<Vec<_>>(), COLORS);
+    }
+
+    #[test]
+    fn colors_become_the_nearest_that_the_terminal_has() {
+        let file = ThemeFile::builtin().remove(0);
+        let at = |depth| {
+            let mut file = file.clone();
+            file.colors.insert("accent".to_owned(), ThemeColor::Rgb(0x8a, 0xbe, 0xb7));
+            Theme::new(&file, depth).color(Token::Accent)
+        };
+        assert_eq!(at(ColorDepth::True), Color::Rgb(0x8a, 0xbe, 0xb7));
+        assert_eq!(at(ColorDepth::Ansi256), Color::Indexed(109));
+        assert_eq!(at(ColorDepth::Ansi16), Color::Indexed(7));
+        assert_eq!(at(ColorDepth::None), Color::Reset);
+    }
+}

@@ -1,0 +1,1 @@
+//! What the interactive mode shows, on real terminal emulators.
