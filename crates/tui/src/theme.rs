@@ -23,6 +23,7 @@ macro_rules! tokens {
         #[repr(usize)]
         pub enum Token { $(#[doc = concat!("The colour `", stringify!($token), "` of a theme.")] $(#[$doc])* $token),* }
 
+        #[cfg(test)]
         const TOKENS: &[Token] = &[$(Token::$token),*];
     };
 }
