@@ -4,7 +4,8 @@
 //!
 //! * [`text`]: width, wrapping, truncation, and making foreign text harmless;
 //! * [`theme`]: styles by name, at the depth of colour that a terminal has;
-//! * [`key`]: keys as people write them in `keybindings.json`.
+//! * [`key`]: keys as people write them in `keybindings.json`;
+//! * [`terminal`]: the terminal itself: input, and rows that get onto it without disturbing its scrollback.
 //!
 //! Everything that is shown is rows: [`Row`] is a line of styled text that is not wider than what it was made for.
 
@@ -13,6 +14,8 @@ pub mod text;
 pub mod theme;
 
 pub mod key;
+
+pub mod terminal;
 
 /// One row of a screen: styled text on a single line.
 pub type Row = ratatui_core::text::Line<'static>;

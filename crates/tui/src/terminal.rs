@@ -1,0 +1,40 @@
+//! The terminal itself: what it can do, what it sends, and how rows get onto it.
+
+mod capabilities;
+mod device;
+mod encode;
+mod fullscreen;
+mod input;
+mod screen;
+
+pub use capabilities::{Capabilities, Images, QUERIES};
+pub use device::{Device, DeviceError, Modes, is_terminal};
+pub use fullscreen::Fullscreen;
+pub use input::{Input, Mouse, MouseKind, Report, from_event};
+pub use screen::{Cursor, InlineScreen};
+
+/// The size of a terminal, in cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Columns.
+    pub columns: u16,
+    /// Rows.
+    pub rows: u16,
+}
+
+impl Size {
+    /// A size of at least one cell.
+    pub fn new(columns: u16, rows: u16) -> Self {
+        Self { columns: columns.max(1), rows: rows.max(1) }
+    }
+
+    /// The columns, for arithmetic with widths of text.
+    pub fn width(self) -> usize {
+        usize::from(self.columns)
+    }
+
+    /// The rows, for arithmetic with lists.
+    pub fn height(self) -> usize {
+        usize::from(self.rows)
+    }
+}

@@ -1,0 +1,151 @@
+//! What a terminal can do: first from the environment, then from its own answers.
+
+use pinch_stdx::host::Env;
+
+use super::input::Report;
+use crate::theme::ColorDepth;
+
+/// How pictures are sent to a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Images {
+    /// Not at all: a line of text stands for a picture.
+    None,
+    /// The protocol of kitty, which Ghostty and WezTerm speak as well.
+    Kitty,
+    /// The protocol of iTerm2.
+    Iterm2,
+}
+
+/// What a terminal can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Colours.
+    pub depth: ColorDepth,
+    /// Pictures.
+    pub images: Images,
+    /// Links with a target of their own (OSC 8).
+    pub hyperlinks: bool,
+    /// Frames that are shown at once (DEC mode 2026). Only the terminal itself can say so: some pass the codes on to one that does not.
+    pub synchronized: bool,
+    /// Keys with all their modifiers (the protocol of kitty).
+    pub keyboard: bool,
+    /// Rows are wrapped anew when the width changes.
+    pub reflows: bool,
+    /// The background is light; `None`: unknown.
+    pub light_background: Option<bool>,
+    /// The program runs on another computer than the terminal.
+    pub remote: bool,
+}
+
+/// Asks for everything that only the terminal knows: keyboard protocol, synchronized output, background colour. The last question is one that
+/// every terminal answers, so that nobody has to wait for answers that do not come.
+pub const QUERIES: &[u8] = b"\x1b[?u\x1b[?2026$p\x1b]11;?\x1b\\\x1b[c";
+
+impl Capabilities {
+    /// What the environment says.
+    pub fn of(env: &Env) -> Self {
+        let var = |name: &str| env.get(name).filter(|value| !value.is_empty()).map(|value| value.to_lowercase());
+        let term = var("TERM").unwrap_or_default();
+        let program = var("TERM_PROGRAM").unwrap_or_default();
+        let has = |name: &str| var(name).is_some();
+        let truecolor = matches!(var("COLORTERM").as_deref(), Some("truecolor" | "24bit"));
+        let multiplexed = has("TMUX") || term.starts_with("tmux") || term.starts_with("screen");
+        let is_kitty = has("KITTY_WINDOW_ID") || program == "kitty";
+        let is_ghostty = program == "ghostty" || term.contains("ghostty") || has("GHOSTTY_RESOURCES_DIR");
+        let is_wezterm = has("WEZTERM_PANE") || program == "wezterm";
+        let is_iterm = has("ITERM_SESSION_ID") || program == "iterm.app";
+        let images = match () {
+            () if multiplexed => Images::None,
+            () if is_kitty || is_ghostty || is_wezterm => Images::Kitty,
+            () if is_iterm => Images::Iterm2,
+            () => Images::None,
+        };
+        let vte =
+            var("VTE_VERSION").and_then(|version| version.parse().ok()).is_some_and(|version: u32| version >= 5000);
+        let hyperlinks = !multiplexed
+            && (images != Images::None
+                || matches!(&*program, "vscode" | "alacritty" | "rio" | "warpterminal")
+                || has("WT_SESSION")
+                || vte
+                || term.starts_with("foot"));
+        Self {
+            depth: depth(&term, &program, truecolor || has("WT_SESSION"), has("NO_COLOR")),
+            images,
+            hyperlinks,
+            synchronized: false,
+            keyboard: false,
+            // xterm, the console and GNU screen cut rows instead.
+            reflows: !(has("XTERM_VERSION") || term == "linux" || (term.starts_with("screen") && !has("TMUX"))),
+            light_background: var("COLORFGBG").and_then(|colors| {
+                let background: u8 = colors.rsplit(';').next()?.parse().ok()?;
+                Some(matches!(background, 7 | 9..=15))
+            }),
+            remote: has("SSH_CONNECTION") || has("SSH_TTY"),
+        }
+    }
+
+    /// Takes an answer of the terminal in. Returns whether anything is different now.
+    pub fn learn(&mut self, report: &Report) -> bool {
+        let before = self.clone();
+        match report {
+            Report::Keyboard => self.keyboard = true,
+            Report::Synchronized(can) => self.synchronized = *can,
+            Report::Background([red, green, blue]) => {
+                let luminance = 299 * u32::from(*red) + 587 * u32::from(*green) + 114 * u32::from(*blue);
+                self.light_background = Some(luminance > 127_500);
+            }
+            Report::Done => {}
+        }
+        *self != before
+    }
+}
+
+fn depth(term: &str, program: &str, truecolor: bool, no_color: bool) -> ColorDepth {
+    match term {
+        _ if no_color => ColorDepth::None,
+        "dumb" => ColorDepth::None,
+        _ if truecolor => ColorDepth::True,
+        "linux" | "vt100" | "vt220" | "ansi" => ColorDepth::Ansi16,
+        "" => ColorDepth::Ansi256,
+        _ if term.starts_with("screen") || program == "apple_terminal" => ColorDepth::Ansi256,
+        _ => ColorDepth::True,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(vars: &[(&str, &str)]) -> Capabilities {
+        Capabilities::of(&vars.iter().copied().collect())
+    }
+
+    #[test]
+    fn the_environment_names_the_terminal() {
+        let kitty = of(&[("TERM", "xterm-kitty"), ("KITTY_WINDOW_ID", "1")]);
+        assert_eq!((kitty.images, kitty.depth, kitty.hyperlinks), (Images::Kitty, ColorDepth::True, true));
+        let tmux = of(&[("TERM", "tmux-256color"), ("TMUX", "x"), ("KITTY_WINDOW_ID", "1")]);
+        assert_eq!((tmux.images, tmux.hyperlinks, tmux.reflows), (Images::None, false, true));
+        let iterm = of(&[("TERM_PROGRAM", "iTerm.app"), ("TERM", "xterm-256color")]);
+        assert_eq!(iterm.images, Images::Iterm2);
+        assert!(!of(&[("TERM", "xterm"), ("XTERM_VERSION", "XTerm(379)")]).reflows);
+        for (vars, depth) in [
+            (&[("TERM", "linux")][..], ColorDepth::Ansi16),
+            (&[("TERM", "screen-256color")], ColorDepth::Ansi256),
+            (&[("TERM", "xterm-256color")], ColorDepth::True),
+            (&[("TERM", "xterm-256color"), ("NO_COLOR", "1")], ColorDepth::None),
+            (&[("TERM", "dumb")], ColorDepth::None),
+        ] {
+            assert_eq!(of(vars).depth, depth, "{vars:?}");
+        }
+    }
+
+    #[test]
+    fn answers_of_the_terminal_are_taken_in() {
+        let mut capabilities = of(&[("TERM", "xterm")]);
+        assert!(capabilities.learn(&Report::Synchronized(true)));
+        assert!(!capabilities.learn(&Report::Synchronized(true)));
+        assert!(capabilities.learn(&Report::Background([250, 250, 240])));
+        assert_eq!(capabilities.light_background, Some(true));
+    }
+}

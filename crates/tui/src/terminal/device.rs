@@ -1,0 +1,281 @@
+//! The terminal of this process: raw mode, its modes, reading in a thread, and leaving it as it was found.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use termina::{EventReader, PlatformTerminal, Terminal as _};
+use tokio::sync::mpsc;
+
+use super::Size;
+use super::input::{Input, from_event};
+
+/// Inputs that wait to be taken; the thread that reads waits then.
+const MAX_WAITING: usize = 1024;
+
+/// Bracketed paste, focus reports; the title is kept for later.
+const ENTER: &[u8] = b"\x1b[?2004h\x1b[?1004h\x1b[22;0t";
+/// Progress cleared, title back, all modes off, cursor shown.
+const LEAVE: &[u8] = b"\x1b]9;4;0\x07\x1b[23;0t\x1b[?1004l\x1b[?2004l\x1b[?25h";
+/// The protocol of kitty: unambiguous keys, event types, alternate keys.
+const KEYBOARD_ON: &[u8] = b"\x1b[>7u";
+const KEYBOARD_OFF: &[u8] = b"\x1b[<u";
+const ALTERNATE_ON: &[u8] = b"\x1b[?1049h\x1b[2J";
+const ALTERNATE_OFF: &[u8] = b"\x1b[?1049l";
+/// Buttons, motion while one is held, and places beyond column 223.
+const MOUSE_ON: &[u8] = b"\x1b[?1002h\x1b[?1006h";
+const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1002l";
+
+/// Whether standard input and output are both a terminal.
+pub fn is_terminal() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// The terminal cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use the terminal")]
+pub struct DeviceError(#[from] io::Error);
+
+/// What is switched on in a terminal beside raw mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// Keys with all their modifiers; only for terminals that said that they have it.
+    pub keyboard: bool,
+    /// The alternate screen.
+    pub alternate: bool,
+    /// Reports of the mouse.
+    pub mouse: bool,
+}
+
+/// The terminal of this process, in raw mode. Dropped, it is as it was before.
+pub struct Device {
+    terminal: PlatformTerminal,
+    inputs: mpsc::Receiver<Input>,
+    gate: Arc<Gate>,
+    reader: EventReader,
+    modes: Modes,
+    entered: bool,
+}
+
+/// Stops the thread that reads, for a while or for good.
+#[derive(Default)]
+struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct GateState {
+    paused: bool,
+    /// The thread has seen that it is paused.
+    waits: bool,
+    closed: bool,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits while reading is paused. Returns false when it is over.
+    fn pass(&self) -> bool {
+        let mut state = self.lock();
+        while state.paused && !state.closed {
+            state.waits = true;
+            self.changed.notify_all();
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.waits = false;
+        !state.closed
+    }
+}
+
+impl Device {
+    /// Takes the terminal over: raw mode, and a thread that reads.
+    ///
+    /// # Errors
+    /// When standard input or output is no terminal, or its mode cannot be set.
+    pub fn open() -> Result<Self, DeviceError> {
+        let mut terminal = PlatformTerminal::new()?;
+        terminal.set_panic_hook(|out| {
+            // There is nowhere to report a failure to.
+            let all: Vec<u8> = [MOUSE_OFF, ALTERNATE_OFF, KEYBOARD_OFF, LEAVE, b"\r\n"].concat();
+            out.write_all(&all).unwrap_or_default();
+        });
+        let reader = terminal.event_reader();
+        let (sender, inputs) = mpsc::channel(MAX_WAITING);
+        let gate = Arc::new(Gate::default());
+        let (thread_gate, thread_reader) = (Arc::clone(&gate), reader.clone());
+        thread::Builder::new()
+            .name("terminal".to_owned())
+            .spawn(move || read(&thread_reader, &thread_gate, &sender))?;
+        let mut device = Self { terminal, inputs, gate, reader, modes: Modes::default(), entered: false };
+        device.enter()?;
+        Ok(device)
+    }
+
+    /// The size of the terminal.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn size(&self) -> io::Result<Size> {
+        self.terminal.get_dimensions().map(|size| Size::new(size.cols, size.rows))
+    }
+
+    /// Writes bytes. Blocks while the terminal does not take them.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.terminal.write_all(bytes)?;
+        self.terminal.flush()
+    }
+
+    /// The next input. Nothing is lost when the future is dropped.
+    pub async fn next(&mut self) -> Input {
+        self.inputs.recv().await.unwrap_or(Input::Closed)
+    }
+
+    /// The next input, if there is one already.
+    pub fn try_next(&mut self) -> Option<Input> {
+        self.inputs.try_recv().ok()
+    }
+
+    /// The modes that are on.
+    pub fn modes(&self) -> Modes {
+        self.modes
+    }
+
+    /// Switches modes on and off.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn set_modes(&mut self, modes: Modes) -> io::Result<()> {
+        let before = std::mem::replace(&mut self.modes, modes);
+        if self.entered {
+            self.write(&between(before, modes))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the terminal back, to a program that is run or to the shell, until [`Device::enter`].
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn leave(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.entered) {
+            return Ok(());
+        }
+        let had_keyboard = self.modes.keyboard;
+        let mut bytes = between(self.modes, Modes::default());
+        bytes.extend(LEAVE);
+        let written = self.write(&bytes);
+        if had_keyboard {
+            // The release of the last key must not reach the shell.
+            thread::sleep(Duration::from_millis(20));
+        }
+        let mut state = self.gate.lock();
+        state.paused = true;
+        self.reader.waker().wake().unwrap_or_default();
+        while !state.waits && !state.closed {
+            let waited = self.gate.changed.wait_timeout(state, Duration::from_millis(500));
+            let timeout;
+            (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            // The thread waits for somebody to take an input.
+            if timeout.timed_out() {
+                break;
+            }
+        }
+        drop(state);
+        self.terminal.enter_cooked_mode()?;
+        written
+    }
+
+    /// Takes the terminal back after [`Device::leave`].
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn enter(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.entered, true) {
+            return Ok(());
+        }
+        self.terminal.enter_raw_mode()?;
+        let mut bytes = ENTER.to_vec();
+        bytes.extend(between(Modes::default(), self.modes));
+        self.write(&bytes)?;
+        self.gate.lock().paused = false;
+        self.gate.changed.notify_all();
+        Ok(())
+    }
+}
+
+/// The bytes that lead from some modes to others.
+fn between(before: Modes, after: Modes) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut switch = |was: bool, is: bool, on: &[u8], off: &[u8]| {
+        if was != is {
+            bytes.extend(if is { on } else { off });
+        }
+    };
+    // Each screen of a terminal has its own stack of keyboard modes.
+    let keyboard_moves = before.alternate != after.alternate && before.keyboard;
+    switch(before.mouse, after.mouse, MOUSE_ON, MOUSE_OFF);
+    switch(before.keyboard, after.keyboard && !keyboard_moves, KEYBOARD_ON, KEYBOARD_OFF);
+    switch(before.alternate, after.alternate, ALTERNATE_ON, ALTERNATE_OFF);
+    switch(false, keyboard_moves && after.keyboard, KEYBOARD_ON, KEYBOARD_OFF);
+    bytes
+}
+
+/// Reads until the terminal is gone or nobody wants to know.
+fn read(reader: &EventReader, gate: &Gate, inputs: &mpsc::Sender<Input>) {
+    while gate.pass() {
+        match reader.read(|_| true) {
+            Ok(event) => {
+                if let Some(input) = from_event(event)
+                    && inputs.blocking_send(input).is_err()
+                {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // The terminal may be gone.
+        self.leave().unwrap_or_default();
+        self.inputs.close();
+        self.gate.lock().closed = true;
+        self.gate.changed.notify_all();
+        self.reader.waker().wake().unwrap_or_default();
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device").field("modes", &self.modes).field("entered", &self.entered).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_switched_one_by_one_and_keyboard_modes_belong_to_a_screen() {
+        let off = Modes::default();
+        let keyboard = Modes { keyboard: true, ..off };
+        let full = Modes { keyboard: true, alternate: true, mouse: true };
+        assert_eq!(between(off, keyboard), KEYBOARD_ON);
+        assert_eq!(between(keyboard, keyboard), b"");
+        assert_eq!(between(keyboard, full), [MOUSE_ON, KEYBOARD_OFF, ALTERNATE_ON, KEYBOARD_ON].concat());
+        assert_eq!(between(full, off), [MOUSE_OFF, KEYBOARD_OFF, ALTERNATE_OFF].concat());
+    }
+}

@@ -1,0 +1,115 @@
+//! Rows as bytes for a terminal.
+
+use std::io::Write as _;
+
+use ratatui_core::style::{Color, Modifier, Style};
+
+use crate::Row;
+use crate::text::row_width;
+
+/// Attributes and the codes that switch them on.
+const ATTRIBUTES: [(Modifier, u8); 7] = [
+    (Modifier::BOLD, 1),
+    (Modifier::DIM, 2),
+    (Modifier::ITALIC, 3),
+    (Modifier::UNDERLINED, 4),
+    (Modifier::SLOW_BLINK, 5),
+    (Modifier::REVERSED, 7),
+    (Modifier::CROSSED_OUT, 9),
+];
+
+/// Writes a row from the first column on and clears the rest of the line. Attributes are reset behind it.
+pub(super) fn row(out: &mut Vec<u8>, row: &Row, width: usize) {
+    let mut current = Style::new();
+    for span in &row.spans {
+        let style = row.style.patch(span.style);
+        if style != current {
+            set_style(out, style);
+            current = style;
+        }
+        // A line feed or an escape would break the screen; layouts have none.
+        out.extend(span.content.chars().filter(|c| !c.is_control()).collect::<String>().bytes());
+    }
+    if current != Style::new() {
+        out.extend(b"\x1b[0m");
+    }
+    // Behind a full row the cursor still stands on its last column, which would be cleared.
+    if row_width(row) < width {
+        out.extend(b"\x1b[K");
+    }
+}
+
+/// Replaces the attributes by those of a style.
+fn set_style(out: &mut Vec<u8>, style: Style) {
+    out.extend(b"\x1b[0");
+    for (attribute, code) in ATTRIBUTES {
+        if style.add_modifier.contains(attribute) {
+            write_to(out, format_args!(";{code}"));
+        }
+    }
+    for (color, base) in [(style.fg, 30), (style.bg, 40)] {
+        match color {
+            None | Some(Color::Reset) => {}
+            Some(Color::Rgb(red, green, blue)) => write_to(out, format_args!(";{};2;{red};{green};{blue}", base + 8)),
+            Some(Color::Indexed(index)) => write_to(out, format_args!(";{};5;{index}", base + 8)),
+            Some(named) => {
+                if let Some(index) = ansi_index(named) {
+                    let (base, index) = if index < 8 { (base, index) } else { (base + 60, index - 8) };
+                    write_to(out, format_args!(";{}", base + index));
+                }
+            }
+        }
+    }
+    out.push(b'm');
+}
+
+fn ansi_index(color: Color) -> Option<u8> {
+    const NAMED: [Color; 16] = [
+        Color::Black,
+        Color::Red,
+        Color::Green,
+        Color::Yellow,
+        Color::Blue,
+        Color::Magenta,
+        Color::Cyan,
+        Color::Gray,
+        Color::DarkGray,
+        Color::LightRed,
+        Color::LightGreen,
+        Color::LightYellow,
+        Color::LightBlue,
+        Color::LightMagenta,
+        Color::LightCyan,
+        Color::White,
+    ];
+    NAMED.iter().zip(0..).find(|(named, _)| **named == color).map(|(_, index)| index)
+}
+
+/// Appends formatted text.
+pub(super) fn write_to(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    // Writing to a vector does not fail.
+    out.write_fmt(text).unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui_core::text::Span;
+
+    use super::*;
+
+    #[test]
+    fn styles_are_set_where_they_change_and_reset_at_the_end() {
+        let mut out = Vec::new();
+        let bold = Style::new().add_modifier(Modifier::BOLD).fg(Color::Rgb(1, 2, 3));
+        let line = Row::from(vec![Span::raw("a"), Span::styled("b", bold), Span::styled("c", bold), Span::raw("d")]);
+        row(&mut out, &line, 10);
+        assert_eq!(String::from_utf8(out).unwrap(), "a\x1b[0;1;38;2;1;2;3mbc\x1b[0md\x1b[K");
+    }
+
+    #[test]
+    fn a_full_row_is_not_cleared_behind_its_end_and_control_characters_never_leave() {
+        let mut out = Vec::new();
+        row(&mut out, &Row::from("a\u{1b}[2Jb\u{9b}"), 5);
+        assert_eq!(String::from_utf8(out).unwrap(), "a[2Jb");
+    }
+}

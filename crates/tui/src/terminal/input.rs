@@ -1,0 +1,265 @@
+//! What comes from the terminal: keys, pasted text, the mouse, and answers to questions.
+
+use termina::Event;
+use termina::escape::csi::{Csi, DecModeSetting, DecPrivateMode, DecPrivateModeCode, Device, Keyboard, Mode};
+use termina::escape::osc::{ColorOrQuery, DynamicColorNumber, Osc};
+use termina::event::{KeyCode as Code, KeyEvent, KeyEventKind, Modifiers, MouseButton, MouseEventKind};
+
+use super::Size;
+use crate::key::{Key, KeyCode, KeyPress};
+
+/// Something that came from the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A key was pressed.
+    Key(KeyPress),
+    /// A text was pasted, as the terminal sent it.
+    Paste(String),
+    /// The mouse, in fullscreen mode.
+    Mouse(Mouse),
+    /// The terminal has another size.
+    Resized(Size),
+    /// The window got (true) or lost the focus.
+    Focus(bool),
+    /// An answer to a question.
+    Report(Report),
+    /// The terminal is gone.
+    Closed,
+}
+
+/// An answer of the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// It speaks the keyboard protocol of kitty.
+    Keyboard,
+    /// Whether it understands synchronized output.
+    Synchronized(bool),
+    /// Its background colour.
+    Background([u8; 3]),
+    /// No more answers follow.
+    Done,
+}
+
+/// An event of the mouse; the place is counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mouse {
+    /// What happened.
+    pub kind: MouseKind,
+    /// The column.
+    pub column: u16,
+    /// The row.
+    pub row: u16,
+}
+
+/// What the mouse did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MouseKind {
+    /// The left button was pressed.
+    Down,
+    /// The mouse was moved with the left button held.
+    Drag,
+    /// The left button was released.
+    Up,
+    /// The wheel was turned up.
+    WheelUp,
+    /// The wheel was turned down.
+    WheelDown,
+}
+
+/// Translates an event; `None` for those that have no meaning here, such as the release of a key.
+pub fn from_event(event: Event) -> Option<Input> {
+    match event {
+        Event::Key(key) => key_press(key).map(Input::Key),
+        Event::Paste(text) => Some(Input::Paste(text)),
+        Event::WindowResized(size) => Some(Input::Resized(Size::new(size.cols, size.rows))),
+        Event::FocusIn => Some(Input::Focus(true)),
+        Event::FocusOut => Some(Input::Focus(false)),
+        Event::Mouse(mouse) => {
+            let kind = match mouse.kind {
+                MouseEventKind::Down(MouseButton::Left) => MouseKind::Down,
+                MouseEventKind::Drag(MouseButton::Left) => MouseKind::Drag,
+                MouseEventKind::Up(MouseButton::Left) => MouseKind::Up,
+                MouseEventKind::ScrollUp => MouseKind::WheelUp,
+                MouseEventKind::ScrollDown => MouseKind::WheelDown,
+                _ => return None,
+            };
+            Some(Input::Mouse(Mouse { kind, column: mouse.column, row: mouse.row }))
+        }
+        Event::Csi(Csi::Keyboard(Keyboard::ReportFlags(_))) => Some(Input::Report(Report::Keyboard)),
+        Event::Csi(Csi::Mode(Mode::ReportDecPrivateMode { mode, setting })) => {
+            let is_asked = matches!(mode, DecPrivateMode::Code(DecPrivateModeCode::SynchronizedOutput));
+            let can = matches!(setting, DecModeSetting::Set | DecModeSetting::Reset);
+            is_asked.then_some(Input::Report(Report::Synchronized(can)))
+        }
+        Event::Csi(Csi::Device(Device::DeviceAttributes(()))) => Some(Input::Report(Report::Done)),
+        Event::Osc(Osc::ChangeDynamicColors(DynamicColorNumber::TextBackgroundColor, colors)) => match colors.first() {
+            Some(ColorOrQuery::Color(color)) => {
+                Some(Input::Report(Report::Background([color.red, color.green, color.blue])))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Translates a key. Releases are dropped, repetitions are presses.
+fn key_press(event: KeyEvent) -> Option<KeyPress> {
+    if event.kind == KeyEventKind::Release {
+        return None;
+    }
+    let held = |modifier| event.modifiers.contains(modifier);
+    let (ctrl, alt, shift) = (held(Modifiers::CONTROL), held(Modifiers::ALT), held(Modifiers::SHIFT));
+    let meta = held(Modifiers::SUPER) || held(Modifiers::META);
+    let key = |code| Key { code, ctrl, alt, shift, meta };
+    let code = match event.code {
+        Code::Char(c) => return Some(character(c, Key { code: KeyCode::Char(c), ctrl, alt, shift, meta })),
+        Code::BackTab => return Some(KeyPress::of(Key { shift: true, ..key(KeyCode::Tab) })),
+        Code::Enter => KeyCode::Enter,
+        Code::Backspace => KeyCode::Backspace,
+        Code::Tab => KeyCode::Tab,
+        Code::Escape => KeyCode::Escape,
+        Code::Left => KeyCode::Left,
+        Code::Right => KeyCode::Right,
+        Code::Up => KeyCode::Up,
+        Code::Down => KeyCode::Down,
+        Code::Home => KeyCode::Home,
+        Code::End => KeyCode::End,
+        Code::PageUp => KeyCode::PageUp,
+        Code::PageDown => KeyCode::PageDown,
+        Code::Insert => KeyCode::Insert,
+        Code::Delete => KeyCode::Delete,
+        Code::KeypadBegin => KeyCode::Clear,
+        Code::Null => return Some(KeyPress::of(Key { ctrl: true, ..key(KeyCode::Space) })),
+        Code::Function(n @ 1..=12) => KeyCode::F(n),
+        _ => return None,
+    };
+    Some(KeyPress::of(key(code)))
+}
+
+/// Translates a key that stands for a character.
+fn character(c: char, held: Key) -> KeyPress {
+    if !held.ctrl && !held.alt && !held.meta {
+        // With the protocol of kitty a shifted letter comes as the lower one and the modifier.
+        let typed = match held.shift && c.is_lowercase() {
+            true => c.to_uppercase().next().filter(|_| c.to_uppercase().count() == 1).unwrap_or(c),
+            false => c,
+        };
+        return KeyPress::typed(typed);
+    }
+    let c = c.to_lowercase().next().filter(|_| c.to_lowercase().count() == 1).unwrap_or(c);
+    let code = match latin(c) {
+        ' ' => KeyCode::Space,
+        // The byte of control and underscore is also that of control and minus, and of control and 7 or slash.
+        '_' | '7' | '/' if held.ctrl && !held.alt && !held.shift => KeyCode::Char('-'),
+        '5' if held.ctrl && !held.alt => KeyCode::Char(']'),
+        c => KeyCode::Char(c),
+    };
+    let shift = held.shift && matches!(code, KeyCode::Char(c) if c.is_lowercase());
+    KeyPress::of(Key { code, shift, ..held })
+}
+
+/// The Latin letter on the key of a letter of another script, as bindings mean keys. Latin letters mean themselves, wherever they are.
+fn latin(c: char) -> char {
+    const LAYOUTS: [(&str, &str); 3] = [
+        ("йцукенгшщзхъфывапролджэячсмитьбю", "qwertyuiop[]asdfghjkl;'zxcvbnm,."),
+        ("ςερτυθιοπασδφγηξκλζχψωβνμ", "wertyuiopasdfghjklzxcvbnm"),
+        ("קראטוןםפשדגכעיחלךזסבהנמצתץ", "ertyuiopasdfghjklzxcvbnm,."),
+    ];
+    if c.is_ascii() {
+        return c;
+    }
+    let found = LAYOUTS.iter().find_map(|(from, to)| from.chars().zip(to.chars()).find(|(letter, _)| *letter == c));
+    found.map_or(c, |(_, key)| key)
+}
+
+#[cfg(test)]
+mod tests {
+    use termina::Parser;
+
+    use super::*;
+
+    fn read(bytes: &str) -> Vec<Input> {
+        let mut parser = Parser::default();
+        parser.parse(bytes.as_bytes(), false);
+        std::iter::from_fn(|| parser.pop()).filter_map(from_event).collect()
+    }
+
+    /// The name of the only key in these bytes, and what it types.
+    fn key(bytes: &str) -> String {
+        match &read(bytes)[..] {
+            [Input::Key(press)] => match press.text {
+                Some(c) => format!("{} types {c}", press.key),
+                None => press.key.to_string(),
+            },
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn all_spellings_of_a_key_mean_the_same_binding() {
+        for (bytes, expected) in [
+            ("a", "a types a"),
+            ("A", "shift+a types A"),
+            (" ", "space types  "),
+            ("é", "é types é"),
+            ("\r", "enter"),
+            ("\n", "ctrl+j"),
+            ("\t", "tab"),
+            ("\x1b", "escape"),
+            ("\x7f", "backspace"),
+            ("\x03", "ctrl+c"),
+            ("\x1f", "ctrl+-"),
+            ("\x1d", "ctrl+]"),
+            ("\x00", "ctrl+space"),
+            ("\x1b[Z", "shift+tab"),
+            ("\x1b\r", "alt+enter"),
+            ("\x1bb", "alt+b"),
+            ("\x1b\x7f", "alt+backspace"),
+            ("\x1b[A", "up"),
+            ("\x1b[1;3A", "alt+up"),
+            ("\x1b[1;5C", "ctrl+right"),
+            ("\x1b[3~", "delete"),
+            ("\x1b[5~", "pageUp"),
+            // The protocol of kitty; xterm's modifyOtherKeys in its newer spelling is the same.
+            ("\x1b[99;5u", "ctrl+c"),
+            ("\x1b[97;2u", "shift+a types A"),
+            ("\x1b[13;2u", "shift+enter"),
+            ("\x1b[112;6u", "ctrl+shift+p"),
+            ("\x1b[1089;5u", "ctrl+c"),
+        ] {
+            assert_eq!(key(bytes), expected, "{bytes:?}");
+        }
+    }
+
+    /// The older spelling of xterm's modifyOtherKeys is not understood, so that it may not be requested. When this fails, it may.
+    #[test]
+    fn the_older_spelling_of_modified_keys_is_a_known_gap() {
+        assert_eq!(read("\x1b[27;5;99~"), []);
+    }
+
+    #[test]
+    fn releases_are_dropped_and_repetitions_are_presses() {
+        assert_eq!(read("\x1b[97;1:3u"), []);
+        assert_eq!(key("\x1b[97;1:2u"), "a types a");
+    }
+
+    #[test]
+    fn answers_of_the_terminal_are_no_keys() {
+        assert_eq!(
+            read("\x1b[?1u\x1b[?2026;2$y\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\\x1b[?62;4c"),
+            [
+                Input::Report(Report::Keyboard),
+                Input::Report(Report::Synchronized(true)),
+                Input::Report(Report::Background([0x1e, 0x1e, 0x2e])),
+                Input::Report(Report::Done),
+            ]
+        );
+        assert_eq!(read("\x1b[?2026;0$y"), [Input::Report(Report::Synchronized(false))]);
+    }
+
+    #[test]
+    fn pasted_text_arrives_whole() {
+        assert_eq!(read("\x1b[200~a\r\nb\x1b[201~"), [Input::Paste("a\r\nb".to_owned())]);
+        assert_eq!(read("\x1b[I"), [Input::Focus(true)]);
+    }
+}

@@ -1,0 +1,181 @@
+//! The regular screen: finished rows go into the terminal's own scrollback, and only a live area at the end is drawn again.
+//!
+//! Nothing is addressed absolutely. The live area is found by going up from the cursor, and rows are added by line feeds of the whole screen,
+//! so that every terminal keeps them in its scrollback; those that leave a part of the screen only get lost in some terminals. It follows that
+//! nothing has to be asked: where the cursor is, or what a change of height moved.
+
+use super::Size;
+use super::encode::{row, write_to};
+use crate::Row;
+use crate::text::row_width;
+
+/// A place in the live area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// The row, counted from the top of the live area.
+    pub row: usize,
+    /// The column.
+    pub column: usize,
+    /// Whether the terminal shows its cursor there. It is placed there in any case, because input methods open their window at it.
+    pub visible: bool,
+}
+
+/// What is on the screen, and the bytes that change it.
+#[derive(Debug)]
+pub struct InlineScreen {
+    size: Size,
+    /// The terminal understands synchronized output (DEC mode 2026).
+    synchronized: bool,
+    /// The terminal wraps rows anew when its width changes.
+    reflows: bool,
+    /// The rows of the live area as they are on the screen; empty before the first frame.
+    drawn: Vec<Row>,
+    /// Rows that are on the screen below the live area and have to be cleared.
+    stale: bool,
+    /// Where the cursor is.
+    cursor: Cursor,
+}
+
+impl InlineScreen {
+    /// A screen whose first frame begins in the row of the cursor. `reflows`: the terminal wraps its rows anew when its width changes, as
+    /// nearly all do.
+    pub fn new(size: Size, reflows: bool) -> Self {
+        let cursor = Cursor { row: 0, column: 0, visible: true };
+        Self { size, synchronized: false, reflows, drawn: Vec::new(), stale: false, cursor }
+    }
+
+    /// The size that frames are made for.
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// The terminal said whether it understands synchronized output.
+    pub fn set_synchronized(&mut self, synchronized: bool) {
+        self.synchronized = synchronized;
+    }
+
+    /// The terminal has another size, and drew its rows anew. The next frame redraws the live area; rows above it are left as they are.
+    pub fn resize(&mut self, size: Size) {
+        if size.columns != self.size.columns && self.reflows {
+            let height = |row: &Row| row_width(row).max(1).div_ceil(size.width());
+            let above: usize = self.drawn.iter().take(self.cursor.row).map(height).sum();
+            self.cursor.row = above + self.cursor.column / size.width();
+            self.cursor.column %= size.width();
+        }
+        self.size = size;
+        self.invalidate();
+    }
+
+    /// The next frame draws the whole live area.
+    pub fn invalidate(&mut self) {
+        self.drawn.clear();
+        self.stale = true;
+    }
+
+    /// Another program wrote to the terminal: the next frame begins where the cursor is now.
+    pub fn restart(&mut self) {
+        self.drawn.clear();
+        self.stale = true;
+        self.cursor = Cursor { row: 0, column: 0, visible: true };
+    }
+
+    /// The bytes that add finished rows above the live area and make the live area look like `live`. The rows may not be wider than the screen,
+    /// and `live` may not be higher; what is too high loses its upper rows.
+    pub fn draw(&mut self, finished: &[Row], live: &[Row], cursor: Cursor) -> Vec<u8> {
+        let live = &live[live.len().saturating_sub(self.size.height())..];
+        let mut out = Vec::new();
+        let is_same_height = finished.is_empty() && live.len() == self.drawn.len();
+        if !is_same_height {
+            self.redraw(&mut out, finished, live);
+        } else {
+            for (at, (new, old)) in live.iter().zip(&self.drawn).enumerate() {
+                if new != old {
+                    move_to(&mut out, &mut self.cursor, at, 0);
+                    row(&mut out, new, self.size.width());
+                    // Behind a full row the column depends on the terminal.
+                    self.cursor.column = usize::MAX;
+                }
+            }
+        }
+        if live != &*self.drawn {
+            self.drawn = live.to_vec();
+        }
+        let at = cursor.row.min(live.len().saturating_sub(1));
+        move_to(&mut out, &mut self.cursor, at, cursor.column.min(self.size.width() - 1));
+        if !out.is_empty() || cursor.visible != self.cursor.visible {
+            self.frame(&mut out, cursor.visible);
+        }
+        out
+    }
+
+    /// Writes everything from the top of the live area on.
+    fn redraw(&mut self, out: &mut Vec<u8>, finished: &[Row], live: &[Row]) {
+        move_to(out, &mut self.cursor, 0, 0);
+        let is_shorter = self.stale || finished.len() + live.len() < self.drawn.len();
+        let n_rows = finished.len() + live.len();
+        for (at, line) in finished.iter().chain(live).enumerate() {
+            if at > 0 {
+                out.extend(b"\r\n");
+            }
+            if at + 1 == n_rows && is_shorter {
+                out.extend(b"\x1b[J");
+            }
+            row(out, line, self.size.width());
+        }
+        if n_rows == 0 && is_shorter {
+            out.extend(b"\x1b[J");
+        }
+        self.stale = false;
+        self.cursor.row = live.len().saturating_sub(1);
+        self.cursor.column = usize::MAX;
+    }
+
+    /// Puts a frame around a change: the cursor does not wander over the screen, and terminals that can show the change at once.
+    fn frame(&mut self, out: &mut Vec<u8>, visible: bool) {
+        let body = std::mem::take(out);
+        if self.synchronized {
+            out.extend(b"\x1b[?2026h");
+        }
+        if self.cursor.visible {
+            out.extend(b"\x1b[?25l");
+        }
+        out.extend(body);
+        if visible {
+            out.extend(b"\x1b[?25h");
+        }
+        self.cursor.visible = visible;
+        if self.synchronized {
+            out.extend(b"\x1b[?2026l");
+        }
+    }
+
+    /// The bytes that take the live area away, put `last` in its place and leave the cursor below it.
+    pub fn leave(&mut self, last: &[Row]) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.stale = true;
+        self.redraw(&mut out, &[], last);
+        out.extend(if last.is_empty() { &b"\r"[..] } else { b"\r\n" });
+        out.extend(b"\x1b[?25h");
+        self.restart();
+        out
+    }
+}
+
+/// Moves the cursor within the live area.
+fn move_to(out: &mut Vec<u8>, cursor: &mut Cursor, row: usize, column: usize) {
+    match row.cmp(&cursor.row) {
+        std::cmp::Ordering::Less => write_to(out, format_args!("\x1b[{}A", cursor.row - row)),
+        std::cmp::Ordering::Greater => write_to(out, format_args!("\x1b[{}B", row - cursor.row)),
+        std::cmp::Ordering::Equal => {}
+    }
+    if column != cursor.column {
+        out.push(b'\r');
+        if column > 0 {
+            write_to(out, format_args!("\x1b[{column}C"));
+        }
+    }
+    (cursor.row, cursor.column) = (row, column);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const HIDDEN: Cursor = Cursor { row: 0, column: 0, visible: true };
+
+/// A screen on an emulated terminal.
+struct Harness {
+    screen: InlineScreen,
+    terminal: vt100::Parser,
+}
+
+impl Harness {
+    fn new(columns: u16, rows: u16) -> Self {
+        Self {
+            screen: InlineScreen::new(Size::new(columns, rows), true),
+            terminal: vt100::Parser::new(rows.try_into().unwrap(), columns.try_into().unwrap(), 10_000),
+        }
+    }
+
+    fn draw(&mut self, finished: &[&str], live: &[String], cursor: Cursor) {
+        let rows = |texts: &[String]| texts.iter().map(|text| Row::from(text.clone())).collect::<Vec<_>>();
+        let finished: Vec<String> = finished.iter().map(|&text| text.to_owned()).collect();
+        let bytes = self.screen.draw(&rows(&finished), &rows(live), cursor);
+        self.terminal.process(&bytes);
+    }
+
+    /// Scrollback and screen, without the blank rows at the end.
+    fn everything(&mut self) -> Vec<String> {
+        let (rows, columns) = self.terminal.screen().size();
+        let (rows, columns) = (rows.get(), columns.get());
+        self.terminal.screen_mut().set_scrollback(usize::MAX);
+        let n_back = self.terminal.screen().scrollback();
+        let mut all = Vec::new();
+        for back in (1..=n_back).rev() {
+            self.terminal.screen_mut().set_scrollback(back);
+            all.extend(self.terminal.screen().rows(0, columns).next());
+        }
+        self.terminal.screen_mut().set_scrollback(0);
+        all.extend(self.terminal.screen().rows(0, columns).take(usize::from(rows)));
+        while all.last().is_some_and(String::is_empty) {
+            all.pop();
+        }
+        all
+    }
+}
+
+fn texts(prefix: &str, n: usize) -> Vec<String> {
+    (0..n).map(|at| format!("{prefix}{at}")).collect()
+}
+
+#[test]
+fn finished_rows_are_above_the_live_area_and_the_cursor_is_in_it() {
+    let mut harness = Harness::new(20, 6);
+    harness.draw(&["one", "two"], &texts("live", 3), Cursor { row: 1, column: 4, visible: true });
+    assert_eq!(harness.everything(), ["one", "two", "live0", "live1", "live2"]);
+    assert_eq!(harness.terminal.screen().cursor_position(), (3, 4));
+    harness.draw(&["three", "four", "five"], &texts("new", 2), HIDDEN);
+    assert_eq!(harness.everything(), ["one", "two", "three", "four", "five", "new0", "new1"]);
+}
+
+#[test]
+fn an_equal_frame_writes_nothing_and_a_changed_row_only_itself() {
+    let mut screen = InlineScreen::new(Size::new(20, 6), true);
+    let live = [Row::from("a"), Row::from("b")];
+    let cursor = Cursor { row: 1, column: 1, visible: true };
+    screen.draw(&[], &live, cursor);
+    assert_eq!(screen.draw(&[], &live, cursor), b"");
+    let changed = screen.draw(&[], &[Row::from("x"), Row::from("b")], cursor);
+    assert_eq!(String::from_utf8(changed).unwrap(), "\x1b[?25l\x1b[1A\rx\x1b[K\x1b[1B\r\x1b[1C\x1b[?25h");
+}
+
+#[test]
+fn a_frame_is_synchronized_only_where_the_terminal_understands_it() {
+    let mut screen = InlineScreen::new(Size::new(20, 6), true);
+    assert!(!String::from_utf8(screen.draw(&[], &[Row::from("a")], HIDDEN)).unwrap().contains("2026"));
+    screen.set_synchronized(true);
+    let bytes = String::from_utf8(screen.draw(&[], &[Row::from("b")], HIDDEN)).unwrap();
+    assert!(bytes.starts_with("\x1b[?2026h") && bytes.ends_with("\x1b[?2026l"), "{bytes:?}");
+}
+
+#[test]
+fn leaving_puts_the_last_rows_in_place_of_the_live_area() {
+    let mut harness = Harness::new(20, 6);
+    harness.draw(&["one"], &texts("live", 4), HIDDEN);
+    let bytes = harness.screen.leave(&[Row::from("bye")]);
+    harness.terminal.process(&bytes);
+    assert_eq!(harness.everything(), ["one", "bye"]);
+    assert_eq!(harness.terminal.screen().cursor_position(), (2, 0));
+}
+
+#[test]
+fn a_live_area_that_is_too_high_loses_its_upper_rows() {
+    let mut harness = Harness::new(20, 4);
+    harness.draw(&["one"], &texts("live", 9), HIDDEN);
+    assert_eq!(harness.everything(), ["one", "live5", "live6", "live7", "live8"]);
+}
+
+proptest! {
+    /// Whatever heights the live area takes and however many rows are added, scrollback and screen have every finished row exactly once, in
+    /// order, and the live area behind them.
+    #[test]
+    fn scrollback_is_exact_to_the_row(
+        rows in 3u16..12,
+        steps in proptest::collection::vec((0usize..40, 1usize..12, 0usize..12), 1..40),
+    ) {
+        let mut harness = Harness::new(16, rows);
+        let mut expected: Vec<String> = Vec::new();
+        for (step, (n_finished, height, cursor_row)) in steps.into_iter().enumerate() {
+            let height = height.min(usize::from(rows));
+            let finished: Vec<String> = (0..n_finished).map(|at| format!("r{}", expected.len() + at)).collect();
+            // Rows of the full width are where terminals differ in what the cursor does.
+            let live: Vec<String> = (0..height).map(|at| format!("{:<16}", format!("l{step}.{at}")).replace(' ', ".")).collect();
+            let finished_rows: Vec<&str> = finished.iter().map(String::as_str).collect();
+            let cursor = Cursor { row: cursor_row, column: 3, visible: true };
+            harness.draw(&finished_rows, &live, cursor);
+            expected.extend(finished);
+            let all: Vec<String> = expected.iter().chain(&live).cloned().collect();
+            prop_assert_eq!(harness.everything(), all);
+        }
+    }
+}
