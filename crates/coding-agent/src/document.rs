@@ -149,7 +149,7 @@ pub(crate) fn read_value(path: &Path) -> Result<Option<Value>, Problem> {
 ///
 /// # Errors
 /// What is wrong with the document as a whole.
-pub(crate) fn value_of(path: &Path, text: &str) -> Result<Value, Problem> {
+pub fn value_of(path: &Path, text: &str) -> Result<Value, Problem> {
     let text = lossy::without_bom(text);
     // Most documents have no comments, and looking for some takes as long as reading.
     parse(path, text).or_else(|_| parse(path, &jsonc::to_json(text)))

@@ -5,7 +5,8 @@
 //! * [`text`]: width, wrapping, truncation, and making foreign text harmless;
 //! * [`theme`]: styles by name, at the depth of colour that a terminal has;
 //! * [`key`]: keys as people write them in `keybindings.json`;
-//! * [`terminal`]: the terminal itself: input, and rows that get onto it without disturbing its scrollback.
+//! * [`terminal`]: the terminal itself: input, and rows that get onto it without disturbing its scrollback;
+//! * [`keymap`]: which key does what.
 //!
 //! Everything that is shown is rows: [`Row`] is a line of styled text that is not wider than what it was made for.
 
@@ -16,6 +17,8 @@ pub mod theme;
 pub mod key;
 
 pub mod terminal;
+
+pub mod keymap;
 
 /// One row of a screen: styled text on a single line.
 pub type Row = ratatui_core::text::Line<'static>;
