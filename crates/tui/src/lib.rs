@@ -6,7 +6,8 @@
 //! * [`theme`]: styles by name, at the depth of colour that a terminal has;
 //! * [`key`]: keys as people write them in `keybindings.json`;
 //! * [`terminal`]: the terminal itself: input, and rows that get onto it without disturbing its scrollback;
-//! * [`keymap`]: which key does what.
+//! * [`keymap`]: which key does what;
+//! * [`editor`]: a text that is edited with keys, and completion.
 //!
 //! Everything that is shown is rows: [`Row`] is a line of styled text that is not wider than what it was made for.
 
@@ -19,6 +20,8 @@ pub mod key;
 pub mod terminal;
 
 pub mod keymap;
+
+pub mod editor;
 
 /// One row of a screen: styled text on a single line.
 pub type Row = ratatui_core::text::Line<'static>;

@@ -1,0 +1,247 @@
+//! Everything that changes the text.
+
+use std::path::Path;
+
+use super::buffer::TextChange;
+use super::kill::KillSide;
+use super::marker::MarkerContent;
+use super::submission::Submission;
+use super::undo::UndoStep;
+use super::{Editor, LastOperation, TextPosition, paste, step};
+
+/// Lines of a pasted text that are shown as they are.
+const MAX_PASTED_LINES: usize = 10;
+/// Characters of a pasted text that are shown as they are.
+const MAX_PASTED_CHARS: usize = 1000;
+
+/// Whether a change is a step of its own for undo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UndoUnit {
+    Own,
+    /// It is undone together with the change before.
+    Joined,
+}
+
+impl Editor {
+    /// The one way in which the text changes: what is between two places becomes another text, and the cursor goes to its end. Returns that end.
+    pub(super) fn replace(
+        &mut self,
+        start: TextPosition,
+        end: TextPosition,
+        text: &str,
+        unit: UndoUnit,
+    ) -> TextPosition {
+        self.last = LastOperation::Other;
+        self.column.forget();
+        if start == end && text.is_empty() {
+            return start;
+        }
+        let cursor = self.cursor;
+        let inverse = self.make(&TextChange { start, end, text: text.to_owned() });
+        let new_end = inverse.end;
+        let weight = self.markers.weight(&inverse.text);
+        self.undo.record(inverse, weight, cursor, unit == UndoUnit::Joined);
+        self.history.stop_browsing();
+        self.set_cursor(new_end);
+        new_end
+    }
+
+    /// Makes a change without noting how it is taken back; returns that.
+    fn make(&mut self, change: &TextChange) -> TextChange {
+        self.revision += 1;
+        let inverse = self.buffer.replace(change);
+        let (start, old_end, new_end) = (change.start, change.end, inverse.end);
+        if old_end.line == start.line && new_end.line == start.line {
+            let line = self.buffer.line(start.line);
+            let (removed, inserted) = (old_end.byte - start.byte, new_end.byte - start.byte);
+            self.wrap.change(start.line, line, &self.markers, start.byte, removed, inserted);
+        } else {
+            self.wrap.replace(start.line..old_end.line + 1, new_end.line - start.line + 1);
+        }
+        inverse
+    }
+
+    /// Puts the cursor at the place between characters that is next to `place`.
+    pub(super) fn set_cursor(&mut self, place: TextPosition) {
+        let line = place.line.min(self.buffer.last_line());
+        let text = self.buffer.line(line);
+        let byte = text.ceil_char_boundary(place.byte);
+        self.cursor = TextPosition { line, byte: step::snap(text, byte, &self.markers) };
+    }
+
+    /// Takes the last change back; false when there is none.
+    pub fn undo(&mut self) -> bool {
+        let Some(step) = self.undo.pop_undo() else { return false };
+        let step = self.take_back(step);
+        self.undo.push_redo(step);
+        true
+    }
+
+    /// Makes the change again that was undone last; false when there is none.
+    pub fn redo(&mut self) -> bool {
+        let Some(step) = self.undo.pop_redo() else { return false };
+        let step = self.take_back(step);
+        self.undo.push_undo(step);
+        true
+    }
+
+    fn take_back(&mut self, step: UndoStep) -> UndoStep {
+        self.last = LastOperation::Other;
+        self.column.forget();
+        self.history.stop_browsing();
+        let mut inverse = UndoStep::new(self.cursor);
+        for change in step.changes.iter().rev() {
+            let change = self.make(change);
+            let weight = self.markers.weight(&change.text);
+            inverse.push(change, weight);
+        }
+        self.set_cursor(step.cursor);
+        inverse
+    }
+
+    /// Types a character.
+    pub(super) fn type_char(&mut self, c: char) {
+        let mut text = [0; 4];
+        let text = paste::clean(c.encode_utf8(&mut text)).into_owned();
+        let is_blank = c.is_whitespace();
+        let continues = !is_blank && self.last == LastOperation::TypeWord;
+        let unit = if continues { UndoUnit::Joined } else { UndoUnit::Own };
+        self.replace(self.cursor, self.cursor, &text, unit);
+        self.last = if is_blank { LastOperation::Other } else { LastOperation::TypeWord };
+    }
+
+    /// Puts a text in at the cursor, as it is: nothing becomes a marker. Control characters are removed.
+    pub fn insert(&mut self, text: &str) {
+        let text = self.cleaned(text);
+        self.replace(self.cursor, self.cursor, &text, UndoUnit::Own);
+    }
+
+    /// Replaces the whole text, as one step for undo, and puts the cursor at its end.
+    pub fn set_text(&mut self, text: &str) {
+        let text = self.cleaned(text);
+        if text != self.buffer.text() {
+            self.replace(TextPosition::default(), self.buffer.end(), &text, UndoUnit::Own);
+        }
+        self.move_to(self.buffer.end());
+    }
+
+    /// A text as it may be put into this editor.
+    pub(super) fn cleaned(&self, text: &str) -> String {
+        let mut text = paste::clean(text).into_owned();
+        if self.is_single_line {
+            text.retain(|c| c != '\n');
+        }
+        text
+    }
+
+    /// Puts a pasted text in at the cursor. More than 10 lines or 1000 characters are shown as a marker.
+    pub fn paste(&mut self, text: &str) {
+        let mut text = self.cleaned(text);
+        let before = self.buffer.line(self.cursor.line)[..self.cursor.byte].chars().next_back();
+        // A path that is dropped behind a word.
+        if text.starts_with(['/', '~', '.']) && before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
+            text.insert(0, ' ');
+        }
+        self.forget_markers();
+        if let Some(label) = self.marker_for(&text) {
+            text = label;
+        }
+        self.replace(self.cursor, self.cursor, &text, UndoUnit::Own);
+    }
+
+    /// Makes a marker for a text that is too long to be shown as it is.
+    pub(super) fn marker_for(&mut self, text: &str) -> Option<String> {
+        let n_lines = text.matches('\n').count() + 1;
+        let has_many_lines = n_lines > MAX_PASTED_LINES;
+        if self.is_single_line || !has_many_lines && text.chars().nth(MAX_PASTED_CHARS).is_none() {
+            return None;
+        }
+        let label = self.markers.add_paste(text, if has_many_lines { n_lines } else { 1 });
+        self.wrap.clear();
+        Some(label)
+    }
+
+    /// Puts a marker for an image in at the cursor. It has the size of the image in pixels; the file is read by who gets the submission.
+    pub fn insert_image(&mut self, path: &Path, width: u32, height: u32) {
+        self.forget_markers();
+        let label = self.markers.add_image(path, width, height);
+        self.wrap.clear();
+        self.replace(self.cursor, self.cursor, &label, UndoUnit::Own);
+    }
+
+    /// Forgets markers that cannot come back.
+    pub(super) fn forget_markers(&mut self) {
+        let lines = self.buffer.lines().iter().map(String::as_str);
+        self.markers.retain_in(lines.chain(self.undo.texts()));
+    }
+
+    /// Replaces the marker of a pasted text at the cursor, or before it, by the text; false when there is none.
+    pub fn expand_marker(&mut self) -> bool {
+        let TextPosition { line, byte } = self.cursor;
+        let text = self.buffer.line(line);
+        let at = self.markers.start_before(text, byte).filter(|_| self.markers.len_at(text, byte).is_none());
+        let start = at.unwrap_or(byte);
+        let Some(len) = self.markers.len_at(text, start) else { return false };
+        let Some(MarkerContent::Text(content)) = self.markers.content_at(text, start) else { return false };
+        let content = content.to_string();
+        let place = |byte| TextPosition { line, byte };
+        self.replace(place(start), place(start + len), &content, UndoUnit::Own);
+        true
+    }
+
+    /// Takes the text out, as a submission; undo cannot bring it back.
+    pub fn submit(&mut self) -> Submission {
+        let submission = Submission::new(self.markers.marked(self.buffer.text()));
+        self.replace(TextPosition::default(), self.buffer.end(), "", UndoUnit::Own);
+        self.undo.clear();
+        self.markers.clear();
+        self.wrap.clear();
+        self.view.reset();
+        submission
+    }
+
+    /// Deletes what is between two places.
+    pub(super) fn delete(&mut self, start: TextPosition, end: TextPosition) {
+        self.replace(start, end, "", UndoUnit::Own);
+    }
+
+    /// Deletes what is between two places, and keeps it for yanking.
+    pub(super) fn kill(&mut self, start: TextPosition, end: TextPosition, side: KillSide) {
+        let joins = self.last == LastOperation::Kill;
+        if start < end && !self.is_masked {
+            let text = self.markers.marked(self.buffer.slice(start, end));
+            self.kills.push(text, side, joins);
+        }
+        self.replace(start, end, "", UndoUnit::Own);
+        self.last = LastOperation::Kill;
+    }
+
+    /// Puts the text in that was killed last.
+    pub(super) fn yank(&mut self) {
+        self.yank_at(self.cursor, self.cursor, UndoUnit::Own);
+    }
+
+    fn yank_at(&mut self, start: TextPosition, end: TextPosition, unit: UndoUnit) {
+        let Some(killed) = self.kills.newest() else { return };
+        let text = self.markers.adopt(killed);
+        self.wrap_if_marked(&text);
+        let end = self.replace(start, end, &text, unit);
+        self.last = LastOperation::Yank { start, end };
+    }
+
+    /// Replaces text that was just put in by what was killed before it.
+    pub(super) fn yank_pop(&mut self) {
+        match self.last {
+            LastOperation::Yank { start, end } if self.kills.rotate() => self.yank_at(start, end, UndoUnit::Own),
+            LastOperation::Yank { .. } => {}
+            _ => self.last = LastOperation::Other,
+        }
+    }
+
+    /// Markers that become known change the rows of lines that look like having them.
+    pub(super) fn wrap_if_marked(&mut self, text: &str) {
+        if text.contains('[') {
+            self.wrap.clear();
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Moving the cursor.
+
+use super::step::{Step, next, previous};
+use super::wrap::{column_of, place_at};
+use super::{Editor, LastOperation, TextPosition};
+
+/// Punctuation is not a part of words.
+pub(super) const PUNCTUATION: &str = "(){}[]<>.,;:'\"!?+-=*/\\|&%^$#@~`";
+
+/// Where a jump looks for its character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum JumpDirection {
+    Forward,
+    Backward,
+}
+
+/// The column that the cursor returns to when it moves over rows that are too short for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StickyColumn {
+    remembered: Option<usize>,
+    /// The column that the last vertical move was to, where the cursor had to stay before it because a character lies over it.
+    unsnapped: Option<usize>,
+}
+
+impl StickyColumn {
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The column to go to from `current`, when the last column of the row is `source_end` and that of the new row `target_end`.
+    fn target(&mut self, current: usize, source_end: usize, target_end: usize) -> usize {
+        let is_shorter = target_end < current;
+        match self.remembered {
+            Some(remembered) if current >= source_end => {
+                if is_shorter || target_end < remembered {
+                    return target_end;
+                }
+                self.remembered = None;
+                remembered
+            }
+            _ => {
+                self.remembered = is_shorter.then_some(current);
+                current.min(target_end)
+            }
+        }
+    }
+}
+
+/// What a character belongs to: words end where this changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StepClass {
+    Blank,
+    Punctuation,
+    Word,
+    /// Each marker is a word of its own.
+    Marker,
+}
+
+pub(super) fn class(step: &Step<'_>) -> StepClass {
+    if step.is_marker {
+        StepClass::Marker
+    } else if step.is_blank() {
+        StepClass::Blank
+    } else if PUNCTUATION.contains(step.text) {
+        StepClass::Punctuation
+    } else {
+        StepClass::Word
+    }
+}
+
+impl Editor {
+    /// Moves the cursor, and ends what the next operation could have continued.
+    pub(super) fn move_to(&mut self, place: TextPosition) {
+        self.last = LastOperation::Other;
+        self.column.forget();
+        self.set_cursor(place);
+    }
+
+    /// The character behind a place of the same line.
+    pub(super) fn step_behind(&self, place: TextPosition) -> Option<Step<'_>> {
+        next(self.buffer.line(place.line), place.byte, &self.markers)
+    }
+
+    /// The character before a place of the same line.
+    pub(super) fn step_before(&self, place: TextPosition) -> Option<Step<'_>> {
+        previous(self.buffer.line(place.line), place.byte, &self.markers)
+    }
+
+    /// One character to the left, over the ends of lines.
+    pub(super) fn left_of(&self, place: TextPosition) -> TextPosition {
+        match self.step_before(place) {
+            Some(step) => TextPosition { line: place.line, byte: step.at },
+            None => place.line.checked_sub(1).map_or(place, |line| self.buffer.line_end(line)),
+        }
+    }
+
+    /// One character to the right, over the ends of lines.
+    pub(super) fn right_of(&self, place: TextPosition) -> TextPosition {
+        match self.step_behind(place) {
+            Some(step) => TextPosition { line: place.line, byte: step.end() },
+            None if place.line < self.buffer.last_line() => TextPosition { line: place.line + 1, byte: 0 },
+            None => place,
+        }
+    }
+
+    /// The beginning of the word before a place; at the beginning of a line the end of the line before.
+    pub(super) fn word_left_of(&self, mut place: TextPosition) -> TextPosition {
+        if place.byte == 0 {
+            return self.left_of(place);
+        }
+        let mut of: Option<StepClass> = None;
+        while let Some(step) = self.step_before(place) {
+            let class = class(&step);
+            match of {
+                None if class == StepClass::Blank => {}
+                None => of = Some(class),
+                Some(StepClass::Marker) => break,
+                Some(of) if of != class => break,
+                Some(_) => {}
+            }
+            place.byte = step.at;
+        }
+        place
+    }
+
+    /// The end of the word behind a place; at the end of a line the beginning of the next.
+    pub(super) fn word_right_of(&self, mut place: TextPosition) -> TextPosition {
+        if place == self.buffer.line_end(place.line) {
+            return self.right_of(place);
+        }
+        let mut of: Option<StepClass> = None;
+        while let Some(step) = self.step_behind(place) {
+            let class = class(&step);
+            match of {
+                None if class == StepClass::Blank => {}
+                None => of = Some(class),
+                Some(StepClass::Marker) => break,
+                Some(of) if of != class => break,
+                Some(_) => {}
+            }
+            place.byte = step.end();
+        }
+        place
+    }
+
+    /// One character to the right; at the end of the text the column is remembered for the next vertical move.
+    pub(super) fn move_right(&mut self) {
+        let place = self.right_of(self.cursor);
+        let was_at_end = place == self.cursor;
+        self.move_to(place);
+        if was_at_end {
+            self.column.remembered = Some(self.row_and_column(self.cursor).1);
+        }
+    }
+
+    /// Goes to the next place of a character, over all lines; stays if there is none.
+    pub(super) fn jump_to(&mut self, c: char, direction: JumpDirection) {
+        let found = match direction {
+            JumpDirection::Forward => self.find_forward(c),
+            JumpDirection::Backward => self.find_backward(c),
+        };
+        self.move_to(found.unwrap_or(self.cursor));
+    }
+
+    /// Whether a byte of a line is the beginning of a character, and not inside of a marker.
+    fn is_step(&self, line: usize, byte: usize) -> bool {
+        let text = self.buffer.line(line);
+        super::step::snap(text, byte, &self.markers) == byte && self.markers.len_at(text, byte).is_none()
+    }
+
+    fn find_forward(&self, c: char) -> Option<TextPosition> {
+        let from = self.step_behind(self.cursor).map_or(self.cursor.byte, |step| step.end());
+        (self.cursor.line..=self.buffer.last_line()).find_map(|line| {
+            let start = if line == self.cursor.line { from } else { 0 };
+            let mut places = self.buffer.line(line)[start..].match_indices(c).map(|(at, _)| start + at);
+            let byte = places.find(|byte| self.is_step(line, *byte))?;
+            Some(TextPosition { line, byte })
+        })
+    }
+
+    fn find_backward(&self, c: char) -> Option<TextPosition> {
+        (0..=self.cursor.line).rev().find_map(|line| {
+            let text = self.buffer.line(line);
+            let end = if line == self.cursor.line { self.cursor.byte } else { text.len() };
+            let mut places = text[..end].rmatch_indices(c).map(|(at, _)| at);
+            let byte = places.find(|byte| self.is_step(line, *byte))?;
+            Some(TextPosition { line, byte })
+        })
+    }
+
+    /// The row of its line that a place is in, and its column there.
+    pub(super) fn row_and_column(&mut self, place: TextPosition) -> (usize, usize) {
+        let text = self.buffer.line(place.line);
+        let width = self.wrap.width();
+        let wrapped = self.wrap.line(place.line, text, &self.markers);
+        let row = wrapped.row_of(place.byte);
+        let start = wrapped.row(row, text).start;
+        (row, column_of(text, start, place.byte, width, &self.markers))
+    }
+
+    fn n_rows(&mut self, line: usize) -> usize {
+        self.wrap.line(line, self.buffer.line(line), &self.markers).n_rows()
+    }
+
+    /// The last column of a row in which the cursor can be.
+    fn last_column(&mut self, line: usize, row: usize) -> usize {
+        let text = self.buffer.line(line);
+        let width = self.wrap.width();
+        let wrapped = self.wrap.line(line, text, &self.markers);
+        let (start, last) = (wrapped.row(row, text).start, wrapped.last_place(row, text, &self.markers));
+        column_of(text, start, last, width, &self.markers)
+    }
+
+    /// The row that is `n` rows above or below one, or the first or last of all, and how many rows it is away.
+    fn row_near(&mut self, mut line: usize, mut row: usize, n: usize, is_up: bool) -> (usize, usize, usize) {
+        let mut left = n;
+        while left > 0 {
+            let (above, below) = (row, self.n_rows(line) - 1 - row);
+            let here = if is_up { above } else { below };
+            if left <= here {
+                return (line, if is_up { row - left } else { row + left }, n);
+            }
+            if is_up && line == 0 || !is_up && line == self.buffer.last_line() {
+                return (line, if is_up { 0 } else { row + below }, n - left + here);
+            }
+            left -= here + 1;
+            line = if is_up { line - 1 } else { line + 1 };
+            row = if is_up { self.n_rows(line) - 1 } else { 0 };
+        }
+        (line, row, n)
+    }
+
+    /// Moves by rows. False, and no move, when the cursor is in the first or last row already.
+    pub(super) fn move_rows(&mut self, n: usize, is_up: bool) -> bool {
+        let (row, column) = self.row_and_column(self.cursor);
+        let (line, new_row, moved) = self.row_near(self.cursor.line, row, n, is_up);
+        if moved == 0 {
+            return false;
+        }
+        let current = self.column.unsnapped.take().unwrap_or(column);
+        let source_end = self.last_column(self.cursor.line, row);
+        let target_end = self.last_column(line, new_row);
+        let target = self.column.target(current, source_end, target_end);
+        let text = self.buffer.line(line);
+        let width = self.wrap.width();
+        let wrapped = self.wrap.line(line, text, &self.markers);
+        let range = wrapped.row(new_row, text).start..wrapped.last_place(new_row, text, &self.markers);
+        let (byte, reached) = place_at(text, range, target, width, &self.markers);
+        self.column.unsnapped = (reached < target).then_some(target);
+        self.cursor = TextPosition { line, byte };
+        self.last = LastOperation::Other;
+        true
+    }
+}

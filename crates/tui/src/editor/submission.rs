@@ -1,0 +1,37 @@
+//! What an editor gives away when its text is submitted.
+
+use std::path::PathBuf;
+
+use super::marker::{MarkedText, MarkerContent};
+
+/// A text that was submitted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Submission {
+    /// The text without the blanks around it, and with pasted texts in place of their markers. Markers of images stay.
+    pub text: String,
+    /// The images whose markers are in the text.
+    pub images: Vec<PastedImage>,
+    /// The text with its markers, for the history.
+    pub(super) marked: MarkedText,
+}
+
+/// An image that a submission mentions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastedImage {
+    /// Its marker in the text: `[image #1 800x600]`.
+    pub label: String,
+    /// The file.
+    pub path: PathBuf,
+}
+
+impl Submission {
+    pub(super) fn new(marked: MarkedText) -> Self {
+        let marked = marked.trimmed();
+        let image = |(label, content): (&str, &MarkerContent)| match content {
+            MarkerContent::Image(path) => Some(PastedImage { label: label.to_owned(), path: path.clone() }),
+            MarkerContent::Text(_) => None,
+        };
+        let images = marked.markers().filter_map(|marker| image((&marker.label, &marker.content))).collect();
+        Self { text: marked.expanded(), images, marked }
+    }
+}

@@ -1,0 +1,228 @@
+//! Keys of vi, for those whose fingers know them: a normal and an insert mode, and the commands for moving and deleting.
+
+use super::change::UndoUnit;
+use super::kill::KillSide;
+use super::motion::{StepClass, class};
+use super::{Editor, TextPosition};
+use crate::key::{Key, KeyCode, KeyPress};
+
+/// What typed characters do in an editor with the keys of vi.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ViMode {
+    /// They are inserted.
+    #[default]
+    Insert,
+    /// They are commands.
+    Normal,
+}
+
+/// The state of the keys of vi.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Vi {
+    mode: ViMode,
+    /// Whether `d` waits for what to delete.
+    deletes: bool,
+}
+
+impl Vi {
+    pub(super) fn wants_escape(&self) -> bool {
+        self.mode == ViMode::Insert || self.deletes
+    }
+}
+
+impl Editor {
+    /// Switches the keys of vi on or off. They begin in insert mode.
+    pub fn set_vi(&mut self, is_on: bool) {
+        self.vi = is_on.then(|| self.vi.take().unwrap_or_default());
+    }
+
+    /// The mode, when the keys of vi are on.
+    pub fn vi_mode(&self) -> Option<ViMode> {
+        self.vi.as_ref().map(|vi| vi.mode)
+    }
+
+    fn set_vi_mode(&mut self, mode: ViMode) {
+        self.vi = Some(Vi { mode, deletes: false });
+    }
+
+    /// Does what a key does in vi; false when it is not one of its keys.
+    pub(super) fn vi_key(&mut self, press: &KeyPress) -> bool {
+        let Some(vi) = self.vi.clone() else { return false };
+        if press.key == Key::plain(KeyCode::Escape) {
+            if vi.wants_escape() {
+                self.set_vi_mode(ViMode::Normal);
+            }
+            if vi.mode == ViMode::Insert && self.cursor.byte > 0 {
+                self.move_to(self.left_of(self.cursor));
+            }
+            return vi.wants_escape();
+        }
+        let Some(command) = press.text.filter(|_| vi.mode == ViMode::Normal) else {
+            self.set_vi_mode(vi.mode);
+            return false;
+        };
+        self.set_vi_mode(ViMode::Normal);
+        if vi.deletes {
+            self.vi_delete(command);
+        } else {
+            self.vi_command(command);
+        }
+        self.keep_vi_cursor();
+        true
+    }
+
+    /// In normal mode the cursor is on a character, not behind the last one.
+    pub(super) fn keep_vi_cursor(&mut self) {
+        let is_normal = self.vi_mode() == Some(ViMode::Normal);
+        if is_normal && self.cursor.byte > 0 && self.cursor == self.buffer.line_end(self.cursor.line) {
+            let column = self.column;
+            self.set_cursor(self.left_of(self.cursor));
+            self.column = column;
+        }
+    }
+
+    fn vi_command(&mut self, command: char) {
+        let cursor = self.cursor;
+        let line_end = self.buffer.line_end(cursor.line);
+        match command {
+            'h' if cursor.byte > 0 => self.move_to(self.left_of(cursor)),
+            'l' if cursor < line_end => self.move_to(self.right_of(cursor)),
+            'j' => self.down(),
+            'k' => self.up(),
+            'w' => self.move_to(self.vi_word(cursor)),
+            'b' => self.move_to(self.vi_word_back(cursor)),
+            'e' => self.move_to(self.vi_word_end(cursor)),
+            '0' => self.move_to(TextPosition { byte: 0, ..cursor }),
+            '$' => self.move_to(line_end),
+            'x' if cursor < line_end => self.kill(cursor, self.right_of(cursor), KillSide::Behind),
+            'd' => self.vi = Some(Vi { mode: ViMode::Normal, deletes: true }),
+            'i' => self.set_vi_mode(ViMode::Insert),
+            'a' => {
+                self.set_vi_mode(ViMode::Insert);
+                self.move_to(if cursor < line_end { self.right_of(cursor) } else { cursor });
+            }
+            'A' => {
+                self.set_vi_mode(ViMode::Insert);
+                self.move_to(line_end);
+            }
+            'I' => {
+                self.set_vi_mode(ViMode::Insert);
+                let line = self.buffer.line(cursor.line);
+                self.move_to(TextPosition { byte: line.len() - line.trim_start().len(), ..cursor });
+            }
+            'o' if !self.is_single_line => {
+                self.set_vi_mode(ViMode::Insert);
+                self.replace(line_end, line_end, "\n", UndoUnit::Own);
+            }
+            'O' if !self.is_single_line => {
+                self.set_vi_mode(ViMode::Insert);
+                let start = TextPosition { byte: 0, ..cursor };
+                self.replace(start, start, "\n", UndoUnit::Own);
+                self.set_cursor(start);
+            }
+            'u' => drop(self.undo()),
+            'p' => self.vi_put(),
+            // Everything else would be typed by mistake.
+            _ => {}
+        }
+    }
+
+    /// `dd` deletes lines, `dw` to the next word of the line.
+    fn vi_delete(&mut self, command: char) {
+        let cursor = self.cursor;
+        match command {
+            'd' => {
+                let line = self.buffer.line(cursor.line);
+                let killed = self.markers.marked(format!("{line}\n"));
+                if !self.is_masked {
+                    self.kills.push(killed, KillSide::Behind, false);
+                }
+                let start = TextPosition { byte: 0, ..cursor };
+                let end = self.buffer.line_end(cursor.line);
+                let next = self.right_of(end);
+                let (start, end) = if next > end { (start, next) } else { (self.left_of(start), end) };
+                self.delete(start, end);
+                self.set_cursor(TextPosition { byte: 0, ..self.cursor });
+            }
+            'w' => {
+                let end = self.vi_word(cursor).min(self.buffer.line_end(cursor.line));
+                self.kill(cursor, end, KillSide::Behind);
+            }
+            _ => {}
+        }
+    }
+
+    /// Puts the text in that was killed last: lines below the line, other text behind the character under the cursor.
+    fn vi_put(&mut self) {
+        let Some(killed) = self.kills.newest() else { return };
+        let killed = killed.clone();
+        let text = self.markers.adopt(&killed);
+        self.wrap_if_marked(&text);
+        let line_end = self.buffer.line_end(self.cursor.line);
+        if let Some(lines) = text.strip_suffix('\n').filter(|_| !self.is_single_line) {
+            let line = self.cursor.line + 1;
+            self.replace(line_end, line_end, &format!("\n{lines}"), UndoUnit::Own);
+            self.set_cursor(TextPosition { line, byte: 0 });
+        } else {
+            let place = if self.cursor < line_end { self.right_of(self.cursor) } else { self.cursor };
+            let end = self.replace(place, place, &text, UndoUnit::Own);
+            self.set_cursor(self.left_of(end));
+        }
+    }
+
+    fn class_behind(&self, place: TextPosition) -> Option<StepClass> {
+        self.step_behind(place).map(|step| class(&step))
+    }
+
+    fn skip(&self, mut place: TextPosition, of: StepClass) -> TextPosition {
+        while let Some(step) = self.step_behind(place).filter(|step| class(step) == of) {
+            place.byte = step.end();
+            if of == StepClass::Marker {
+                break;
+            }
+        }
+        place
+    }
+
+    /// The beginning of the next word; an empty line is one.
+    fn vi_word(&self, place: TextPosition) -> TextPosition {
+        let mut place = match self.class_behind(place) {
+            Some(class) => self.skip(place, class),
+            None => self.right_of(place),
+        };
+        loop {
+            place = self.skip(place, StepClass::Blank);
+            let is_line_end = place == self.buffer.line_end(place.line);
+            if !is_line_end || place.byte == 0 || place.line == self.buffer.last_line() {
+                return place;
+            }
+            place = self.right_of(place);
+        }
+    }
+
+    /// The beginning of the word before; an empty line is one.
+    fn vi_word_back(&self, mut place: TextPosition) -> TextPosition {
+        while place.byte == 0 && place.line > 0 {
+            place = self.left_of(place);
+            if place.byte == 0 {
+                return place;
+            }
+        }
+        let word = self.word_left_of(place);
+        let is_blank = self.class_behind(word) == Some(StepClass::Blank);
+        if is_blank && word.line > 0 { self.vi_word_back(TextPosition { byte: 0, ..word }) } else { word }
+    }
+
+    /// The last character of the word, or of the next one when the cursor is on it already.
+    fn vi_word_end(&self, place: TextPosition) -> TextPosition {
+        let mut place = self.right_of(place);
+        loop {
+            match self.class_behind(place) {
+                Some(StepClass::Blank) => place = self.skip(place, StepClass::Blank),
+                Some(class) => return self.left_of(self.skip(place, class)),
+                None if place == self.buffer.end() => return place,
+                None => place = self.right_of(place),
+            }
+        }
+    }
+}
