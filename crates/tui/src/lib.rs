@@ -8,6 +8,7 @@
 //! * [`terminal`]: the terminal itself: input, and rows that get onto it without disturbing its scrollback;
 //! * [`keymap`]: which key does what;
 //! * [`editor`]: a text that is edited with keys, and completion.
+//! * [`highlight`]: code in its colours.
 //!
 //! Everything that is shown is rows: [`Row`] is a line of styled text that is not wider than what it was made for.
 
@@ -22,6 +23,7 @@ pub mod terminal;
 pub mod keymap;
 
 pub mod editor;
+pub mod highlight;
 
 /// One row of a screen: styled text on a single line.
 pub type Row = ratatui_core::text::Line<'static>;

@@ -1,0 +1,120 @@
+//! The grammars of syntect, and what their scopes are in a theme.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
+
+use crate::theme::Token;
+
+/// Loaded when the first language is requested.
+static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
+
+/// What scopes are; of several that fit a scope, the first.
+const TOKENS: &[(&str, Token)] = &[
+    ("comment", Token::SyntaxComment),
+    ("punctuation.definition.comment", Token::SyntaxComment),
+    ("string", Token::SyntaxString),
+    ("punctuation.definition.string", Token::SyntaxString),
+    ("constant.character", Token::SyntaxString),
+    ("constant", Token::SyntaxNumber),
+    ("support.constant", Token::SyntaxNumber),
+    ("keyword.operator.word", Token::SyntaxKeyword),
+    ("keyword.operator", Token::SyntaxOperator),
+    ("keyword", Token::SyntaxKeyword),
+    ("storage", Token::SyntaxKeyword),
+    ("variable.language", Token::SyntaxKeyword),
+    ("variable.function", Token::SyntaxFunction),
+    ("variable", Token::SyntaxVariable),
+    ("entity.name.function", Token::SyntaxFunction),
+    ("entity.name.tag", Token::SyntaxKeyword),
+    ("entity.other.attribute-name", Token::SyntaxVariable),
+    ("entity.other.inherited-class", Token::SyntaxType),
+    ("entity", Token::SyntaxType),
+    ("support.function", Token::SyntaxFunction),
+    ("support.macro", Token::SyntaxFunction),
+    ("support.variable", Token::SyntaxVariable),
+    ("support", Token::SyntaxType),
+    ("markup.inserted", Token::ToolDiffAdded),
+    ("markup.deleted", Token::ToolDiffRemoved),
+    ("markup.heading", Token::MdHeading),
+    ("markup.raw", Token::SyntaxString),
+    ("markup.underline.link", Token::SyntaxString),
+    ("punctuation", Token::SyntaxPunctuation),
+];
+
+static SCOPES: LazyLock<Vec<(Scope, Token)>> =
+    LazyLock::new(|| TOKENS.iter().filter_map(|(scope, token)| Some((Scope::new(scope).ok()?, *token))).collect());
+
+/// The grammar of a language.
+#[derive(Clone, Copy)]
+pub(super) struct Grammar(&'static SyntaxReference);
+
+impl Grammar {
+    /// The grammar of this name or file extension in lower case.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        SYNTAXES.find_syntax_by_token(name).filter(|syntax| syntax.name != "Plain Text").map(Self)
+    }
+
+    /// The grammar's own name.
+    #[cfg(test)]
+    pub(super) fn name(self) -> &'static str {
+        &self.0.name
+    }
+}
+
+impl fmt::Debug for Grammar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Grammar({})", self.0.name)
+    }
+}
+
+/// Where a text is in its grammar.
+#[derive(Clone, Debug)]
+pub(super) struct LineState {
+    parse: ParseState,
+    scopes: ScopeStack,
+}
+
+impl LineState {
+    /// At the beginning of a text.
+    pub(super) fn new(grammar: Grammar) -> Self {
+        Self { parse: ParseState::new(grammar.0), scopes: ScopeStack::new() }
+    }
+
+    /// The pieces of the next line; `None` when the grammar is broken.
+    pub(super) fn line(&mut self, line: &str) -> Option<Vec<(Token, String)>> {
+        let ended = format!("{line}\n");
+        let changes = self.parse.parse_line(&ended, &SYNTAXES).ok()?;
+        let mut pieces: Vec<(Token, String)> = Vec::new();
+        let mut add = |text: &str, scopes: &ScopeStack| {
+            if text.is_empty() {
+                return;
+            }
+            let token = token(scopes);
+            match pieces.last_mut() {
+                // Spaces have no colour: they do not part what belongs together.
+                Some((last, joined)) if *last == token || text.trim().is_empty() => joined.push_str(text),
+                _ => pieces.push((token, text.to_owned())),
+            }
+        };
+        let mut from = 0;
+        for (at, change) in changes {
+            let at = at.clamp(from, line.len());
+            add(&line[from..at], &self.scopes);
+            from = at;
+            // A scope that is missing is a mistake of the grammar, which shows in the colours only.
+            if self.scopes.apply(&change).is_err() {
+                self.scopes = ScopeStack::new();
+            }
+        }
+        add(&line[from..], &self.scopes);
+        Some(pieces)
+    }
+}
+
+/// What the innermost scope that is known says.
+fn token(scopes: &ScopeStack) -> Token {
+    let known = |scope: &Scope| SCOPES.iter().find(|(prefix, _)| prefix.is_prefix_of(*scope)).map(|(_, token)| *token);
+    scopes.as_slice().iter().rev().find_map(known).unwrap_or(Token::Text)
+}
