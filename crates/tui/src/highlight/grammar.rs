@@ -35,6 +35,8 @@ const TOKENS: &[(&str, Token)] = &[
     ("support.macro", Token::SyntaxFunction),
     ("support.variable", Token::SyntaxVariable),
     ("support", Token::SyntaxType),
+    ("punctuation.definition.inserted", Token::ToolDiffAdded),
+    ("punctuation.definition.deleted", Token::ToolDiffRemoved),
     ("markup.inserted", Token::ToolDiffAdded),
     ("markup.deleted", Token::ToolDiffRemoved),
     ("markup.heading", Token::MdHeading),
