@@ -3,7 +3,9 @@
 mod sanitize;
 mod width;
 mod wrap;
+mod chop;
 
+pub use chop::{Chopper, chop};
 pub use sanitize::{Strictness, sanitize};
 pub use width::{grapheme_width, width};
-pub use wrap::{pad, row_width, truncate, wrap};
+pub use wrap::{Wrapper, pad, row_width, truncate, wrap};

@@ -15,20 +15,19 @@ pub fn row_width(row: &Row) -> usize {
 /// Breaks styled text without line feeds into rows of at most `width` columns: at spaces where there are some, else between graphemes. Spaces
 /// at a break are dropped. Text without content is one empty row.
 pub fn wrap(spans: &[Span<'_>], width: usize) -> Vec<Row> {
-    let mut wrapper =
-        Wrapper { width: width.max(1), rows: Vec::new(), row: Vec::new(), used: 0, word: Vec::new(), word_width: 0 };
-    for span in spans {
-        for grapheme in span.content.graphemes(true) {
-            wrapper.push(grapheme, span.style);
-        }
-    }
+    let mut wrapper = Wrapper::new(width);
+    spans.iter().for_each(|span| wrapper.push(span));
     wrapper.finish()
 }
 
-struct Wrapper {
+/// Breaks text that arrives in pieces as [`wrap`] breaks the whole of it. Rows that are finished can be taken while the last one is open.
+#[derive(Clone, Debug)]
+pub struct Wrapper {
     width: usize,
     rows: Vec<Row>,
-    /// What the row under way has, with the spaces behind it.
+    /// Whether a row was finished, taken or not.
+    has_rows: bool,
+    /// The row under way, with the spaces behind it.
     row: Vec<(String, Style)>,
     used: usize,
     /// The word under way.
@@ -44,7 +43,47 @@ fn append(to: &mut Vec<(String, Style)>, text: &str, style: Style) {
 }
 
 impl Wrapper {
-    fn push(&mut self, grapheme: &str, style: Style) {
+    /// Rows of at most `width` columns, one at least.
+    pub fn new(width: usize) -> Self {
+        Self {
+            width: width.max(1),
+            rows: Vec::new(),
+            has_rows: false,
+            row: Vec::new(),
+            used: 0,
+            word: Vec::new(),
+            word_width: 0,
+        }
+    }
+
+    /// More text, without line feeds.
+    pub fn push(&mut self, span: &Span<'_>) {
+        for grapheme in span.content.graphemes(true) {
+            self.push_grapheme(grapheme, span.style);
+        }
+    }
+
+    /// Ends the row.
+    pub fn break_line(&mut self) {
+        self.end_word();
+        self.break_row();
+    }
+
+    /// The rows that are finished and were not taken yet.
+    pub fn take_rows(&mut self) -> Vec<Row> {
+        std::mem::take(&mut self.rows)
+    }
+
+    /// Ends the text, and returns the rows that were not taken.
+    pub fn finish(mut self) -> Vec<Row> {
+        self.end_word();
+        if !self.row.is_empty() || !self.has_rows {
+            self.break_row();
+        }
+        self.rows
+    }
+
+    fn push_grapheme(&mut self, grapheme: &str, style: Style) {
         if grapheme == " " || grapheme == "\t" {
             self.end_word();
             // Spaces beyond the end are dropped with the break.
@@ -72,7 +111,13 @@ impl Wrapper {
             return;
         }
         if self.used > 0 && self.used + self.word_width > self.width {
-            self.break_row();
+            if self.row.iter().all(|(text, _)| text.trim_start_matches(' ').is_empty()) {
+                // Nothing but the spaces before a word that needs the whole row.
+                self.row.clear();
+                self.used = 0;
+            } else {
+                self.break_row();
+            }
         }
         for (text, style) in std::mem::take(&mut self.word) {
             append(&mut self.row, &text, style);
@@ -89,16 +134,9 @@ impl Wrapper {
             }
             row.pop();
         }
+        self.has_rows = true;
         self.rows.push(row.into_iter().map(|(text, style)| Span::styled(text, style)).collect::<Vec<_>>().into());
         self.used = 0;
-    }
-
-    fn finish(mut self) -> Vec<Row> {
-        self.end_word();
-        if !self.row.is_empty() || self.rows.is_empty() {
-            self.break_row();
-        }
-        self.rows
     }
 }
 
@@ -162,6 +200,9 @@ mod tests {
             ("日本語", 4, &["日本", "語"]),
             ("日", 1, &["…"]),
             ("ab   cd", 3, &["ab", "cd"]),
+            ("   abcd", 4, &["abcd"]),
+            ("   abcdef", 4, &["abcd", "ef"]),
+            ("   ", 2, &[""]),
         ] {
             assert_eq!(plain(&wrap(&[Span::raw(text)], width)), expected, "{text:?} at {width}");
         }
@@ -176,6 +217,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn text_in_pieces_breaks_like_the_whole(text in "[a-z日👍 ]{0,60}", cut in 0usize..60, width in 1usize..20) {
+            let cut = text.char_indices().map(|(at, _)| at).nth(cut).unwrap_or(text.len());
+            let mut wrapper = Wrapper::new(width);
+            wrapper.push(&Span::raw(&text[..cut]));
+            let mut rows = wrapper.take_rows();
+            wrapper.push(&Span::raw(&text[cut..]));
+            rows.append(&mut wrapper.finish());
+            prop_assert_eq!(rows, wrap(&[Span::raw(&text)], width));
+        }
+
         #[test]
         fn no_row_is_wider_than_the_width_and_no_word_is_lost(text in "[a-z日é👍 ]{0,60}", width in 2usize..20) {
             let rows = wrap(&[Span::raw(text.clone())], width);

@@ -1,0 +1,126 @@
+//! Breaking text in which every space counts: code, and the output of programs.
+
+use ratatui_core::style::Style;
+use ratatui_core::text::Span;
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::width::grapheme_width;
+use crate::Row;
+
+/// Breaks styled text without line feeds into rows of at most `width` columns, between graphemes wherever a row is full. Nothing is dropped; a tab
+/// becomes three spaces. Text without content is one empty row.
+pub fn chop(spans: &[Span<'_>], width: usize) -> Vec<Row> {
+    let mut chopper = Chopper::new(width);
+    spans.iter().for_each(|span| chopper.push(&span.content, span.style));
+    chopper.finish()
+}
+
+/// Breaks text that arrives in pieces as [`chop`] breaks the whole of it. Rows that are finished can be taken while the last one is open.
+#[derive(Clone, Debug)]
+pub struct Chopper {
+    width: usize,
+    rows: Vec<Row>,
+    row: Vec<Span<'static>>,
+    used: usize,
+}
+
+impl Chopper {
+    /// Rows of at most `width` columns, one at least.
+    pub fn new(width: usize) -> Self {
+        Self { width: width.max(1), rows: Vec::new(), row: Vec::new(), used: 0 }
+    }
+
+    /// More text, without line feeds.
+    pub fn push(&mut self, text: &str, style: Style) {
+        if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+            let mut rest = text;
+            while !rest.is_empty() {
+                if self.used == self.width {
+                    self.break_row();
+                }
+                let (fits, more) = rest.split_at(rest.len().min(self.width - self.used));
+                self.append(fits, fits.len(), style);
+                rest = more;
+            }
+            return;
+        }
+        for grapheme in text.graphemes(true) {
+            match (grapheme, grapheme_width(grapheme)) {
+                ("\t", _) => (0..3).for_each(|_| self.append_grapheme(" ", 1, style)),
+                // What is wider than a row cannot be shown.
+                (_, columns) if columns > self.width => self.append_grapheme("…", 1, style),
+                (_, columns) => self.append_grapheme(grapheme, columns, style),
+            }
+        }
+    }
+
+    /// The rows that are finished and were not taken yet.
+    pub fn take_rows(&mut self) -> Vec<Row> {
+        std::mem::take(&mut self.rows)
+    }
+
+    /// Ends the text, and returns the rows that were not taken.
+    pub fn finish(mut self) -> Vec<Row> {
+        self.break_row();
+        self.rows
+    }
+
+    fn append_grapheme(&mut self, grapheme: &str, columns: usize, style: Style) {
+        if self.used + columns > self.width {
+            self.break_row();
+        }
+        self.append(grapheme, columns, style);
+    }
+
+    fn append(&mut self, text: &str, columns: usize, style: Style) {
+        match self.row.last_mut() {
+            Some(last) if last.style == style => last.content.to_mut().push_str(text),
+            _ => self.row.push(Span::styled(text.to_owned(), style)),
+        }
+        self.used += columns;
+    }
+
+    fn break_row(&mut self) {
+        self.rows.push(std::mem::take(&mut self.row).into());
+        self.used = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::text::row_width;
+
+    #[track_caller]
+    fn check(text: &str, width: usize, expected: &[&str]) {
+        let rows: Vec<String> = chop(&[Span::raw(text)], width).iter().map(ToString::to_string).collect();
+        assert_eq!(rows, expected, "{text:?} at {width}");
+    }
+
+    #[test]
+    fn rows_are_filled_and_every_space_is_kept() {
+        check("", 3, &[""]);
+        check("abc", 3, &["abc"]);
+        check("a  b  c", 3, &["a  ", "b  ", "c"]);
+        check("\tab", 4, &["   a", "b"]);
+        check("a日本", 3, &["a日", "本"]);
+        check("日", 1, &["…"]);
+        check("ab", 0, &["a", "b"]);
+    }
+
+    proptest! {
+        #[test]
+        fn text_in_pieces_is_broken_like_the_whole(text in "[a-z日👍 \t]{0,60}", cut in 0usize..60, width in 1usize..20) {
+            let cut = text.char_indices().map(|(at, _)| at).nth(cut).unwrap_or(text.len());
+            let mut chopper = Chopper::new(width);
+            chopper.push(&text[..cut], Style::new());
+            let mut rows = chopper.take_rows();
+            chopper.push(&text[cut..], Style::new());
+            rows.append(&mut chopper.finish());
+            prop_assert!(rows.iter().all(|row| row_width(row) <= width));
+            prop_assert_eq!(rows, chop(&[Span::raw(&text)], width));
+        }
+    }
+}
