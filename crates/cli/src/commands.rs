@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod auth;
+pub(crate) mod interactive;
 pub(crate) mod list_models;
 pub(crate) mod rpc;
 pub(crate) mod demo;

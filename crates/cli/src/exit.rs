@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pinch_embed::coding_agent::document::Problem;
 use pinch_embed::coding_agent::extension::ExtensionFailure;
@@ -112,12 +113,50 @@ pub(crate) fn extension_failed(failure: &ExtensionFailure) {
 
 /// Prints a warning to stderr.
 pub(crate) fn warn(text: &str) {
-    tell(&format_args!("Warning: {text}"));
+    match &mut *kept() {
+        Some(warnings) => warnings.push(text.to_owned()),
+        None => write_line(&format_args!("Warning: {text}")),
+    }
 }
 
 /// Writes a line to stderr. If it cannot be written, only the exit code reports the failure.
 pub(crate) fn tell(line: &dyn fmt::Display) {
+    match &mut *kept() {
+        Some(warnings) => warnings.push(line.to_string()),
+        None => write_line(line),
+    }
+}
+
+fn write_line(line: &dyn fmt::Display) {
     let _unread = writeln!(output::stderr(), "{line}");
+}
+
+/// What would be written to stderr while something else has the terminal.
+static KEPT: Mutex<Option<Vec<String>>> = Mutex::new(None);
+
+fn kept() -> MutexGuard<'static, Option<Vec<String>>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps what is to be written to stderr until this is dropped; what was not taken is written then.
+pub(crate) struct KeptWarnings;
+
+/// Keeps what is to be written to stderr, because something else has the terminal.
+pub(crate) fn keep_warnings() -> KeptWarnings {
+    *kept() = Some(Vec::new());
+    KeptWarnings
+}
+
+/// Takes what was kept.
+pub(crate) fn take_warnings() -> Vec<String> {
+    kept().as_mut().map(std::mem::take).unwrap_or_default()
+}
+
+impl Drop for KeptWarnings {
+    fn drop(&mut self) {
+        let left = kept().take().unwrap_or_default();
+        left.iter().for_each(|line| warn(line));
+    }
 }
 
 /// A failed write to stdout: the reader is gone, or the disk is full.

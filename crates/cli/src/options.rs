@@ -95,6 +95,10 @@ pub struct CliOptions {
     pub export: Option<String>,
     /// `--list-models`, with what is looked for.
     pub list_models: Option<Option<String>>,
+    /// `--tui-mode`.
+    pub tui_mode: Option<String>,
+    /// `--use-theme`.
+    pub use_theme: Option<String>,
     /// `--verbose`.
     pub verbose: bool,
     /// `--offline`.

@@ -27,6 +27,8 @@ mod no_lookup;
 #[cfg(not(feature = "search"))]
 use no_lookup as lookup;
 
+#[cfg(feature = "search")]
+pub use lookup::paths_below;
 use names::meant;
 
 /// Bytes of one piece of a long file.

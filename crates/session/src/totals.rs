@@ -27,7 +27,8 @@ impl Spent {
         self.input + self.output + self.cache_read + self.cache_write
     }
 
-    fn add(&mut self, usage: &Usage) {
+    /// Adds what a request cost.
+    pub fn add(&mut self, usage: &Usage) {
         self.input += usage.input;
         self.output += usage.output;
         self.cache_read += usage.cache_read;

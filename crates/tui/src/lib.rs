@@ -7,8 +7,10 @@
 //! * [`key`]: keys as people write them in `keybindings.json`;
 //! * [`terminal`]: the terminal itself: input, and rows that get onto it without disturbing its scrollback;
 //! * [`keymap`]: which key does what;
-//! * [`editor`]: a text that is edited with keys, and completion.
-//! * [`highlight`]: code in its colours.
+//! * [`editor`]: a text that is edited with keys, and completion;
+//! * [`highlight`]: code in its colours;
+//! * [`widget`]: lists to choose from, and a sign that something is going on;
+//! * [`app`]: the interactive mode.
 //!
 //! Everything that is shown is rows: [`Row`] is a line of styled text that is not wider than what it was made for.
 
@@ -23,7 +25,18 @@ pub mod terminal;
 pub mod keymap;
 
 pub mod editor;
+
 pub mod highlight;
+
+pub mod widget;
+
+mod editor_line;
+
+mod effect;
+
+mod dialog;
+
+pub mod app;
 
 /// One row of a screen: styled text on a single line.
 pub type Row = ratatui_core::text::Line<'static>;

@@ -1,4 +1,4 @@
-//! `pinch …` without a command: a conversation in this directory, printed as text or as events.
+//! `pinch …` without a command: a conversation in this directory, in the interactive mode, or printed as text or as events.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use pinch_embed::coding_agent::runtime::SessionRuntime;
 use pinch_embed::stdx::cancel::{Cancel, CancelReason, Deadline};
 use pinch_embed::stdx::host::Host;
 
-use crate::commands::{export, list_models, rpc};
+use crate::commands::{export, interactive, list_models, rpc};
 use crate::exit::{Blame, CommandFailure, extension_failed, unwritten, warn};
 use crate::messages::Messages;
 use crate::{exit, output, signals, wiring};
@@ -39,6 +39,9 @@ pub(crate) async fn run(mut options: CliOptions) -> Result<ExitCode, CommandFail
     }
     if options.mode == Some(Mode::Rpc) {
         return rpc::run(&options, &host).await;
+    }
+    if interactive::is_wanted(&options) {
+        return interactive::run(&options, &host).await;
     }
     show(&options, &host).await
 }
@@ -115,9 +118,9 @@ fn check(options: &CliOptions) -> Result<(), CommandFailure> {
     {
         return Err(CommandFailure::user(text));
     }
-    if options.resume {
+    if options.resume && !interactive::is_wanted(options) {
         return Err(CommandFailure::user(
-            "--resume needs the interactive mode, which is not supported yet\nhint: continue the most recent session with --continue, or \
+            "--resume needs a terminal, because it lets you choose a session\nhint: continue the most recent session with --continue, or \
              name one with --session",
         ));
     }
@@ -143,7 +146,7 @@ fn nothing_to_say(options: &CliOptions) -> CommandFailure {
         CommandFailure::user("no message\nhint: write one after -p, or pipe it in")
     } else {
         CommandFailure::user(
-            "the interactive mode is not supported yet\nhint: to ask something, use: pinch -p \"…\"\nhint: to see a whole run, use: pinch demo",
+            "the interactive mode needs a terminal as standard input and output\nhint: to ask something, use: pinch -p \"…\"\nhint: to see a whole run, use: pinch demo",
         )
     }
 }

@@ -456,8 +456,9 @@ pub const FLAGS: &[CliFlag] = &[
             if !["regular", "fullscreen"].contains(&word.as_str()) {
                 to.complain(true, format!("Invalid TUI mode \"{word}\". Valid values: regular, fullscreen"));
             }
+            to.tui_mode = Some(word);
         },
-        "Accepted for compatibility: regular or fullscreen; has no effect without an interactive mode",
+        "Screen mode: regular keeps the terminal's scrollback, fullscreen scrolls by itself",
     ),
     value(
         "--use-theme",
@@ -468,8 +469,9 @@ pub const FLAGS: &[CliFlag] = &[
             if name.is_empty() || name.starts_with('-') {
                 to.complain(true, "--use-theme requires a theme name".to_owned());
             }
+            to.use_theme = Some(name);
         },
-        "Accepted for compatibility; has no effect without an interactive mode",
+        "Theme of the interactive mode",
     ),
     switch("--verbose", &[], FlagGroup::Other, |to| to.verbose = true, "Log loaded resources to stderr"),
     switch("--help", &["-h"], FlagGroup::Other, |to| to.help = true, "Print help"),

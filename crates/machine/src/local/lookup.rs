@@ -99,6 +99,18 @@ pub(super) fn find(mut query: FindQuery) -> BoxStream<'static, Result<SearchItem
     })
 }
 
+/// Everything below a directory of this computer, in the order in which [`Machine::find`](crate::Machine::find) reports it and by the same rules.
+/// What cannot be read is left out. Each step blocks until the system has read a directory.
+pub fn paths_below(root: &Path) -> impl Iterator<Item = FoundPath> {
+    let root = meant(root).into_owned();
+    let rules = Rules { ignore_file: ".fdignore", globs: Override::empty() };
+    let entries = WalkEntries::new(&root, rules).filter_map(Result::ok);
+    entries.map(move |entry| FoundPath {
+        path: relative(&root, entry.path()),
+        is_dir: entry.file_type().is_some_and(|kind| kind.is_dir()),
+    })
+}
+
 /// Hands an error of the walk over. Lines of ignore files that make no sense are passed over.
 fn report<T>(out: &mut SearchSink<T>, error: ignore::Error) -> bool {
     let path = path_of(&error);

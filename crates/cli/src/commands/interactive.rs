@@ -1,0 +1,62 @@
+//! `pinch` in a terminal: the interactive mode.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use pinch_cli::options::CliOptions;
+use pinch_embed::stdx::cancel::Cancel;
+use pinch_embed::stdx::host::Host;
+use pinch_tui::app::{InteractiveEnd, InteractiveError, InteractiveOptions, Opening, TerminalUi, interactive};
+use pinch_tui::terminal;
+
+use crate::exit::{self, Blame, CommandFailure};
+use crate::folders::Folders;
+use crate::messages::Messages;
+use crate::{signals, wiring};
+
+/// Exit code of programs whose terminal went away.
+const HUNG_UP: u8 = 129;
+
+/// Whether the interactive mode is wanted and possible: there is a terminal, and nothing asks for output of another kind.
+pub(crate) fn is_wanted(options: &CliOptions) -> bool {
+    !options.print && options.mode.is_none() && terminal::is_terminal()
+}
+
+/// Runs the interactive mode until the user leaves.
+pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFailure> {
+    if host.env().get("TERM") == Some("dumb") {
+        return Err(CommandFailure::user(
+            "the interactive mode needs a terminal that can move its cursor, and TERM is dumb\nhint: to ask something, use: pinch -p \"…\"",
+        ));
+    }
+    let folders = Folders::find(options.agent_dir.as_deref(), host)?;
+    let messages = Messages::read(options, host)?;
+    let mut wanted = InteractiveOptions::new(host.clone(), &folders.agent_dir, &folders.cwd);
+    wanted.theme.clone_from(&options.use_theme);
+    wanted.tui_mode.clone_from(&options.tui_mode);
+    wanted.verbose = options.verbose;
+    wanted.resume = options.resume;
+    let ui = TerminalUi::new();
+    let stop = Cancel::new();
+    // What is said on the way would be written across the screen.
+    let kept = exit::keep_warnings();
+    let opening = async {
+        let mut runtime = wiring::runtime(options, host, Some(Arc::new(ui.clone()))).await?;
+        let prompts = messages.into_prompts(&runtime.session_mut().control(), &stop).await;
+        Ok::<_, CommandFailure>(Opening { runtime, prompts, warnings: exit::take_warnings() })
+    };
+    let (end, code) = signals::guard(&stop, interactive(wanted, &ui, opening, &stop)).await;
+    drop(kept);
+    let (runtime, end_code) = match end {
+        Ok(InteractiveEnd::Left(runtime)) => (Some(runtime), ExitCode::SUCCESS),
+        Ok(InteractiveEnd::HungUp(runtime)) => (Some(runtime), ExitCode::from(HUNG_UP)),
+        Ok(_) => (None, ExitCode::SUCCESS),
+        Err(InteractiveError::Opening(failure)) => return Err(failure),
+        Err(error) => return Err(CommandFailure::new(Blame::Internal, error.to_string())),
+    };
+    if let Some(mut runtime) = runtime {
+        runtime.close().await;
+        runtime.take_notes().iter().for_each(|note| exit::warn(note));
+    }
+    Ok(code.unwrap_or(end_code))
+}

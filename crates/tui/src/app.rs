@@ -1,0 +1,174 @@
+//! The interactive mode: a conversation in a terminal.
+
+mod branch;
+mod bridge;
+mod clipboard;
+mod commands;
+mod console;
+mod driver;
+mod external;
+mod footer;
+mod front;
+mod state;
+mod transcript;
+
+use std::io;
+use std::path::PathBuf;
+
+use pinch_coding_agent::runtime::SessionRuntime;
+use pinch_coding_agent::session::Prompt;
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
+
+pub use self::bridge::TerminalUi;
+use self::console::Console;
+use self::driver::Driver;
+pub(crate) use self::footer::tokens;
+use self::front::Front;
+use self::state::{App, AppOptions};
+use crate::terminal::{Capabilities, Device, DeviceError};
+
+/// How the interactive mode runs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct InteractiveOptions {
+    /// Clock, environment and home directory.
+    pub host: Host,
+    /// The version that the header names.
+    pub version: String,
+    /// The directory of `keybindings.json`.
+    pub agent_dir: PathBuf,
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// A theme in place of the one of the settings.
+    pub theme: Option<String>,
+    /// `regular` or `fullscreen`, in place of what the settings say.
+    pub tui_mode: Option<String>,
+    /// Let the user choose a session first.
+    pub resume: bool,
+    /// Show what was loaded even if the settings want a quiet start.
+    pub verbose: bool,
+}
+
+impl InteractiveOptions {
+    /// Options that leave everything to the settings.
+    pub fn new(host: Host, agent_dir: impl Into<PathBuf>, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            host,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            agent_dir: agent_dir.into(),
+            cwd: cwd.into(),
+            theme: None,
+            tui_mode: None,
+            resume: false,
+            verbose: false,
+        }
+    }
+}
+
+/// A session to begin with.
+pub struct Opening {
+    /// The session.
+    pub runtime: SessionRuntime,
+    /// What is sent first, one after another.
+    pub prompts: Vec<Prompt>,
+    /// What the user should know, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// How the interactive mode ended.
+pub enum InteractiveEnd {
+    /// The user left. The session is to be closed.
+    Left(Box<SessionRuntime>),
+    /// The terminal is gone. The session is to be closed.
+    HungUp(Box<SessionRuntime>),
+    /// The user left before there was a session.
+    LeftEarly,
+}
+
+/// The interactive mode did not begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InteractiveError<E> {
+    /// There is no terminal that can be used.
+    #[error(transparent)]
+    Terminal(#[from] DeviceError),
+    /// There is no session.
+    #[error("there is no session")]
+    Opening(E),
+}
+
+impl<E> From<io::Error> for InteractiveError<E> {
+    fn from(error: io::Error) -> Self {
+        Self::Terminal(error.into())
+    }
+}
+
+/// Runs the interactive mode until the user leaves or `stop` is cancelled. `opening` makes the session; the terminal is in use meanwhile, and
+/// extensions can ask the user through `ui`.
+///
+/// When it returns the terminal is as it was before.
+///
+/// # Errors
+/// When the terminal cannot be used, or there is no session.
+pub async fn interactive<E>(
+    options: InteractiveOptions,
+    ui: &TerminalUi,
+    opening: impl Future<Output = Result<Opening, E>>,
+    stop: &Cancel,
+) -> Result<InteractiveEnd, InteractiveError<E>> {
+    let capabilities = Capabilities::of(options.host.env());
+    let device = Device::open()?;
+    let front = Front::new(device, capabilities.clone())?;
+    let requests = ui.take_requests().await.ok_or_else(|| io::Error::other("the user interface is already in use"))?;
+    let (host, options_resume) = (options.host.clone(), options.resume);
+    let app = App::new(
+        AppOptions {
+            host: options.host,
+            version: options.version,
+            agent_dir: options.agent_dir,
+            cwd: options.cwd,
+            theme: options.theme,
+            tui_mode: options.tui_mode,
+            verbose: options.verbose,
+        },
+        &capabilities,
+    );
+    let mut console = Console::new(front, app, host, requests);
+    console.draw();
+    let opened = {
+        let mut opening = std::pin::pin!(opening);
+        loop {
+            tokio::select! {
+                biased;
+                opened = &mut opening => break opened,
+                event = console.next() => console.handle(event).await,
+                _ = stop.cancelled() => console.exiting = true,
+            }
+            if console.exiting {
+                console.leave(&[]);
+                return Ok(InteractiveEnd::LeftEarly);
+            }
+        }
+    };
+    let opened = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            console.leave(&[]);
+            return Err(InteractiveError::Opening(error));
+        }
+    };
+    for warning in &opened.warnings {
+        console.app.warning(warning);
+    }
+    let mut driver = Driver::new(console, opened.runtime, stop.clone());
+    if options_resume {
+        driver.choose_session();
+    }
+    let (mut console, runtime) = driver.run(opened.prompts).await;
+    let gone = console.gone;
+    let last = console.app.farewell(&runtime);
+    console.leave(&last);
+    let runtime = Box::new(runtime);
+    Ok(if gone { InteractiveEnd::HungUp(runtime) } else { InteractiveEnd::Left(runtime) })
+}

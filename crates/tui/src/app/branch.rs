@@ -1,0 +1,57 @@
+//! The branch of the git repository that a directory belongs to, read from its files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a working copy has checked out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Head {
+    /// A branch.
+    Branch(String),
+    /// A commit that is not the tip of a branch here.
+    Detached,
+}
+
+/// Reads the head of the repository of a directory; `None` outside of repositories. Reads two small files at most, and runs nothing.
+pub(crate) fn head(dir: &Path) -> Option<Head> {
+    let git = dir.ancestors().find_map(git_dir)?;
+    let head = fs::read_to_string(git.join("HEAD")).ok()?;
+    Some(match head.trim().strip_prefix("ref:") {
+        Some(reference) => {
+            let reference = reference.trim();
+            Head::Branch(reference.strip_prefix("refs/heads/").unwrap_or(reference).to_owned())
+        }
+        None => Head::Detached,
+    })
+}
+
+/// The directory of git's files that a working copy with this root has: `.git`, or where the file `.git` of a worktree points.
+fn git_dir(root: &Path) -> Option<PathBuf> {
+    let dot_git = root.join(".git");
+    let kind = fs::metadata(&dot_git).ok()?;
+    if kind.is_dir() {
+        return Some(dot_git);
+    }
+    let text = fs::read_to_string(&dot_git).ok()?;
+    Some(root.join(text.trim().strip_prefix("gitdir:")?.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_is_found_from_below_and_through_worktrees() {
+        let dir = tempfile::tempdir().unwrap();
+        let (repo, tree) = (dir.path().join("repo"), dir.path().join("tree"));
+        fs::create_dir_all(repo.join(".git/worktrees/tree")).unwrap();
+        fs::create_dir_all(repo.join("src/deep")).unwrap();
+        fs::create_dir_all(&tree).unwrap();
+        fs::write(repo.join(".git/HEAD"), "ref: refs/heads/feature/x\n").unwrap();
+        fs::write(repo.join(".git/worktrees/tree/HEAD"), "0123456789abcdef\n").unwrap();
+        fs::write(tree.join(".git"), format!("gitdir: {}\n", repo.join(".git/worktrees/tree").display())).unwrap();
+        assert_eq!(head(&repo.join("src/deep")), Some(Head::Branch("feature/x".to_owned())));
+        assert_eq!(head(&tree), Some(Head::Detached));
+        assert_eq!(head(dir.path()), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! The user interface that extensions are given: what they ask and show goes to the loop that owns the terminal.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use pinch_coding_agent::extension::ui::{Dialog as Question, DialogKind, DialogReply, Ui, UiUpdate};
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use crate::effect::Answer;
+
+/// Requests that wait for the loop; what is shown beyond that is dropped.
+const MAX_WAITING: usize = 1024;
+
+/// Something that an extension wants of the user.
+#[derive(Debug)]
+pub(crate) enum UiRequest {
+    /// A question. Its answer is dropped when the asker is gone.
+    Ask { question: Question, reply: oneshot::Sender<Answer> },
+    /// Something to show.
+    Show(UiUpdate),
+}
+
+/// The user interface of a terminal, for extensions: give it to the session, and then to [`crate::app::interactive`].
+#[derive(Clone, Debug)]
+pub struct TerminalUi {
+    requests: mpsc::Sender<UiRequest>,
+    /// Taken by the loop.
+    incoming: Arc<Mutex<Option<mpsc::Receiver<UiRequest>>>>,
+}
+
+impl Default for TerminalUi {
+    fn default() -> Self {
+        let (requests, incoming) = mpsc::channel(MAX_WAITING);
+        Self { requests, incoming: Arc::new(Mutex::new(Some(incoming))) }
+    }
+}
+
+impl TerminalUi {
+    /// A user interface that nobody looks at yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The requests; the first caller gets them.
+    pub(crate) async fn take_requests(&self) -> Option<mpsc::Receiver<UiRequest>> {
+        self.incoming.lock().await.take()
+    }
+}
+
+impl Ui for TerminalUi {
+    fn ask<'a>(&'a self, dialog: &'a Question) -> BoxFuture<'a, Option<DialogReply>> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            self.requests.send(UiRequest::Ask { question: dialog.clone(), reply }).await.ok()?;
+            match (answer.await.ok()?, &dialog.kind) {
+                (Answer::Yes(yes), DialogKind::Confirm { .. }) => Some(DialogReply::Yes(yes)),
+                (Answer::Text(text), _) => Some(DialogReply::Text(text)),
+                _ => None,
+            }
+        })
+    }
+
+    fn show(&self, show: UiUpdate) {
+        if self.requests.try_send(UiRequest::Show(show)).is_err() {
+            tracing::warn!("an extension shows more than the terminal can keep up with");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The commands of the interface: what is typed behind a slash.
+
+use pinch_coding_agent::extension::Completion;
+use pinch_coding_agent::services::Services;
+use strsim::damerau_levenshtein;
+
+use crate::editor::complete::CommandSuggestion;
+use crate::effect::{DialogName, Effect};
+use crate::keymap::{KeyAction, KeyContext, Keymap};
+
+/// A command.
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
+    /// What may follow it; empty: nothing.
+    pub(crate) argument: &'static str,
+    pub(crate) about: &'static str,
+}
+
+const fn command(name: &'static str, argument: &'static str, about: &'static str) -> Command {
+    Command { name, argument, about }
+}
+
+/// All commands, in the order in which they are offered.
+pub(crate) const COMMANDS: &[Command] = &[
+    command("settings", "", "Change settings"),
+    command("model", "[model]", "Choose a model"),
+    command("scoped-models", "", "Choose the models to cycle through"),
+    command("thinking", "[level]", "Choose a thinking level"),
+    command("theme", "[name]", "Choose a theme"),
+    command("export", "[path]", "Export the session as HTML, or as JSONL to a path that ends in .jsonl"),
+    command("import", "<path>", "Continue a copy of a session file"),
+    command("copy", "", "Copy the last answer to the clipboard"),
+    command("name", "[name]", "Name the session, or show its name"),
+    command("session", "", "Show file, messages, tokens and cost of the session"),
+    command("help", "", "Show commands and keys"),
+    command("hotkeys", "", "Show all keys"),
+    command("fork", "", "Start a new session from an earlier message"),
+    command("clone", "", "Continue in a copy of the session"),
+    command("tree", "", "Go to another place in the session tree"),
+    command("new", "", "Start a new session"),
+    command("compact", "[instructions]", "Summarize the conversation to free the model's window"),
+    command("resume", "", "Continue another session"),
+    command("reload", "", "Load settings, keys, extensions, skills, prompts and themes again"),
+    command("fullscreen", "", "Change between the regular and the fullscreen mode"),
+    command("redraw", "", "Draw the screen again"),
+    command("quit", "", "Exit"),
+];
+
+/// Names that mean the same as another command.
+const ALIASES: [(&str, &str); 3] = [("clear", "new"), ("exit", "quit"), ("think", "thinking")];
+
+/// What a submitted text means to the interface.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Parsed {
+    /// Something to do.
+    Effects(Vec<Effect>),
+    /// A text to show.
+    Show(ShownText),
+    /// A command that cannot be run as it was typed.
+    Problem(String),
+}
+
+/// Texts that the interface makes itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShownText {
+    Hotkeys,
+    Help,
+}
+
+/// Reads a submitted text. `None`: it is not a command of the interface.
+pub(crate) fn parse(text: &str) -> Option<Parsed> {
+    let rest = text.trim().strip_prefix('/')?;
+    let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| *name);
+    let argument = argument.trim();
+    let given = (!argument.is_empty()).then(|| argument.to_owned());
+    COMMANDS.iter().find(|command| command.name == name)?;
+    let effect = match name {
+        "settings" => Effect::Open(DialogName::Settings),
+        "model" => Effect::Open(DialogName::Models { search: argument.to_owned() }),
+        "scoped-models" => Effect::Open(DialogName::ScopedModels),
+        "thinking" => match argument {
+            "" => Effect::Open(DialogName::Thinking),
+            word => match pinch_llm::thinking::ThinkingLevel::parse(word) {
+                Some(level) => Effect::SetThinking { level, save: false },
+                None => {
+                    let levels = "off, minimal, low, medium, high or xhigh";
+                    return Some(Parsed::Problem(format!("There is no thinking level {word:?}; use {levels}")));
+                }
+            },
+        },
+        "theme" => match given {
+            Some(name) => Effect::Theme { name, save: true },
+            None => Effect::Open(DialogName::Themes),
+        },
+        "export" => Effect::Export(given.map(unquoted)),
+        "import" => match given {
+            Some(path) => Effect::Import(unquoted(path)),
+            None => return Some(Parsed::Problem("Usage: /import <path.jsonl>".to_owned())),
+        },
+        "copy" => Effect::Copy,
+        "name" => Effect::Name(given),
+        "session" => Effect::ShowSession,
+        "help" => return Some(Parsed::Show(ShownText::Help)),
+        "hotkeys" => return Some(Parsed::Show(ShownText::Hotkeys)),
+        "fork" => Effect::Open(DialogName::Fork),
+        "clone" => Effect::Clone,
+        "tree" => Effect::Open(DialogName::Tree),
+        "new" => Effect::NewSession,
+        "compact" => Effect::Compact(given),
+        "resume" => Effect::Open(DialogName::Sessions),
+        "reload" => Effect::Reload,
+        "fullscreen" => Effect::ToggleFullscreen,
+        "redraw" => Effect::Redraw,
+        "quit" => Effect::Exit,
+        _ => return None,
+    };
+    Some(Parsed::Effects(vec![effect]))
+}
+
+/// The commands, as completion offers them.
+pub(crate) fn suggestions(services: &Services) -> Vec<CommandSuggestion> {
+    let suggestion = |command: &Command| {
+        let mut suggestion = CommandSuggestion::new(command.name, command.about);
+        suggestion.argument_hint = Some(command.argument.to_owned()).filter(|hint| !hint.is_empty());
+        suggestion.arguments = match command.name {
+            "model" => (services.available_models().iter())
+                .map(|model| {
+                    let value = format!("{}/{}", model.provider, model.id);
+                    Completion { description: Some(model.name.clone()), ..Completion::new(value) }
+                })
+                .collect(),
+            "theme" => {
+                services.resources().themes.iter().map(|theme| Completion::new(theme.name.clone())).collect()
+            }
+            _ => Vec::new(),
+        };
+        suggestion
+    };
+    COMMANDS.iter().map(suggestion).collect()
+}
+
+/// A text that the interface makes, in Markdown. `known` are the commands of extensions, templates and skills.
+pub(crate) fn text(shown: ShownText, keymap: &Keymap, known: &[String]) -> String {
+    let mut text = String::new();
+    if shown == ShownText::Help {
+        text.push_str("**Commands**\n\n");
+        for command in COMMANDS {
+            let argument = if command.argument.is_empty() { String::new() } else { format!(" {}", command.argument) };
+            text.push_str(&format!("- `/{}{argument}` {}\n", command.name, command.about));
+        }
+        for name in known {
+            text.push_str(&format!("- `/{name}`\n"));
+        }
+        text.push_str("- `!command` Run a command of the shell; `!!command` keeps it from the model\n\n");
+    }
+    let groups = [
+        ("Editing", &[KeyContext::Editor, KeyContext::Input][..]),
+        ("Application", &[KeyContext::App]),
+        ("Lists", &[KeyContext::Select]),
+        ("Sessions", &[KeyContext::SessionPicker]),
+        ("Session tree", &[KeyContext::Tree]),
+        ("Models to cycle through", &[KeyContext::ScopedModels]),
+    ];
+    for (title, contexts) in groups {
+        text.push_str(&format!("**{title}**\n\n"));
+        for action in KeyAction::ALL.iter().filter(|action| contexts.contains(&action.context())) {
+            text.push_str(&format!("- `{}` {}\n", keymap.hint(*action), action.description()));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A text without the quotes around it.
+fn unquoted(text: String) -> String {
+    let inner = ['"', '\''].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote));
+    inner.map(str::to_owned).unwrap_or(text)
+}
+
+/// Whether a text looks like a command that nobody knows: the name of one that is meant, if there is one like it, and the typed name.
+/// `known` are the names of templates, skills and commands of extensions.
+pub(crate) fn unknown<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<(String, Option<String>)> {
+    let name = text.strip_prefix('/')?.split(char::is_whitespace).next()?;
+    let is_like_a_name = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.'));
+    if !is_like_a_name {
+        return None;
+    }
+    let ours = COMMANDS.iter().map(|command| command.name).chain(ALIASES.iter().map(|(alias, _)| *alias));
+    let names: Vec<&str> = ours.chain(known).collect();
+    if names.contains(&name) {
+        return None;
+    }
+    let near = names.into_iter().map(|known| (damerau_levenshtein(known, name), known)).min_by_key(|(d, _)| *d);
+    let near = near.filter(|(distance, _)| *distance <= 2).map(|(_, known)| known.to_owned());
+    Some((name.to_owned(), near))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_does_something() {
+        for command in COMMANDS {
+            assert!(parse(&format!("/{}", command.name)).is_some(), "{}", command.name);
+        }
+    }
+
+    #[test]
+    fn arguments_are_read_and_quotes_taken_off() {
+        let effects = |text| match parse(text) {
+            Some(Parsed::Effects(effects)) => effects,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(effects("/export \"my file.html\""), [Effect::Export(Some("my file.html".to_owned()))]);
+        assert_eq!(effects("/exit"), [Effect::Exit]);
+        assert_eq!(effects(" /name  New name "), [Effect::Name(Some("New name".to_owned()))]);
+        assert!(matches!(parse("/import"), Some(Parsed::Problem(_))));
+        assert!(matches!(parse("/thinking hgih"), Some(Parsed::Problem(_))));
+        assert_eq!(parse("/etc/hosts is a file"), None);
+        assert_eq!(parse("model"), None);
+    }
+
+    #[test]
+    fn unknown_commands_are_told_from_paths_and_name_what_is_like_them() {
+        let known = || ["review"].into_iter();
+        assert_eq!(unknown("/modle x", known()), Some(("modle".to_owned(), Some("model".to_owned()))));
+        assert_eq!(unknown("/reviw", known()), Some(("reviw".to_owned(), Some("review".to_owned()))));
+        assert_eq!(unknown("/frobnicate", known()), Some(("frobnicate".to_owned(), None)));
+        assert_eq!(unknown("/review", known()), None);
+        assert_eq!(unknown("/etc/hosts", known()), None);
+    }
+}

@@ -1,0 +1,682 @@
+//! The user's side of the interactive mode: the terminal, the state of the interface, and what happens beside the session. The session itself is
+//! owned by [`super::driver`], which lends it to a run while the console goes on.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
+use pinch_agent_core::queue::QueueKind;
+use pinch_agent_core::tool::ToolError;
+use pinch_coding_agent::entry::EntryBody;
+use pinch_coding_agent::extension::payloads::UserBashAction;
+use pinch_coding_agent::extension::{Completion, InputSource, Point};
+use pinch_coding_agent::session::{Change, SessionControl, SessionView, models};
+use pinch_coding_agent::services::Services;
+use pinch_coding_agent::store::{ListScope, SessionStore, SessionSummary};
+use pinch_coding_agent::tools::bash::{BashTool, UserCommand};
+use pinch_llm::model::thinking;
+use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_stdx::host::Host;
+use pinch_stdx::text::with_causes;
+use tokio::sync::mpsc;
+
+use super::bridge::UiRequest;
+use super::front::{Front, FrontEvent};
+use super::state::{App, Activity};
+use super::{clipboard, external};
+use crate::dialog::{Dialog, DialogNews, ForkDialog, TreeDialog};
+use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
+use crate::dialog::{ModelDialog, ScopedModelDialog, SessionDialog};
+use crate::effect::{DialogName, Effect};
+use crate::terminal::Input;
+
+/// Pieces of output of the user's commands that wait to be shown.
+const MAX_OUTPUT: usize = 256;
+
+/// A command of the user that has ended.
+pub(super) struct FinishedBash {
+    pub(super) command: String,
+    pub(super) exclude: bool,
+    pub(super) end: Result<UserCommand, ToolError>,
+}
+
+/// Something that was looked up beside the session.
+enum Found {
+    Sessions(Result<Vec<SessionSummary>, String>),
+    AllSessions(Result<Vec<SessionSummary>, String>),
+    Done(Result<String, String>),
+    Completions(Box<(CompletionRequest, Vec<Completion>)>),
+    Files(Option<Arc<PathIndex>>),
+    Image(Result<std::path::PathBuf, String>),
+}
+
+/// Something that concerns the console.
+pub(super) enum ConsoleEvent {
+    Front(FrontEvent),
+    Ui(UiRequest),
+    Output(String),
+    Bash(Box<FinishedBash>),
+    Found(FoundEvent),
+    Dialog(Box<dyn Dialog + Send>),
+}
+
+/// Something that was looked up.
+pub(super) struct FoundEvent(Found);
+
+/// What a session is reached by while something else has it borrowed.
+#[derive(Clone)]
+pub(super) struct SessionHandles {
+    pub(super) services: Arc<Services>,
+    pub(super) control: SessionControl,
+    pub(super) store: Arc<dyn SessionStore>,
+    pub(super) shell: Arc<BashTool>,
+}
+
+/// The user's side.
+pub(super) struct Console {
+    pub(super) front: Front,
+    pub(super) app: App,
+    pub(super) host: Host,
+    requests: mpsc::Receiver<UiRequest>,
+    pub(super) session: Option<SessionHandles>,
+    bash: FuturesUnordered<BoxFuture<'static, FinishedBash>>,
+    bash_cancel: Cancel,
+    output: (mpsc::Sender<String>, mpsc::Receiver<String>),
+    lookups: FuturesUnordered<BoxFuture<'static, Found>>,
+    dialogs: (mpsc::Sender<Box<dyn Dialog + Send>>, mpsc::Receiver<Box<dyn Dialog + Send>>),
+    /// What has to wait until the session is idle.
+    pub(super) postponed: VecDeque<Effect>,
+    /// Commands that ended while the session was not to be changed.
+    pub(super) finished_bash: Vec<FinishedBash>,
+    /// The list of sessions that comes next is the first thing that the user sees.
+    pub(super) choose_first: bool,
+    /// The files of the working directory are being listed.
+    indexing: bool,
+    /// Stops what is under way.
+    pub(super) work: Option<Cancel>,
+    /// The program is to end.
+    pub(super) exiting: bool,
+    /// The terminal is gone.
+    pub(super) gone: bool,
+}
+
+impl Console {
+    pub(super) fn new(front: Front, app: App, host: Host, requests: mpsc::Receiver<UiRequest>) -> Self {
+        Self {
+            front,
+            app,
+            host,
+            requests,
+            session: None,
+            bash: FuturesUnordered::new(),
+            bash_cancel: Cancel::new(),
+            output: mpsc::channel(MAX_OUTPUT),
+            lookups: FuturesUnordered::new(),
+            dialogs: mpsc::channel(4),
+            postponed: VecDeque::new(),
+            finished_bash: Vec::new(),
+            choose_first: false,
+            indexing: false,
+            work: None,
+            exiting: false,
+            gone: false,
+        }
+    }
+
+    /// Waits for the next event. Nothing is lost when the future is dropped.
+    pub(super) async fn next(&mut self) -> ConsoleEvent {
+        let animates = self.app.animation(self.host.now_ms());
+        tokio::select! {
+            event = self.front.next(animates) => ConsoleEvent::Front(event),
+            Some(request) = self.requests.recv() => ConsoleEvent::Ui(request),
+            Some(text) = self.output.1.recv() => ConsoleEvent::Output(text),
+            Some(finished) = self.bash.next(), if !self.bash.is_empty() => ConsoleEvent::Bash(Box::new(finished)),
+            Some(found) = self.lookups.next(), if !self.lookups.is_empty() => ConsoleEvent::Found(FoundEvent(found)),
+            Some(dialog) = self.dialogs.1.recv() => ConsoleEvent::Dialog(dialog),
+        }
+    }
+
+    /// Takes an event in. What it leads to and needs the session waits in `postponed`.
+    pub(super) async fn handle(&mut self, event: ConsoleEvent) {
+        match event {
+            ConsoleEvent::Front(FrontEvent::Frame) => return self.draw(),
+            ConsoleEvent::Front(FrontEvent::Input(input)) => {
+                let mut inputs = vec![input];
+                // A burst of keys is one change of the screen.
+                while let Some(input) = self.front.try_next() {
+                    inputs.push(input);
+                }
+                self.inputs(inputs).await;
+            }
+            ConsoleEvent::Ui(UiRequest::Ask { question, reply }) => {
+                self.app.ask(&question, reply, self.host.now_ms());
+            }
+            ConsoleEvent::Ui(UiRequest::Show(update)) => self.app.show(update),
+            ConsoleEvent::Output(text) => self.app.bash_output(&text),
+            ConsoleEvent::Bash(finished) => {
+                self.drain_output();
+                self.app.bash_finished(&finished.end);
+                self.finished_bash.push(*finished);
+            }
+            ConsoleEvent::Found(FoundEvent(found)) => self.found(found),
+            ConsoleEvent::Dialog(dialog) => self.app.open(dialog),
+        }
+        self.front.mark();
+    }
+
+    fn drain_output(&mut self) {
+        while let Ok(text) = self.output.1.try_recv() {
+            self.app.bash_output(&text);
+        }
+    }
+
+    /// Draws a frame now.
+    pub(super) fn draw(&mut self) {
+        if self.front.is_resizing() || self.gone {
+            return;
+        }
+        let (size, is_fullscreen) = (self.front.size(), self.front.is_fullscreen());
+        let frame = self.app.view(size, is_fullscreen, self.host.now_ms());
+        let drawn = self.front.draw(&frame);
+        self.check(drawn);
+    }
+
+    /// A terminal that cannot be written to is gone.
+    pub(super) fn check(&mut self, done: io::Result<()>) {
+        if done.is_err() {
+            self.hang_up();
+        }
+    }
+
+    fn hang_up(&mut self) {
+        self.gone = true;
+        self.exiting = true;
+        self.stop(CancelReason::Shutdown);
+        self.bash_cancel.cancel(CancelReason::Shutdown);
+    }
+
+    fn stop(&self, why: CancelReason) {
+        if let Some(work) = &self.work {
+            work.cancel(why);
+        }
+    }
+
+    async fn inputs(&mut self, inputs: Vec<Input>) {
+        let n_typed = inputs.iter().filter(|input| matches!(input, Input::Key(press) if press.text.is_some())).count();
+        // A terminal without bracketed paste sends a pasted text as keys.
+        let is_pasted = n_typed > 32;
+        for input in inputs {
+            if input == Input::Closed {
+                return self.hang_up();
+            }
+            if let Input::Report(report) = &input {
+                self.app.learn(report, self.front.capabilities());
+                continue;
+            }
+            let effects = self.app.input(&input, is_pasted, self.front.size(), self.host.now_ms());
+            for effect in effects {
+                self.perform(effect).await;
+            }
+            self.complete();
+        }
+    }
+
+    /// Looks up what the editor wants to complete.
+    fn complete(&mut self) {
+        let Some(request) = self.app.take_completion() else { return };
+        let sources = self.app.completion_sources();
+        let is_stale = sources.files.as_ref().is_none_or(|files| !files.is_current());
+        if matches!(request.query, CompletionQuery::Mention { .. }) && is_stale && !self.indexing {
+            self.indexing = true;
+            let root = sources.root.clone();
+            let build = tokio::task::spawn_blocking(move || PathIndex::build(&root, &Cancel::new()).ok().map(Arc::new));
+            self.lookups.push(async move { Found::Files(build.await.ok().flatten()) }.boxed());
+        }
+        let work = async move {
+            tokio::time::sleep(request.debounce()).await;
+            let (query, cancel) = (request.query.clone(), request.cancel.clone());
+            let found = tokio::task::spawn_blocking(move || sources.complete(&query, &cancel)).await;
+            Found::Completions(Box::new((request, found.unwrap_or_default())))
+        };
+        self.lookups.push(work.boxed());
+    }
+
+    fn paste_image(&mut self) {
+        let temp = self.host.temp().to_owned();
+        let env = self.host.env().clone();
+        let work = async move { Found::Image(clipboard::image(&env, &temp).await) };
+        self.lookups.push(work.boxed());
+    }
+
+    /// Whether the session is at work.
+    fn is_busy(&self) -> bool {
+        self.work.is_some()
+    }
+
+    /// Does what needs no more than the handles of the session; the rest is postponed.
+    pub(super) async fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Exit => {
+                self.exiting = true;
+                self.stop(CancelReason::User);
+                self.bash_cancel.cancel(CancelReason::User);
+            }
+            Effect::Suspend => self.suspend(),
+            Effect::Redraw => self.front.invalidate(),
+            Effect::ExternalEditor => self.edit_externally(),
+            Effect::ToggleFullscreen => {
+                let on = !self.front.is_fullscreen();
+                let done = self.front.set_fullscreen(on);
+                self.app.mode_changed(on);
+                self.check(done);
+            }
+            Effect::Abort => self.abort(),
+            Effect::Dequeue => self.dequeue(),
+            Effect::Answer(answer) => self.app.answer(answer),
+            Effect::Bash { command, exclude } => self.run_bash(command, exclude),
+            Effect::Copy => self.copy().await,
+            Effect::PasteImage => self.paste_image(),
+            Effect::Set { key, value } => self.set(key, value).await,
+            Effect::Theme { name, save } => self.set_theme(name, save).await,
+            Effect::SetScope { models, save } => self.set_scope(models, save).await,
+            Effect::ListAllSessions => self.list_sessions(true),
+            Effect::DeleteSession(path) => self.delete_session(path),
+            Effect::Open(name) => self.open(name),
+            effect if self.is_busy() => self.perform_busy(effect).await,
+            effect => self.postponed.push_back(effect),
+        }
+    }
+
+    /// Does what can be done while the session is at work.
+    async fn perform_busy(&mut self, effect: Effect) {
+        let Some(session) = self.session.clone() else { return self.postponed.push_back(effect) };
+        let control = &session.control;
+        match effect {
+            Effect::Submit(text) => self.queue(control, QueueKind::Steering, text).await,
+            Effect::FollowUp(text) => self.queue(control, QueueKind::FollowUp, text).await,
+            Effect::SetModel { model, save } => {
+                self.app.say_model(&model, None);
+                if save {
+                    self.save_model(&session, &model).await;
+                }
+                control.change(Change::Model(model));
+            }
+            Effect::SetThinking { level, save } => {
+                control.change(Change::Thinking(level));
+                if save {
+                    self.set("defaultThinkingLevel", level.as_str().into()).await;
+                }
+            }
+            Effect::CycleThinking => {
+                let changed = control.clone();
+                control.observe(move |view| {
+                    if let Some(level) = models::next_level(view.model, view.thinking) {
+                        changed.change(Change::Thinking(level));
+                    }
+                });
+            }
+            Effect::CycleModel(direction) => {
+                let scope = self.app.models_to_cycle(&session.services);
+                let Some(next) = self.app.model().and_then(|model| models::next_of(&scope, model, direction)) else {
+                    return self.app.status("Only one model is available");
+                };
+                control.change(Change::Model(Arc::clone(&next.model)));
+                if let Some(level) = next.thinking {
+                    control.change(Change::Thinking(level));
+                }
+                let level = thinking::clamp(&next.model, next.thinking.unwrap_or(self.app.thinking()));
+                self.app.say_model(&next.model, Some(level));
+            }
+            Effect::Name(Some(name)) => control.change(Change::Name(name)),
+            Effect::Name(None) => self.app.say_name(),
+            Effect::Label { target, label } => {
+                control.change(Change::Entry(EntryBody::Label { target_id: target.clone(), label: label.clone() }));
+                self.app.tell_dialog(DialogNews::Label { target, label });
+            }
+            Effect::Reload => {
+                self.app.warning("Wait for the answer to finish before reloading");
+            }
+            // These end the work under way.
+            effect @ (Effect::NewSession
+            | Effect::SwitchSession(_)
+            | Effect::Fork(_)
+            | Effect::Clone
+            | Effect::Navigate { .. }
+            | Effect::Import(_)
+            | Effect::Compact(_)) => {
+                self.stop(CancelReason::Superseded);
+                self.postponed.push_back(effect);
+            }
+            effect => self.postponed.push_back(effect),
+        }
+    }
+
+    /// Puts a message of the user into a queue; commands of extensions run at once.
+    async fn queue(&mut self, control: &SessionControl, kind: QueueKind, text: String) {
+        if self.app.activity() == Activity::Compacting {
+            self.app.wait_for_compaction(kind, text);
+            return;
+        }
+        if let Some((found, args)) = control.find_command(&text) {
+            let control = control.clone();
+            self.lookups.push(
+                async move {
+                    control.run_command(&found, &args).await;
+                    Found::Done(Ok(String::new()))
+                }
+                .boxed(),
+            );
+            return;
+        }
+        if control.extensions().wants(Point::Input) {
+            let control = control.clone();
+            self.lookups.push(
+                async move {
+                    control.say(kind, &text, Vec::new(), InputSource::Interactive).await;
+                    Found::Done(Ok(String::new()))
+                }
+                .boxed(),
+            );
+            return;
+        }
+        match kind {
+            QueueKind::Steering => control.steer(text, Vec::new()),
+            QueueKind::FollowUp => control.follow_up(text, Vec::new()),
+        }
+        let (steering, follow_up) = control.waiting();
+        self.app.set_queue(steering, follow_up);
+    }
+
+    /// Puts what waits back into the editor.
+    fn dequeue(&mut self) {
+        let mut texts = Vec::new();
+        if let Some(session) = &self.session {
+            let (steering, follow_up) = session.control.clear_queues();
+            texts.extend(steering);
+            texts.extend(follow_up);
+        }
+        texts.extend(self.app.take_waiting());
+        self.app.restore(texts);
+    }
+
+    fn abort(&mut self) {
+        match self.app.activity() {
+            Activity::Retrying => {
+                if let Some(session) = &self.session {
+                    session.control.cancel_retry();
+                }
+            }
+            Activity::Working => {
+                let waits = self.session.as_ref().is_some_and(|session| session.control.n_waiting() > 0);
+                if waits {
+                    self.dequeue();
+                }
+                self.stop(CancelReason::User);
+                self.app.aborting();
+            }
+            Activity::Compacting | Activity::Summarising => self.stop(CancelReason::User),
+            Activity::Idle => {
+                self.bash_cancel.cancel(CancelReason::User);
+                self.bash_cancel = Cancel::new();
+            }
+        }
+    }
+
+    fn run_bash(&mut self, command: String, exclude: bool) {
+        let Some(session) = &self.session else { return };
+        if !self.bash.is_empty() {
+            self.app.warning("A command is running; wait for its end, or cancel it");
+            self.app.restore(vec![format!("{}{command}", if exclude { "!!" } else { "!" })]);
+            return;
+        }
+        self.app.bash_started(&command, exclude, self.host.now_ms());
+        let (control, shell) = (session.control.clone(), Arc::clone(&session.shell));
+        let (output, cancel) = (self.output.0.clone(), self.bash_cancel.clone());
+        let work = async move {
+            // The screen shows the end of the output; pieces that it cannot keep up with are not missed.
+            let mut show = |text: &str| drop(output.try_send(text.to_owned()));
+            let end = match control.before_bash(&command, exclude).await {
+                UserBashAction::Run => shell.run_for_user(&command, &mut show, &cancel).await,
+                UserBashAction::RunOn(machine) => shell.on(machine).run_for_user(&command, &mut show, &cancel).await,
+                UserBashAction::Instead(ran) => Ok(ran),
+                UserBashAction::Block { reason } => Err(ToolError::new(reason)),
+                _ => Err(ToolError::new("an extension wants something that is not supported")),
+            };
+            FinishedBash { command, exclude, end }
+        };
+        self.bash.push(work.boxed());
+    }
+
+    /// Whether a command of the user is running.
+    pub(super) fn runs_bash(&self) -> bool {
+        !self.bash.is_empty()
+    }
+
+    async fn copy(&mut self) {
+        let Some(text) = self.app.last_answer() else {
+            return self.app.warning("There is no answer to copy yet");
+        };
+        let through_terminal = clipboard::osc52(&text);
+        let is_remote = self.front.capabilities().remote;
+        if let Some(bytes) = &through_terminal {
+            let done = self.front.write(bytes);
+            self.check(done);
+        }
+        let copied = !is_remote && clipboard::copy(&text, self.host.env()).await;
+        if copied || through_terminal.is_some() {
+            self.app.status("Copied the last answer to the clipboard");
+        } else {
+            self.app.warning("The answer is too long for the terminal's clipboard, and no clipboard program was found");
+        }
+    }
+
+    async fn set(&mut self, key: &str, value: serde_json::Value) {
+        let Some(session) = self.session.clone() else { return };
+        let settings = session.services.settings();
+        if let Err(error) = settings.set(key, value) {
+            return self.app.tell_dialog(DialogNews::Problem(error.to_string()));
+        }
+        if let Err(why) = session.services.write_settings().await {
+            self.app.tell_dialog(DialogNews::Problem(format!("set for this run only: {why}")));
+        }
+        self.app.settings_changed(&session.services, Some(&session.control));
+        if key == "tuiMode" {
+            let on = self.app.wants_fullscreen();
+            let done = self.front.set_fullscreen(on);
+            self.app.mode_changed(on);
+            self.check(done);
+        }
+    }
+
+    async fn set_theme(&mut self, name: String, save: bool) {
+        let Some(session) = self.session.clone() else { return };
+        if !self.app.use_theme(&name, &session.services) {
+            return self.app.warning(&format!("There is no theme {name:?}; /theme lists them"));
+        }
+        if save {
+            self.set("theme", name.into()).await;
+        }
+    }
+
+    async fn set_scope(&mut self, patterns: Vec<String>, save: bool) {
+        let Some(session) = self.session.clone() else { return };
+        self.app.set_scope(&patterns, &session.services);
+        if save {
+            let value = if patterns.is_empty() { serde_json::Value::Null } else { patterns.into() };
+            self.set("enabledModels", value).await;
+        }
+    }
+
+    pub(super) async fn save_model(&mut self, session: &SessionHandles, model: &pinch_llm::model::Model) {
+        let settings = session.services.settings();
+        let set = settings
+            .set("defaultProvider", model.provider.as_str().into())
+            .and_then(|()| settings.set("defaultModel", model.id.as_str().into()));
+        let saved = match set {
+            Ok(()) => session.services.write_settings().await,
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(why) = saved {
+            self.app.error(&format!("The default model cannot be saved: {why}"));
+        }
+    }
+
+    pub(super) fn list_sessions(&mut self, all: bool) {
+        let Some(session) = &self.session else { return };
+        let store = Arc::clone(&session.store);
+        let scope = match all {
+            true => ListScope::All,
+            false => ListScope::Cwd(session.services.cwd().to_string_lossy().into_owned()),
+        };
+        let work = async move {
+            let listed = store.list(scope).await.map_err(|error| with_causes(&error));
+            if all { Found::AllSessions(listed) } else { Found::Sessions(listed) }
+        };
+        self.lookups.push(work.boxed());
+    }
+
+    fn delete_session(&mut self, path: std::path::PathBuf) {
+        let Some(session) = &self.session else { return };
+        let store = Arc::clone(&session.store);
+        let work = async move {
+            let at = pinch_coding_agent::store::SessionRef::Path(path);
+            Found::Done(store.remove(&at).await.map(|()| String::new()).map_err(|error| with_causes(&error)))
+        };
+        self.lookups.push(work.boxed());
+    }
+
+    fn found(&mut self, found: Found) {
+        match found {
+            Found::Sessions(Ok(sessions)) => {
+                let current = self.app.session_path();
+                let dialog = SessionDialog::new(sessions, current);
+                let is_first = std::mem::take(&mut self.choose_first);
+                self.app.open(Box::new(if is_first { dialog.or_exit() } else { dialog }));
+            }
+            Found::AllSessions(Ok(sessions)) => self.app.tell_dialog(DialogNews::Sessions(sessions)),
+            Found::Done(Ok(text)) => {
+                if !text.is_empty() {
+                    self.app.status(&text);
+                }
+            }
+            Found::Completions(answer) => self.app.offer(&answer.0, answer.1),
+            Found::Files(files) => {
+                self.indexing = false;
+                if let Some(files) = files {
+                    self.app.set_files(files);
+                }
+            }
+            Found::Image(Ok(path)) => self.app.insert_image(&path),
+            Found::Sessions(Err(why)) | Found::AllSessions(Err(why)) | Found::Done(Err(why)) | Found::Image(Err(why)) => {
+                self.app.error(&why);
+            }
+        }
+    }
+
+    fn open(&mut self, name: DialogName) {
+        let Some(session) = self.session.clone() else {
+            return self.app.status("The session is still being loaded");
+        };
+        match name {
+            DialogName::Models { search } => {
+                let all = session.services.available_models();
+                if let Some(model) = self.app.exact_model(&search, &all) {
+                    return self.postponed.push_back(Effect::SetModel { model, save: false });
+                }
+                let problem = session.services.models().error();
+                let Some(current) = self.app.model().cloned() else { return };
+                self.app.open(Box::new(ModelDialog::new(all, self.app.scope(), current, &search, problem)));
+            }
+            DialogName::ScopedModels => {
+                let all = session.services.available_models();
+                let enabled = self.app.scope_names();
+                self.app.open(Box::new(ScopedModelDialog::new(&all, enabled)));
+            }
+            DialogName::Sessions => self.list_sessions(false),
+            DialogName::Settings => {
+                let has_images = self.front.capabilities().images != crate::terminal::Images::None;
+                self.app.open_settings(&session.services, has_images);
+            }
+            DialogName::Themes => self.app.open_themes(&session.services),
+            DialogName::Thinking => self.app.open_thinking(),
+            DialogName::Tree => {
+                let (filter, height, asks) = self.app.tree_options(self.front.size(), &session.services);
+                self.with_view(&session.control, move |view| {
+                    Box::new(TreeDialog::new(view.log, filter, height, asks))
+                });
+            }
+            DialogName::Fork => self.with_view(&session.control, |view| Box::new(ForkDialog::new(view.fork_points()))),
+        }
+    }
+
+    /// Opens a dialog that is made from the session, as soon as the session can be looked at.
+    fn with_view(
+        &mut self,
+        control: &SessionControl,
+        make: impl FnOnce(&SessionView<'_>) -> Box<dyn Dialog + Send> + Send + 'static,
+    ) {
+        let dialogs = self.dialogs.0.clone();
+        control.observe(move |view| drop(dialogs.try_send(make(view))));
+    }
+
+    /// Stops the program until the shell continues it.
+    fn suspend(&mut self) {
+        let done = self.front.leave(&[]);
+        self.check(done);
+        external::suspend();
+        let done = self.front.enter();
+        self.check(done);
+        self.app.repaint();
+    }
+
+    fn edit_externally(&mut self) {
+        let left = self.front.leave(&[]);
+        self.check(left);
+        let command = external::command(self.app.external_editor().as_deref(), self.host.env());
+        let edited = external::edit(&command, &self.app.editor_text(), self.host.temp());
+        let entered = self.front.enter();
+        self.check(entered);
+        match edited {
+            Ok(Some(text)) => self.app.set_editor_text(&text),
+            Ok(None) => {}
+            Err(why) => self.app.warning(&why),
+        }
+    }
+
+    /// Gives the terminal back for good; `last` takes the place of the live area.
+    pub(super) fn leave(&mut self, last: &[crate::Row]) {
+        if self.gone {
+            return;
+        }
+        // What is finished stays on the screen.
+        self.draw();
+        let on = self.front.set_fullscreen(false);
+        self.check(on);
+        self.draw();
+        let left = self.front.leave(last);
+        self.check(left);
+    }
+
+    /// Waits for something while the user goes on. Effects that need the session wait.
+    pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                event = self.next() => self.handle(event).await,
+            }
+        }
+    }
+
+    /// Waits until the user's commands have ended; they were stopped before.
+    pub(super) async fn settle(&mut self) {
+        let ended = async { while self.bash.next().await.is_some() {} };
+        // The processes are killed when the futures are dropped.
+        drop(tokio::time::timeout(Duration::from_secs(3), ended).await);
+    }
+}

@@ -1,0 +1,185 @@
+//! The footer: where the session is, what it has spent, how full the window is, and which model answers.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use pinch_coding_agent::session::stats::Spent;
+use ratatui_core::style::Style;
+use ratatui_core::text::Span;
+
+use super::branch::Head;
+use crate::Row;
+use crate::text::{Strictness, row_width, sanitize, truncate, width};
+use crate::theme::{Theme, Token};
+
+/// What the footer says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Footer {
+    /// The working directory, with `~` for the home directory.
+    pub(crate) cwd: String,
+    pub(crate) head: Option<Head>,
+    pub(crate) session_name: Option<String>,
+    pub(crate) spent: Spent,
+    /// The model is paid by a subscription.
+    pub(crate) subscription: bool,
+    /// Tokens in the window; `None`: not known since the last compaction.
+    pub(crate) context_tokens: Option<u64>,
+    /// The size of the window in tokens; 0: unknown.
+    pub(crate) context_window: u64,
+    pub(crate) auto_compaction: bool,
+    pub(crate) provider: Option<String>,
+    pub(crate) model: String,
+    /// The thinking level; `None`: the model does not think.
+    pub(crate) thinking: Option<String>,
+    /// Texts of extensions, by key.
+    pub(crate) statuses: BTreeMap<String, String>,
+}
+
+/// A path with `~` for the home directory.
+pub(crate) fn short_path(path: &Path, home: Option<&Path>) -> String {
+    let short = match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    };
+    sanitize(&short, Strictness::Output).into_owned()
+}
+
+/// A number of tokens in few characters: `950`, `1.2k`, `45k`, `1.2M`.
+pub(crate) fn tokens(n: u64) -> String {
+    let in_units = |unit: f64| n as f64 / unit;
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..10_000 => format!("{:.1}k", in_units(1e3)),
+        10_000..1_000_000 => format!("{:.0}k", in_units(1e3)),
+        1_000_000..10_000_000 => format!("{:.1}M", in_units(1e6)),
+        _ => format!("{:.0}M", in_units(1e6)),
+    }
+}
+
+impl Footer {
+    /// The footer's rows: two, and a third where extensions have something to say.
+    pub(crate) fn rows(&self, columns: usize, theme: &Theme) -> Vec<Row> {
+        let dim = theme.fg(Token::Dim);
+        let mut place = self.cwd.clone();
+        match &self.head {
+            Some(Head::Branch(name)) => place.push_str(&format!(" ({})", sanitize(name, Strictness::Output))),
+            Some(Head::Detached) => place.push_str(" (detached)"),
+            None => {}
+        }
+        if let Some(name) = &self.session_name {
+            place.push_str(&format!(" • {}", sanitize(name, Strictness::Output).replace('\n', " ")));
+        }
+        let mut rows = vec![
+            truncate(&Row::styled(place, dim), columns, "..."),
+            self.figures(columns, theme),
+        ];
+        if !self.statuses.is_empty() {
+            let texts: Vec<_> = self.statuses.values().map(|text| sanitize(text, Strictness::Output)).collect();
+            let line = texts.join(" ").replace('\n', " ");
+            rows.push(truncate(&Row::styled(line, dim), columns, "..."));
+        }
+        rows
+    }
+
+    fn figures(&self, columns: usize, theme: &Theme) -> Row {
+        let dim = theme.fg(Token::Dim);
+        let mut left: Vec<Span<'static>> = Vec::new();
+        let mut add = |text: String, style: Style| {
+            let gap = if left.is_empty() { "" } else { " " };
+            left.push(Span::styled(format!("{gap}{text}"), style));
+        };
+        let spent = &self.spent;
+        for (sign, n) in
+            [("↑", spent.input), ("↓", spent.output), ("R", spent.cache_read), ("W", spent.cache_write)]
+        {
+            if n > 0 {
+                add(format!("{sign}{}", tokens(n)), dim);
+            }
+        }
+        if spent.cost > 0.0 || self.subscription {
+            add(format!("${:.3}{}", spent.cost, if self.subscription { " (sub)" } else { "" }), dim);
+        }
+        if self.context_window > 0 {
+            let auto = if self.auto_compaction { " (auto)" } else { "" };
+            let window = tokens(self.context_window);
+            match self.context_tokens {
+                None => add(format!("?/{window}{auto}"), dim),
+                Some(used) => {
+                    let percent = used as f64 * 100.0 / self.context_window as f64;
+                    let style = match percent {
+                        90.0.. => theme.fg(Token::Error),
+                        70.0.. => theme.fg(Token::Warning),
+                        _ => dim,
+                    };
+                    add(format!("{percent:.1}%/{window}{auto}"), style);
+                }
+            }
+        }
+        let thinking = match self.thinking.as_deref() {
+            None => String::new(),
+            Some("off") => " • thinking off".to_owned(),
+            Some(level) => format!(" • {level}"),
+        };
+        let model = format!("{}{thinking}", self.model);
+        let left = Row::from(left);
+        let used = row_width(&left);
+        let with_provider = self.provider.as_ref().map(|provider| format!("({provider}) {model}"));
+        let fits = |text: &String| used + 2 + width(text) <= columns;
+        let right = with_provider.filter(fits).unwrap_or(model);
+        let right = sanitize(&right, Strictness::Output).replace('\n', " ");
+        let room = columns.saturating_sub(used + 2);
+        if room == 0 {
+            return truncate(&left, columns, "...");
+        }
+        let right = truncate(&Row::styled(right, dim), room, "");
+        let gap = columns.saturating_sub(used + row_width(&right));
+        let mut spans = left.spans;
+        spans.push(Span::raw(" ".repeat(gap)));
+        spans.extend(right.spans.into_iter().map(|span| span.style(dim)));
+        Row::from(spans)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::ColorDepth;
+
+    fn footer() -> Footer {
+        Footer {
+            cwd: "~/src/pinch".to_owned(),
+            head: Some(Head::Branch("main".to_owned())),
+            session_name: Some("fix \u{1b}]0;x\u{7}it".to_owned()),
+            spent: Spent { input: 12_345, output: 950, cache_read: 1_200_000, cost: 0.1234, ..Spent::default() },
+            context_tokens: Some(150_000),
+            context_window: 200_000,
+            auto_compaction: true,
+            provider: Some("anthropic".to_owned()),
+            model: "claude-sonnet-4-5".to_owned(),
+            thinking: Some("high".to_owned()),
+            ..Footer::default()
+        }
+    }
+
+    fn shown(footer: &Footer, columns: usize) -> String {
+        let theme = Theme::builtin("dark", ColorDepth::True);
+        let rows = footer.rows(columns, &theme);
+        assert!(rows.iter().all(|row| row_width(row) <= columns));
+        rows.iter().map(|row| format!("{row}|\n")).collect()
+    }
+
+    #[test]
+    fn the_right_side_is_cut_first_and_the_provider_goes_before_that() {
+        insta::assert_snapshot!(
+            [100, 80, 60, 20].map(|columns| shown(&footer(), columns)).join("\n"),
+            @""
+        );
+    }
+
+    #[test]
+    fn tokens_have_two_or_three_digits() {
+        let shown = [0, 999, 1_000, 9_949, 10_000, 999_400, 1_000_000, 12_000_000].map(tokens);
+        assert_eq!(shown, ["0", "999", "1.0k", "9.9k", "10k", "999k", "1.0M", "12M"]);
+    }
+}

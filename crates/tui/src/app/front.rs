@@ -1,0 +1,285 @@
+//! The side of the loop that faces the terminal: what comes in, when a frame is due, and getting it onto the screen.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::Row;
+use crate::terminal::{Capabilities, Cursor, Device, Fullscreen, InlineScreen, Input, Modes, QUERIES, Report, Size};
+
+/// Between two frames.
+const FRAME: Duration = Duration::from_millis(16);
+/// The same where the terminal is far away.
+const REMOTE_FRAME: Duration = Duration::from_millis(33);
+/// A size counts when it has not changed for so long…
+const SETTLED: Duration = Duration::from_millis(50);
+/// … or the window has been dragged for so long.
+const LONGEST_RESIZE: Duration = Duration::from_millis(150);
+
+/// One frame.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Frame {
+    /// Rows that go into the scrollback; in fullscreen mode there are none.
+    pub(crate) finished: Vec<Row>,
+    /// The live area, or the whole screen.
+    pub(crate) live: Vec<Row>,
+    /// Where the cursor is in it, and whether it is shown.
+    pub(crate) cursor: Option<Cursor>,
+    /// The title of the window.
+    pub(crate) title: String,
+    /// The terminal is to show that something is going on.
+    pub(crate) progress: bool,
+}
+
+/// Something that concerns the interface.
+#[derive(Debug)]
+pub(crate) enum FrontEvent {
+    /// From the user.
+    Input(Input),
+    /// A frame is due.
+    Frame,
+}
+
+enum Display {
+    Inline(InlineScreen),
+    Fullscreen(Fullscreen),
+}
+
+/// A change of size that is going on.
+struct Resizing {
+    size: Size,
+    since: Instant,
+    last: Instant,
+}
+
+/// The terminal, and what is known of its screen.
+pub(crate) struct Front {
+    device: Device,
+    display: Display,
+    capabilities: Capabilities,
+    resizing: Option<Resizing>,
+    dirty: bool,
+    drawn_at: Option<Instant>,
+    title: String,
+    progress: bool,
+}
+
+impl Front {
+    /// Takes the terminal over and asks it what it can do; answers come as inputs.
+    pub(crate) fn new(mut device: Device, capabilities: Capabilities) -> io::Result<Self> {
+        let size = device.size()?;
+        device.write(QUERIES)?;
+        let display = Display::Inline(InlineScreen::new(size, capabilities.reflows));
+        Ok(Self {
+            device,
+            display,
+            capabilities,
+            resizing: None,
+            dirty: true,
+            drawn_at: None,
+            title: String::new(),
+            progress: false,
+        })
+    }
+
+    pub(crate) fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        match &self.display {
+            Display::Inline(screen) => screen.size(),
+            Display::Fullscreen(screen) => screen.size(),
+        }
+    }
+
+    /// Something has changed: a frame is due soon.
+    pub(crate) fn mark(&mut self) {
+        self.dirty = true;
+    }
+
+    /// Whether the window is being resized. Nothing is drawn meanwhile, and what is drawn is better not changed.
+    pub(crate) fn is_resizing(&self) -> bool {
+        self.resizing.is_some()
+    }
+
+    /// Whether this is the fullscreen mode.
+    pub(crate) fn is_fullscreen(&self) -> bool {
+        matches!(self.display, Display::Fullscreen(_))
+    }
+
+    /// When the next frame is due. `animates`: something on the screen moves at this interval.
+    fn due(&self, animates: Option<Duration>) -> Option<Instant> {
+        if let Some(resizing) = &self.resizing {
+            return Some((resizing.last + SETTLED).min(resizing.since + LONGEST_RESIZE));
+        }
+        let frame = if self.capabilities.remote { REMOTE_FRAME } else { FRAME };
+        let Some(drawn_at) = self.drawn_at else { return Some(Instant::now()) };
+        match (self.dirty, animates) {
+            (true, _) => Some(drawn_at + frame),
+            (false, Some(interval)) => Some(drawn_at + interval.max(frame)),
+            (false, None) => None,
+        }
+    }
+
+    /// Waits for the next event. Nothing is lost when the future is dropped.
+    pub(crate) async fn next(&mut self, animates: Option<Duration>) -> FrontEvent {
+        loop {
+            let due = self.due(animates);
+            let timer = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = timer => {
+                    if let Some(resizing) = self.resizing.take() {
+                        self.resize(resizing.size);
+                    }
+                    return FrontEvent::Frame;
+                }
+                input = self.device.next() => match input {
+                    Input::Resized(size) => {
+                        let now = Instant::now();
+                        let since = self.resizing.as_ref().map_or(now, |resizing| resizing.since);
+                        self.resizing = Some(Resizing { size, since, last: now });
+                    }
+                    Input::Report(report) => {
+                        if self.learn(&report) {
+                            return FrontEvent::Input(Input::Report(report));
+                        }
+                    }
+                    input => return FrontEvent::Input(input),
+                },
+            }
+        }
+    }
+
+    /// An input that is there already.
+    pub(crate) fn try_next(&mut self) -> Option<Input> {
+        if self.resizing.is_some() {
+            return None;
+        }
+        match self.device.try_next()? {
+            Input::Resized(size) => {
+                let now = Instant::now();
+                self.resizing = Some(Resizing { size, since: now, last: now });
+                None
+            }
+            Input::Report(report) => self.learn(&report).then_some(Input::Report(report)),
+            input => Some(input),
+        }
+    }
+
+    /// Takes an answer of the terminal in. Returns whether something is different now, or it was the last one.
+    fn learn(&mut self, report: &Report) -> bool {
+        let is_new = self.capabilities.learn(report);
+        match report {
+            Report::Keyboard => {
+                // A terminal that is gone is noticed when it is read from.
+                self.device.set_modes(Modes { keyboard: true, ..self.device.modes() }).unwrap_or_default();
+            }
+            Report::Synchronized(can) => match &mut self.display {
+                Display::Inline(screen) => screen.set_synchronized(*can),
+                Display::Fullscreen(screen) => screen.set_synchronized(*can),
+            },
+            Report::Background(_) | Report::Done => {}
+        }
+        is_new || *report == Report::Done
+    }
+
+    fn resize(&mut self, size: Size) {
+        match &mut self.display {
+            Display::Inline(screen) => screen.resize(size),
+            Display::Fullscreen(screen) => screen.resize(size),
+        }
+        self.dirty = true;
+    }
+
+    /// The next frame draws everything.
+    pub(crate) fn invalidate(&mut self) {
+        match &mut self.display {
+            Display::Inline(screen) => screen.invalidate(),
+            Display::Fullscreen(screen) => screen.invalidate(),
+        }
+        self.dirty = true;
+    }
+
+    /// Changes between the regular and the fullscreen mode.
+    pub(crate) fn set_fullscreen(&mut self, on: bool) -> io::Result<()> {
+        if on == self.is_fullscreen() {
+            return Ok(());
+        }
+        let size = self.size();
+        if on {
+            if let Display::Inline(screen) = &mut self.display {
+                let bytes = screen.leave(&[]);
+                self.device.write(&bytes)?;
+            }
+            self.device.set_modes(Modes { alternate: true, mouse: true, ..self.device.modes() })?;
+            let mut screen = Fullscreen::new(size);
+            screen.set_synchronized(self.capabilities.synchronized);
+            self.display = Display::Fullscreen(screen);
+        } else {
+            self.device.set_modes(Modes { alternate: false, mouse: false, ..self.device.modes() })?;
+            let mut screen = InlineScreen::new(size, self.capabilities.reflows);
+            screen.set_synchronized(self.capabilities.synchronized);
+            self.display = Display::Inline(screen);
+        }
+        self.dirty = true;
+        Ok(())
+    }
+
+    /// Draws a frame.
+    pub(crate) fn draw(&mut self, frame: &Frame) -> io::Result<()> {
+        let hidden = Cursor { row: frame.live.len().saturating_sub(1), column: 0, visible: false };
+        let mut bytes = match &mut self.display {
+            Display::Inline(screen) => screen.draw(&frame.finished, &frame.live, frame.cursor.unwrap_or(hidden)),
+            Display::Fullscreen(screen) => screen.draw(&frame.live, frame.cursor),
+        };
+        if frame.title != self.title {
+            let title: String = frame.title.chars().filter(|c| !c.is_control()).collect();
+            bytes.extend(format!("\x1b]0;{title}\x07").bytes());
+            self.title.clone_from(&frame.title);
+        }
+        // Terminals forget a progress that is not repeated.
+        if frame.progress {
+            bytes.extend(b"\x1b]9;4;3\x07".iter().filter(|_| !self.progress));
+        } else if self.progress {
+            bytes.extend(b"\x1b]9;4;0\x07");
+        }
+        self.progress = frame.progress;
+        self.dirty = false;
+        self.drawn_at = Some(Instant::now());
+        self.device.write(&bytes)
+    }
+
+    /// Writes something beside the frames, such as a text for the clipboard.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.device.write(bytes)
+    }
+
+    /// Gives the terminal to another program; the live area is taken away.
+    pub(crate) fn leave(&mut self, last: &[Row]) -> io::Result<()> {
+        if let Display::Inline(screen) = &mut self.display {
+            let bytes = screen.leave(last);
+            self.device.write(&bytes)?;
+        }
+        self.device.leave()
+    }
+
+    /// Takes the terminal back.
+    pub(crate) fn enter(&mut self) -> io::Result<()> {
+        self.device.enter()?;
+        let size = self.device.size()?;
+        self.resize(size);
+        if let Display::Inline(screen) = &mut self.display {
+            screen.restart();
+        }
+        self.title.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,483 @@
+//! The state of the interface. Keys, events of the session and answers of extensions change it; a frame is made from it. It touches neither the
+//! terminal nor the session, so that all of it can be tested without them.
+
+mod dialogs;
+mod events;
+mod input;
+mod view;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pinch_agent_core::queue::QueueKind;
+use pinch_coding_agent::extension::ui::WidgetPlace;
+use pinch_coding_agent::runtime::SessionRuntime;
+use pinch_coding_agent::services::Services;
+use pinch_coding_agent::session::{AgentSession, ScopedModel, SessionControl};
+use pinch_coding_agent::settings::values::Interface;
+use pinch_llm::model::Model;
+use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::host::Host;
+use tokio::sync::oneshot;
+
+use super::branch;
+use super::footer::{Footer, short_path};
+use super::transcript::{NoticeKind, Transcript};
+use crate::Row;
+use crate::dialog::Dialog;
+use crate::editor::Editor;
+use crate::editor::complete::{Autocomplete, CommandSuggestion, CompletionSources};
+use crate::effect::Answer;
+use crate::key::Key;
+use crate::keymap::Keymap;
+use crate::terminal::Capabilities;
+use crate::text::{Strictness, sanitize};
+use crate::theme::{ColorDepth, Theme, Token};
+use crate::widget::Loader;
+
+/// What the session is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Activity {
+    Idle,
+    /// A run is under way.
+    Working,
+    /// A failed answer waits for its next try.
+    Retrying,
+    Compacting,
+    /// A branch that is left is summarised.
+    Summarising,
+}
+
+/// An activity, since when it goes on, and what is said of it.
+#[derive(Clone, Debug)]
+struct Ongoing {
+    activity: Activity,
+    since_ms: i64,
+    text: String,
+    /// When a wait is over.
+    until_ms: Option<i64>,
+}
+
+/// A dialog that is open, and who waits for its answer.
+struct OpenDialog {
+    dialog: Box<dyn Dialog + Send>,
+    reply: Option<oneshot::Sender<Answer>>,
+}
+
+/// Lines of an extension beside the editor.
+struct Widget {
+    key: String,
+    lines: Vec<String>,
+    place: WidgetPlace,
+}
+
+/// What the interface is made with.
+#[derive(Clone, Debug)]
+pub(crate) struct AppOptions {
+    pub(crate) host: Host,
+    pub(crate) version: String,
+    pub(crate) agent_dir: PathBuf,
+    pub(crate) cwd: PathBuf,
+    /// The theme and the mode that the command line names; they win over the settings.
+    pub(crate) theme: Option<String>,
+    pub(crate) tui_mode: Option<String>,
+    /// Show what was loaded, whatever the settings say.
+    pub(crate) verbose: bool,
+}
+
+/// The state.
+pub(crate) struct App {
+    options: AppOptions,
+    theme: Theme,
+    depth: ColorDepth,
+    light_background: Option<bool>,
+    /// The colours of the terminal are known, or it was waited long enough for them.
+    colors_settled: bool,
+    keymap: Keymap,
+    interface: Option<Interface>,
+    transcript: Transcript,
+    editor: Editor,
+    completion: Autocomplete,
+    sources: CompletionSources,
+    /// Keys of a binding that is not complete.
+    pending_keys: Vec<Key>,
+    dialogs: Vec<OpenDialog>,
+    ongoing: Ongoing,
+    loader: Loader,
+    footer: Footer,
+    queue: (Vec<String>, Vec<String>),
+    /// What was said during a compaction.
+    waiting: Vec<(QueueKind, String)>,
+    widgets: Vec<Widget>,
+    title: Option<String>,
+    model: Option<Arc<Model>>,
+    thinking: ThinkingLevel,
+    scope: Vec<ScopedModel>,
+    session_path: Option<PathBuf>,
+    /// Names of commands that the session knows: of extensions, templates and skills.
+    commands: Vec<String>,
+    /// When control and C, or escape, was pressed last.
+    clear_at: Option<i64>,
+    escape_at: Option<i64>,
+    /// An unknown command that was submitted once; the same again is sent.
+    unconfirmed: Option<String>,
+    /// In fullscreen mode: rows between the end of the transcript and the last row that is shown.
+    scrolled: usize,
+    /// The end of the session is awaited.
+    is_aborting: bool,
+    has_focus: bool,
+}
+
+impl App {
+    pub(crate) fn new(options: AppOptions, capabilities: &Capabilities) -> Self {
+        let home = options.host.home().map(Path::to_owned);
+        let footer = Footer {
+            cwd: short_path(&options.cwd, home.as_deref()),
+            head: branch::head(&options.cwd),
+            ..Footer::default()
+        };
+        let mut sources = CompletionSources::new(options.cwd.clone());
+        sources.home = home;
+        let is_light = capabilities.light_background == Some(true);
+        let name = options.theme.clone().unwrap_or_else(|| if is_light { "light" } else { "dark" }.to_owned());
+        let still = options.host.env().is_on("PINCH_REDUCED_MOTION");
+        let mut app = Self {
+            theme: Theme::builtin(&name, capabilities.depth),
+            depth: capabilities.depth,
+            light_background: capabilities.light_background,
+            colors_settled: false,
+            keymap: Keymap::default(),
+            interface: None,
+            transcript: Transcript::default(),
+            editor: Editor::new().with_placeholder("Type a message, / for commands"),
+            completion: Autocomplete::default(),
+            sources,
+            pending_keys: Vec::new(),
+            dialogs: Vec::new(),
+            ongoing: Ongoing { activity: Activity::Idle, since_ms: 0, text: String::new(), until_ms: None },
+            loader: if still { Loader::still() } else { Loader::default() },
+            footer,
+            queue: Default::default(),
+            waiting: Vec::new(),
+            widgets: Vec::new(),
+            title: None,
+            model: None,
+            thinking: ThinkingLevel::Off,
+            scope: Vec::new(),
+            session_path: None,
+            commands: Vec::new(),
+            clear_at: None,
+            escape_at: None,
+            unconfirmed: None,
+            scrolled: 0,
+            is_aborting: false,
+            has_focus: true,
+            options,
+        };
+        app.read_keys();
+        app
+    }
+
+    /// Reads `keybindings.json`.
+    fn read_keys(&mut self) {
+        let file = self.options.agent_dir.join("keybindings.json");
+        self.keymap = Keymap::default();
+        // A file that is not there changes nothing.
+        if let Ok(text) = std::fs::read_to_string(&file) {
+            let (keymap, problems) = Keymap::parse(&file, &text);
+            self.keymap = keymap;
+            for problem in problems {
+                self.warning(&problem.to_string());
+            }
+        }
+    }
+
+    /// A session is there, the first one or another one.
+    pub(crate) fn session_opened(&mut self, runtime: &SessionRuntime) {
+        let is_first = self.interface.is_none();
+        let session = runtime.session();
+        self.take_settings(runtime.services(), Some(&session.control()));
+        self.queue = Default::default();
+        self.waiting.clear();
+        self.widgets.clear();
+        self.footer.statuses.clear();
+        self.title = None;
+        self.scope = runtime.scope().to_vec();
+        self.take_session(session);
+        self.transcript.clear();
+        if is_first {
+            self.greet(runtime);
+        } else {
+            self.transcript.separate();
+        }
+        self.load(session);
+    }
+
+    /// The session is at another place of its tree.
+    pub(crate) fn session_moved(&mut self, runtime: &SessionRuntime) {
+        self.take_session(runtime.session());
+        self.transcript.clear();
+        self.transcript.separate();
+        self.load(runtime.session());
+    }
+
+    /// Settings, extensions and resources were loaded again.
+    pub(crate) fn reloaded(&mut self, runtime: &SessionRuntime) {
+        self.read_keys();
+        self.take_settings(runtime.services(), Some(&runtime.session().control()));
+        self.widgets.clear();
+        self.footer.statuses.clear();
+        self.scope = runtime.scope().to_vec();
+        self.take_session(runtime.session());
+    }
+
+    /// Shows the conversation, and fills the history of the editor from it.
+    fn load(&mut self, session: &AgentSession) {
+        for text in self.transcript.load(session.messages()) {
+            self.editor.add_history(&text);
+        }
+        self.scrolled = 0;
+    }
+
+    /// Takes over what the session says about itself.
+    fn take_session(&mut self, session: &AgentSession) {
+        self.session_path = session.path();
+        self.footer.session_name = session.log().name();
+        self.footer.spent = session.stats().spent;
+        self.model_changed(&Arc::clone(session.model()), session.thinking());
+        self.take_usage(session);
+    }
+
+    fn take_usage(&mut self, session: &AgentSession) {
+        let usage = session.context_usage();
+        self.footer.context_window = usage.map_or(0, |usage| usage.context_window);
+        self.footer.context_tokens = usage.and_then(|usage| usage.tokens);
+        self.footer.auto_compaction = session.auto_compaction();
+    }
+
+    /// Takes over what settings and resources say.
+    fn take_settings(&mut self, services: &Services, control: Option<&SessionControl>) {
+        let settings = services.settings().settings();
+        let interface = settings.interface.clone();
+        self.editor.set_padding(usize::try_from(interface.editor_padding).unwrap_or(0));
+        self.completion.set_visible(usize::try_from(interface.autocomplete_max_visible).unwrap_or(5));
+        self.transcript.options.hide_thinking = interface.hide_thinking;
+        self.transcript.options.code_indent.clone_from(&interface.code_block_indent);
+        self.interface = Some(interface);
+        self.choose_theme(services);
+        if let Some(control) = control {
+            let known = services.commands(control.extensions());
+            let text = |command: &serde_json::Value, key: &str| command.get(key).and_then(|v| v.as_str()).map(str::to_owned);
+            let known: Vec<CommandSuggestion> = known
+                .iter()
+                .filter_map(|command| {
+                    let mut suggestion = CommandSuggestion::new(text(command, "name")?, "");
+                    suggestion.description = text(command, "description");
+                    suggestion.origin = text(command, "source");
+                    Some(suggestion)
+                })
+                .collect();
+            self.commands = known.iter().map(|command| command.name.clone()).collect();
+            self.sources.commands = super::commands::suggestions(services).into_iter().chain(known).collect();
+        }
+    }
+
+    pub(crate) fn settings_changed(&mut self, services: &Services, control: Option<&SessionControl>) {
+        self.take_settings(services, control);
+    }
+
+    /// The theme of the command line, else of the settings, else the one that fits the terminal.
+    fn choose_theme(&mut self, services: &Services) {
+        let set = self.interface.as_ref().and_then(|interface| interface.theme.clone());
+        let by_terminal = || if self.light_background == Some(true) { "light" } else { "dark" }.to_owned();
+        let name = self.options.theme.clone().or(set).unwrap_or_else(by_terminal);
+        if !self.use_theme(&name, services) && self.theme.name() != name {
+            self.warning(&format!("There is no theme {name:?}; /theme lists them"));
+        }
+    }
+
+    /// Uses a theme, if there is one of that name.
+    pub(crate) fn use_theme(&mut self, name: &str, services: &Services) -> bool {
+        let resources = services.resources();
+        let Some(file) = resources.themes.iter().find(|theme| theme.name == name) else { return false };
+        self.theme = Theme::new(file, self.depth);
+        self.transcript.invalidate();
+        true
+    }
+
+    pub(crate) fn model(&self) -> Option<&Arc<Model>> {
+        self.model.as_ref()
+    }
+
+    pub(crate) fn thinking(&self) -> ThinkingLevel {
+        self.thinking
+    }
+
+    pub(crate) fn model_changed(&mut self, model: &Arc<Model>, level: ThinkingLevel) {
+        self.footer.model = model.id.to_string();
+        self.footer.provider = Some(model.provider.to_string());
+        self.footer.thinking = model.reasoning.then(|| level.as_str().to_owned());
+        self.footer.context_window = model.context_window;
+        self.thinking = level;
+        self.model = Some(Arc::clone(model));
+    }
+
+    /// The models to cycle through.
+    pub(crate) fn models_to_cycle(&self, services: &Services) -> Vec<ScopedModel> {
+        if !self.scope.is_empty() {
+            return self.scope.clone();
+        }
+        services.available_models().into_iter().map(|model| ScopedModel { model, thinking: None }).collect()
+    }
+
+    pub(crate) fn scope(&self) -> &[ScopedModel] {
+        &self.scope
+    }
+
+    /// The models to cycle through, as `provider/id`.
+    pub(crate) fn scope_names(&self) -> Vec<String> {
+        self.scope.iter().map(|scoped| format!("{}/{}", scoped.model.provider, scoped.model.id)).collect()
+    }
+
+    /// Cycles through these models, given as `provider/id`.
+    pub(crate) fn set_scope(&mut self, names: &[String], services: &Services) {
+        let available = services.available_models();
+        let levels: BTreeMap<String, Option<ThinkingLevel>> =
+            self.scope_names().into_iter().zip(self.scope.iter().map(|scoped| scoped.thinking)).collect();
+        let find = |name: &String| {
+            let model = available.iter().find(|model| format!("{}/{}", model.provider, model.id) == *name)?;
+            Some(ScopedModel { model: Arc::clone(model), thinking: levels.get(name).copied().flatten() })
+        };
+        self.scope = names.iter().filter_map(find).collect();
+    }
+
+    pub(crate) fn activity(&self) -> Activity {
+        self.ongoing.activity
+    }
+
+    /// Something begins, or is over.
+    pub(crate) fn begin(&mut self, activity: Activity, now_ms: i64) {
+        let text = match activity {
+            Activity::Idle => "",
+            Activity::Working => "Working",
+            Activity::Retrying => "Retrying",
+            Activity::Compacting => "Compacting context",
+            Activity::Summarising => "Summarizing branch",
+        };
+        self.ongoing = Ongoing { activity, since_ms: now_ms, text: text.to_owned(), until_ms: None };
+        self.is_aborting = false;
+    }
+
+    pub(crate) fn aborting(&mut self) {
+        self.is_aborting = true;
+    }
+
+    pub(crate) fn status(&mut self, text: &str) {
+        self.transcript.notice(NoticeKind::Status, text);
+    }
+
+    pub(crate) fn warning(&mut self, text: &str) {
+        self.transcript.notice(NoticeKind::Warning, text);
+    }
+
+    pub(crate) fn error(&mut self, text: &str) {
+        self.transcript.notice(NoticeKind::Error, text);
+    }
+
+    pub(crate) fn session_path(&self) -> Option<PathBuf> {
+        self.session_path.clone()
+    }
+
+    pub(crate) fn last_answer(&self) -> Option<String> {
+        self.transcript.last_answer()
+    }
+
+    pub(crate) fn external_editor(&self) -> Option<String> {
+        self.interface.as_ref().and_then(|interface| interface.external_editor.clone())
+    }
+
+    /// The text of the editor, with pasted texts in place of their markers.
+    pub(crate) fn editor_text(&self) -> String {
+        self.editor.text()
+    }
+
+    pub(crate) fn set_editor_text(&mut self, text: &str) {
+        self.editor.set_text(text);
+        self.completion.close();
+    }
+
+    /// Puts an image into the editor; a model that does not see gets its path.
+    pub(crate) fn insert_image(&mut self, path: &Path) {
+        self.editor.paste(&path.display().to_string());
+    }
+
+    /// Keeps a message until the compaction is over.
+    pub(crate) fn wait_for_compaction(&mut self, kind: QueueKind, text: String) {
+        self.waiting.push((kind, text));
+        self.status("Queued message for after compaction");
+    }
+
+    /// Takes what was said during a compaction, as texts.
+    pub(crate) fn take_waiting(&mut self) -> Vec<String> {
+        self.waiting.drain(..).map(|(_, text)| text).collect()
+    }
+
+    /// The same, with the queues they are for.
+    pub(crate) fn take_waiting_messages(&mut self) -> Vec<(QueueKind, String)> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    pub(crate) fn set_queue(&mut self, steering: Vec<String>, follow_up: Vec<String>) {
+        self.queue = (steering, follow_up);
+    }
+
+    /// Puts texts that waited before the text of the editor.
+    pub(crate) fn restore(&mut self, mut texts: Vec<String>) {
+        self.queue = Default::default();
+        if texts.is_empty() {
+            return self.status("There are no queued messages");
+        }
+        let n = texts.len();
+        let own = self.editor.text();
+        if !own.trim().is_empty() {
+            texts.push(own);
+        }
+        self.editor.restore(&texts.join("\n\n"));
+        let noun = if n == 1 { "message" } else { "messages" };
+        self.status(&format!("Moved {n} queued {noun} to the editor"));
+    }
+
+    /// Whether the mode of the command line or of the settings is fullscreen.
+    pub(crate) fn wants_fullscreen(&self) -> bool {
+        let set = || self.interface.as_ref().and_then(|interface| interface.tui_mode.as_deref());
+        self.options.tui_mode.as_deref().or_else(set) == Some("fullscreen")
+    }
+
+    /// The mode of the screen is another one.
+    pub(crate) fn mode_changed(&mut self, is_fullscreen: bool) {
+        self.scrolled = 0;
+        self.transcript.mode_changed(is_fullscreen);
+    }
+
+    /// Another program has used the terminal.
+    pub(crate) fn repaint(&mut self) {
+        self.footer.head = branch::head(&self.options.cwd);
+    }
+
+    /// What is left on the screen when the program ends: how to continue the session.
+    pub(crate) fn farewell(&self, runtime: &SessionRuntime) -> Vec<Row> {
+        let log = runtime.session().log();
+        if !log.is_saved() {
+            return Vec::new();
+        }
+        let name = log.name().map(|name| format!("{} ", sanitize(&name, Strictness::Output).replace('\n', " ")));
+        let text = format!("{}continue with: pinch --session {}", name.unwrap_or_default(), log.id());
+        vec![Row::styled(text, self.theme.fg(Token::Dim))]
+    }
+
+    pub(crate) fn named(&mut self, name: Option<String>) {
+        self.footer.session_name = name;
+        self.say_name();
+    }
+}

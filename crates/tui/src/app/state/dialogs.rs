@@ -1,0 +1,163 @@
+//! Dialogs that are made from the state, and texts about the session.
+
+use std::sync::Arc;
+
+use pinch_coding_agent::models::pattern;
+use pinch_coding_agent::runtime::SessionRuntime;
+use pinch_coding_agent::services::Services;
+use pinch_coding_agent::session::SessionStats;
+use pinch_coding_agent::settings::values::QuietStartup;
+use pinch_llm::model::{Model, thinking};
+use pinch_llm::thinking::ThinkingLevel;
+use serde_json::Map;
+
+use super::App;
+use crate::app::footer::tokens;
+use crate::dialog::{ChoiceDialog, SettingsDialog, SettingsFacts, TreeFilter, setting_keys};
+use crate::effect::Effect;
+use crate::keymap::KeyAction;
+use crate::terminal::Size;
+use crate::widget::PickItem;
+
+impl App {
+    /// What the tree is opened with: what it shows at first, how many rows it has, and whether leaving a branch asks for a summary.
+    pub(crate) fn tree_options(&self, size: Size, services: &Services) -> (TreeFilter, usize, bool) {
+        let filter = self.interface.as_ref().map_or(TreeFilter::Default, |interface| TreeFilter::parse(&interface.tree_filter));
+        let skips = services.settings().value("branchSummary.skipPrompt").and_then(|value| value.as_bool());
+        (filter, (size.height() / 2).max(5), skips != Some(true))
+    }
+
+    pub(crate) fn open_settings(&mut self, services: &Services, has_images: bool) {
+        let settings = services.settings();
+        let values: Map<_, _> =
+            setting_keys().filter_map(|key| Some((key.to_owned(), settings.value(key)?))).collect();
+        let facts = SettingsFacts {
+            values,
+            has_images,
+            theme: self.theme.name().to_owned(),
+            thinking: self.thinking.as_str().to_owned(),
+        };
+        self.open(Box::new(SettingsDialog::new(facts)));
+    }
+
+    pub(crate) fn open_themes(&mut self, services: &Services) {
+        let resources = services.resources();
+        let choices = resources.themes.iter().map(|theme| {
+            let item = PickItem::new(theme.name.clone()).current(theme.name == self.theme.name());
+            (item, vec![Effect::Theme { name: theme.name.clone(), save: true }])
+        });
+        let before = Effect::Theme { name: self.theme.name().to_owned(), save: false };
+        let dialog = ChoiceDialog::new("Theme", choices.collect())
+            .with_preview(resources.themes.iter().map(|theme| Effect::Theme { name: theme.name.clone(), save: false }))
+            .or_else(before);
+        self.open(Box::new(dialog));
+    }
+
+    pub(crate) fn open_thinking(&mut self) {
+        let Some(model) = &self.model else { return };
+        let about = |level: ThinkingLevel| match level.as_str() {
+            "off" => "No thinking",
+            "minimal" => "About 1k tokens",
+            "low" => "About 2k tokens",
+            "medium" => "About 8k tokens",
+            "high" => "About 16k tokens",
+            _ => "About 32k tokens and more",
+        };
+        let choices = thinking::supported(model).into_iter().map(|level| {
+            let item = PickItem::new(level.as_str()).detail(about(level)).current(level == self.thinking);
+            (item, vec![Effect::SetThinking { level, save: false }])
+        });
+        let choices: Vec<_> = choices.collect();
+        if choices.len() < 2 {
+            return self.status("The model has no thinking levels");
+        }
+        self.open(Box::new(ChoiceDialog::new("Thinking level", choices)));
+    }
+
+    /// The one model that a text names.
+    pub(crate) fn exact_model(&self, reference: &str, all: &[Arc<Model>]) -> Option<Arc<Model>> {
+        pattern::exact(all, reference)
+    }
+
+    /// Says that another model is in use.
+    pub(crate) fn say_model(&mut self, model: &Model, level: Option<ThinkingLevel>) {
+        match level {
+            Some(level) if model.reasoning => {
+                self.status(&format!("Switched to {} (thinking: {})", model.name, level.as_str()));
+            }
+            Some(_) => self.status(&format!("Switched to {}", model.name)),
+            None => self.status(&format!("Model: {}", model.id)),
+        }
+    }
+
+    pub(crate) fn say_name(&mut self) {
+        match self.footer.session_name.clone() {
+            Some(name) => self.status(&format!("Session name: {name}")),
+            None => self.status("The session has no name; /name NAME gives it one"),
+        }
+    }
+
+    /// Shows what the session has come to.
+    pub(crate) fn show_stats(&mut self, stats: &SessionStats, name: Option<&str>) {
+        let file = stats.session_file.as_ref().map_or("in memory".to_owned(), |path| path.display().to_string());
+        let spent = &stats.spent;
+        let mut text = String::from("**Session**\n\n");
+        if let Some(name) = name {
+            text.push_str(&format!("- Name: {}\n", name.replace('\n', " ")));
+        }
+        text.push_str(&format!(
+            "- File: `{file}`\n- ID: `{}`\n- Messages: {} ({} of the user, {} answers)\n- Tools: {} calls, {} results\n\
+             - Tokens: {} (input {}, output {}, cache read {}, cache write {})\n- Cost: ${:.4}\n",
+            stats.session_id,
+            stats.total_messages,
+            stats.user_messages,
+            stats.assistant_messages,
+            stats.tool_calls,
+            stats.tool_results,
+            tokens(spent.total()),
+            tokens(spent.input),
+            tokens(spent.output),
+            tokens(spent.cache_read),
+            tokens(spent.cache_write),
+            spent.cost,
+        ));
+        self.transcript.markdown(&text);
+    }
+
+    /// The header, and what was loaded.
+    pub(super) fn greet(&mut self, runtime: &SessionRuntime) {
+        let quiet = self.interface.as_ref().map_or(QuietStartup::Off, |interface| interface.quiet_startup);
+        if quiet == QuietStartup::On && !self.options.verbose {
+            return;
+        }
+        let hint = |action| self.keymap.hint(action);
+        let hints = format!(
+            "{} interrupt · {} clear, twice to exit · / commands · ! shell · {} expand tools · /help for all keys",
+            hint(KeyAction::Interrupt),
+            hint(KeyAction::Clear),
+            hint(KeyAction::ToolsExpand),
+        );
+        self.transcript.header(&format!("pinch v{}", self.options.version), &hints);
+        if quiet == QuietStartup::Header && !self.options.verbose {
+            return;
+        }
+        let resources = runtime.services().resources();
+        let mut sections = Vec::new();
+        let mut section = |title: &str, names: Vec<String>| {
+            if !names.is_empty() {
+                sections.push(format!("{title}: {}", names.join(", ")));
+            }
+        };
+        let home = self.options.host.home();
+        section(
+            "Context",
+            resources.context_files.iter().map(|file| crate::app::footer::short_path(&file.path, home)).collect(),
+        );
+        section("Skills", resources.skills().iter().map(|skill| skill.name.clone()).collect());
+        section("Prompts", resources.commands.templates.iter().map(|template| template.name.clone()).collect());
+        section("Extensions", runtime.session().control().extensions().names().map(|name| name.to_string()).collect());
+        if !sections.is_empty() {
+            self.transcript.dim(&sections.join("\n"));
+        }
+    }
+}

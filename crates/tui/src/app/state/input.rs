@@ -1,0 +1,350 @@
+//! Keys, pasted text and the mouse.
+
+use pinch_coding_agent::session::CycleDirection;
+use pinch_coding_agent::settings::values::DoubleEscape;
+
+use super::{Activity, App};
+use crate::app::commands::{self, Parsed};
+use crate::dialog::{DialogCx, DialogEvent};
+use crate::editor::EditorEvent;
+use crate::effect::{Answer, DialogName, Effect};
+use crate::key::{Key, KeyCode, KeyPress};
+use crate::keymap::{KeyAction, KeyContext, KeyMatch};
+use crate::terminal::{Capabilities, Input, Mouse, MouseKind, Report, Size};
+
+/// Two presses within this time belong together, in milliseconds.
+const DOUBLE_PRESS_MS: i64 = 500;
+/// Rows that a step of the wheel scrolls.
+const WHEEL: usize = 3;
+
+impl App {
+    /// Takes an answer of the terminal in.
+    pub(crate) fn learn(&mut self, report: &Report, capabilities: &Capabilities) {
+        self.depth = capabilities.depth;
+        if capabilities.light_background != self.light_background {
+            self.light_background = capabilities.light_background;
+            let is_chosen = self.options.theme.is_some()
+                || self.interface.as_ref().is_some_and(|interface| interface.theme.is_some());
+            if !is_chosen {
+                let name = if self.light_background == Some(true) { "light" } else { "dark" };
+                self.theme = crate::theme::Theme::builtin(name, self.depth);
+                self.transcript.invalidate();
+            }
+        }
+        if *report == Report::Done {
+            self.colors_settled = true;
+        }
+    }
+
+    /// Takes an input in. `is_pasted`: it is part of a burst that nobody can have typed.
+    pub(crate) fn input(&mut self, input: &Input, is_pasted: bool, size: Size, now_ms: i64) -> Vec<Effect> {
+        match input {
+            Input::Key(press) if is_pasted && press.key == Key::plain(KeyCode::Enter) && self.dialogs.is_empty() => {
+                self.editor.insert("\n");
+                Vec::new()
+            }
+            Input::Key(press) => self.key(press, size, now_ms),
+            Input::Paste(text) => {
+                match self.dialogs.last_mut() {
+                    Some(open) => open.dialog.paste(text),
+                    None => {
+                        self.editor.paste(text);
+                        self.completion.refresh(&self.editor);
+                    }
+                }
+                Vec::new()
+            }
+            Input::Mouse(mouse) => {
+                self.mouse(*mouse);
+                Vec::new()
+            }
+            Input::Focus(has_focus) => {
+                self.has_focus = *has_focus;
+                Vec::new()
+            }
+            Input::Resized(_) | Input::Report(_) | Input::Closed => Vec::new(),
+        }
+    }
+
+    fn mouse(&mut self, mouse: Mouse) {
+        match mouse.kind {
+            MouseKind::WheelUp => self.scrolled += WHEEL,
+            MouseKind::WheelDown => self.scrolled = self.scrolled.saturating_sub(WHEEL),
+            MouseKind::Down | MouseKind::Drag | MouseKind::Up => {}
+        }
+    }
+
+    fn key(&mut self, press: &KeyPress, size: Size, now_ms: i64) -> Vec<Effect> {
+        if !self.dialogs.is_empty() {
+            return self.dialog_key(press, size, now_ms);
+        }
+        let is_clear = self.keymap.action(KeyContext::App, &press.key) == Some(KeyAction::Clear);
+        if !is_clear {
+            self.clear_at = None;
+        }
+        self.pending_keys.push(press.key);
+        let found = self.keymap.resolve(KeyContext::App, &self.pending_keys);
+        let n_keys = self.pending_keys.len();
+        match found {
+            KeyMatch::Prefix => return Vec::new(),
+            KeyMatch::Action(action) => {
+                self.pending_keys.clear();
+                if let Some(effects) = self.app_action(action, size, now_ms) {
+                    return effects;
+                }
+            }
+            KeyMatch::None => {
+                self.pending_keys.clear();
+                if n_keys > 1 {
+                    return Vec::new();
+                }
+            }
+        }
+        if self.scroll_key(press, size) {
+            return Vec::new();
+        }
+        self.escape_at = None;
+        match self.completion.handle(press, &self.keymap, &mut self.editor) {
+            EditorEvent::Submit(submission) => {
+                let text = submission.text.clone();
+                self.submitted(text, &submission, false)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn dialog_key(&mut self, press: &KeyPress, size: Size, now_ms: i64) -> Vec<Effect> {
+        let Some(mut open) = self.dialogs.pop() else { return Vec::new() };
+        let cx = DialogCx {
+            theme: &self.theme,
+            keymap: &self.keymap,
+            max_rows: size.height().saturating_sub(4),
+            columns: size.width(),
+            now_ms,
+        };
+        match open.dialog.key(press, cx) {
+            DialogEvent::Ignored | DialogEvent::Changed => {
+                self.dialogs.push(open);
+                Vec::new()
+            }
+            DialogEvent::Do(effects) => {
+                self.dialogs.push(open);
+                effects
+            }
+            DialogEvent::Close(effects) => {
+                let mut left = Vec::new();
+                for effect in effects {
+                    match (effect, open.reply.take()) {
+                        (Effect::Answer(answer), Some(reply)) => {
+                            // The asker may be gone.
+                            drop(reply.send(answer));
+                        }
+                        (effect, reply) => {
+                            open.reply = reply;
+                            left.push(effect);
+                        }
+                    }
+                }
+                left
+            }
+        }
+    }
+
+    /// Answers the question that is open.
+    pub(crate) fn answer(&mut self, answer: Answer) {
+        if let Some(at) = self.dialogs.iter().rposition(|open| open.reply.is_some())
+            && let Some(reply) = self.dialogs.remove(at).reply
+        {
+            drop(reply.send(answer));
+        }
+    }
+
+    /// Does what a key of the application is bound to; `None`: the editor is asked.
+    fn app_action(&mut self, action: KeyAction, size: Size, now_ms: i64) -> Option<Vec<Effect>> {
+        let one = |effect| Some(vec![effect]);
+        match action {
+            KeyAction::Interrupt if self.completion.is_open() || self.editor.wants_escape() => None,
+            KeyAction::Interrupt => Some(self.interrupt(now_ms)),
+            KeyAction::Clear => Some(self.clear(now_ms)),
+            KeyAction::Exit if self.editor.is_empty() => one(Effect::Exit),
+            KeyAction::Exit => None,
+            KeyAction::Suspend => one(Effect::Suspend),
+            KeyAction::ThinkingCycle => one(Effect::CycleThinking),
+            KeyAction::ThinkingToggle => {
+                let hide = !self.transcript.options.hide_thinking;
+                self.transcript.options.hide_thinking = hide;
+                self.transcript.invalidate();
+                self.status(if hide { "Thinking is hidden" } else { "Thinking is shown" });
+                one(Effect::Set { key: "hideThinkingBlock", value: hide.into() })
+            }
+            KeyAction::ModelCycleForward => one(Effect::CycleModel(CycleDirection::Forward)),
+            KeyAction::ModelCycleBackward => one(Effect::CycleModel(CycleDirection::Backward)),
+            KeyAction::ModelSelect => one(Effect::Open(DialogName::Models { search: String::new() })),
+            KeyAction::ToolsExpand => {
+                self.transcript.options.expanded = !self.transcript.options.expanded;
+                self.transcript.invalidate();
+                Some(Vec::new())
+            }
+            KeyAction::ToolsExpandOne => {
+                self.transcript.toggle_last();
+                Some(Vec::new())
+            }
+            KeyAction::ExternalEditor => one(Effect::ExternalEditor),
+            KeyAction::MessageFollowUp => {
+                let submission = self.editor.submit();
+                let text = submission.text.clone();
+                Some(self.submitted(text, &submission, true))
+            }
+            KeyAction::MessageDequeue => one(Effect::Dequeue),
+            KeyAction::QueueEdit => one(Effect::Dequeue),
+            KeyAction::PasteExpand => {
+                self.editor.expand_marker();
+                Some(Vec::new())
+            }
+            KeyAction::SessionNew => one(Effect::NewSession),
+            KeyAction::SessionTree => one(Effect::Open(DialogName::Tree)),
+            KeyAction::SessionFork => one(Effect::Open(DialogName::Fork)),
+            KeyAction::SessionResume => one(Effect::Open(DialogName::Sessions)),
+            KeyAction::Transcript => {
+                self.scrolled += size.height() / 2;
+                one(Effect::ToggleFullscreen)
+            }
+            KeyAction::Redraw => one(Effect::Redraw),
+            KeyAction::PasteImage => one(Effect::PasteImage),
+            _ => None,
+        }
+    }
+
+    /// Scrolls the transcript in fullscreen mode, where the editor has no use for the keys.
+    fn scroll_key(&mut self, press: &KeyPress, size: Size) -> bool {
+        if !self.transcript.is_fullscreen() || self.editor.lines().len() > 1 {
+            return false;
+        }
+        let page = size.height().saturating_sub(8).max(1);
+        match press.key.code {
+            KeyCode::PageUp => self.scrolled += page,
+            KeyCode::PageDown => self.scrolled = self.scrolled.saturating_sub(page),
+            KeyCode::Home if press.key.ctrl => self.scrolled = usize::MAX / 2,
+            KeyCode::End if press.key.ctrl => self.scrolled = 0,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Escape: stops what is under way, or counts towards a double press.
+    fn interrupt(&mut self, now_ms: i64) -> Vec<Effect> {
+        if self.scrolled > 0 && self.transcript.is_fullscreen() {
+            self.scrolled = 0;
+            return Vec::new();
+        }
+        if self.activity() != Activity::Idle || self.transcript.runs_bash() {
+            return vec![Effect::Abort];
+        }
+        if self.editor.is_shell_command() {
+            self.editor.set_text("");
+            return Vec::new();
+        }
+        if !self.editor.text().trim().is_empty() {
+            return Vec::new();
+        }
+        let is_double = self.escape_at.is_some_and(|at| now_ms - at < DOUBLE_PRESS_MS);
+        self.escape_at = (!is_double).then_some(now_ms);
+        let action = self.interface.as_ref().map_or(DoubleEscape::Tree, |interface| interface.double_escape);
+        match action {
+            DoubleEscape::Tree if is_double => vec![Effect::Open(DialogName::Tree)],
+            DoubleEscape::Fork if is_double => vec![Effect::Open(DialogName::Fork)],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Control and C: clears the editor, stops a run, and exits when it is pressed again.
+    fn clear(&mut self, now_ms: i64) -> Vec<Effect> {
+        if self.clear_at.is_some_and(|at| now_ms - at < 2 * DOUBLE_PRESS_MS) {
+            return vec![Effect::Exit];
+        }
+        if !self.editor.is_empty() {
+            self.editor.set_text("");
+            self.completion.close();
+            return Vec::new();
+        }
+        self.clear_at = Some(now_ms);
+        if self.activity() != Activity::Idle || self.transcript.runs_bash() {
+            return vec![Effect::Abort];
+        }
+        Vec::new()
+    }
+
+    /// A text was submitted.
+    fn submitted(
+        &mut self,
+        text: String,
+        submission: &crate::editor::Submission,
+        follow_up: bool,
+    ) -> Vec<Effect> {
+        self.completion.close();
+        self.scrolled = 0;
+        if text.is_empty() {
+            return Vec::new();
+        }
+        self.editor.remember(submission);
+        match commands::parse(&text) {
+            Some(Parsed::Effects(effects)) => return effects,
+            Some(Parsed::Show(shown)) => {
+                let text = commands::text(shown, &self.keymap, &self.commands);
+                self.transcript.markdown(&text);
+                return Vec::new();
+            }
+            Some(Parsed::Problem(text)) => {
+                self.warning(&text);
+                return Vec::new();
+            }
+            None => {}
+        }
+        if let Some((command, exclude)) = shell_command(&text) {
+            return vec![Effect::Bash { command, exclude }];
+        }
+        if self.unconfirmed.take().as_ref() != Some(&text)
+            && let Some((name, near)) = commands::unknown(&text, self.commands.iter().map(String::as_str))
+        {
+            let near = near.map(|near| format!(", did you mean /{near}?")).unwrap_or_default();
+            self.warning(&format!("Unknown command /{name}{near} Press enter again to send it as a message"));
+            self.editor.set_text(&text);
+            self.unconfirmed = Some(text);
+            return Vec::new();
+        }
+        vec![if follow_up { Effect::FollowUp(text) } else { Effect::Submit(text) }]
+    }
+
+    /// The completion that is to be looked up, if there is one.
+    pub(crate) fn take_completion(&mut self) -> Option<crate::editor::complete::CompletionRequest> {
+        self.completion.take_request()
+    }
+
+    /// What completions are looked up in.
+    pub(crate) fn completion_sources(&self) -> crate::editor::complete::CompletionSources {
+        self.sources.clone()
+    }
+
+    /// The files of the working directory were listed.
+    pub(crate) fn set_files(&mut self, files: std::sync::Arc<crate::editor::complete::PathIndex>) {
+        self.sources.files = Some(files);
+    }
+
+    /// Completions were found.
+    pub(crate) fn offer(
+        &mut self,
+        request: &crate::editor::complete::CompletionRequest,
+        found: Vec<pinch_coding_agent::extension::Completion>,
+    ) {
+        // A single suggestion is put in at once; nothing is submitted by that.
+        let _event = self.completion.offer(request, found, &mut self.editor);
+    }
+}
+
+/// A command of the shell that a text is, and whether the model is not to see it.
+fn shell_command(text: &str) -> Option<(String, bool)> {
+    let rest = text.strip_prefix('!')?;
+    let (rest, exclude) = rest.strip_prefix('!').map_or((rest, false), |rest| (rest, true));
+    let command = rest.trim();
+    (!command.is_empty()).then(|| (command.to_owned(), exclude))
+}

@@ -1,0 +1,261 @@
+//! From the state to a frame.
+
+use std::time::Duration;
+
+use pinch_coding_agent::extension::ui::WidgetPlace;
+use ratatui_core::style::Style;
+use ratatui_core::text::Span;
+
+use super::{Activity, App};
+use crate::Row;
+use crate::app::front::Frame;
+use crate::dialog::DialogCx;
+use crate::editor::Editor;
+use crate::keymap::KeyAction;
+use crate::terminal::{Cursor, Size};
+use crate::text::{Strictness, sanitize, truncate};
+use crate::theme::Token;
+
+/// Lines of an extension's widget that are shown.
+const MAX_WIDGET: usize = 10;
+/// Queued messages that are shown.
+const MAX_QUEUE: usize = 5;
+/// How long a hint stays, in milliseconds.
+const HINT_MS: i64 = 1_000;
+/// Without events for so long, the provider is waited for.
+const STALL_MS: i64 = 30_000;
+
+impl App {
+    /// How often something on the screen moves; `None`: nothing does.
+    pub(crate) fn animation(&self, now_ms: i64) -> Option<Duration> {
+        let second = Some(Duration::from_secs(1));
+        if self.ongoing.activity != Activity::Idle || self.transcript.runs_bash() {
+            return self.loader.interval().or(second);
+        }
+        let hint = self.clear_at.is_some_and(|at| now_ms - at <= HINT_MS);
+        let counts_down = self.dialogs.last().is_some_and(|open| open.dialog.counts_down());
+        (hint || counts_down).then_some(Duration::from_millis(500))
+    }
+
+    /// The frame for a screen of this size.
+    pub(crate) fn view(&mut self, size: Size, is_fullscreen: bool, now_ms: i64) -> Frame {
+        let mut frame = Frame { title: self.window_title(), ..Frame::default() };
+        frame.progress = self.activity() != Activity::Idle
+            && self.interface.as_ref().is_some_and(|interface| interface.terminal.show_progress);
+        let (bottom, cursor) = self.bottom(size, now_ms);
+        let room = size.height().saturating_sub(bottom.len()).max(1);
+        let mut cursor_row = 0;
+        if is_fullscreen {
+            frame.live = self.fullscreen_transcript(size, room);
+            cursor_row += frame.live.len();
+        } else {
+            // The colours of what goes into the scrollback must be right the first time.
+            if self.colors_settled {
+                frame.finished = self.transcript.take_finished(size.width(), &self.theme, &self.keymap);
+            }
+            let mut open = self.transcript.live(size.width(), &self.theme, &self.keymap, now_ms);
+            // One row is left to the scrollback, so that its end can be seen.
+            let room = room.saturating_sub(1);
+            if open.len() > room {
+                let hidden = open.len() - room + 1;
+                open.drain(..hidden.min(open.len()));
+                let text = format!("… {hidden} lines above");
+                open.insert(0, truncate(&Row::styled(text, self.theme.fg(Token::Dim)), size.width(), ""));
+                open.truncate(room);
+            }
+            cursor_row += open.len();
+            frame.live = open;
+        }
+        frame.live.extend(bottom);
+        let shows_cursor = self.interface.as_ref().is_none_or(|interface| interface.hardware_cursor);
+        frame.cursor = cursor.map(|(row, column)| Cursor { row: cursor_row + row, column, visible: shows_cursor });
+        if let Some(cursor) = frame.cursor.filter(|cursor| !cursor.visible) {
+            draw_cursor(&mut frame.live, cursor);
+        }
+        frame
+    }
+
+    /// The part of the transcript that fits above the rest, with a mark of how much is below it.
+    fn fullscreen_transcript(&mut self, size: Size, room: usize) -> Vec<Row> {
+        let (rows, scrolled) =
+            self.transcript.window(size.width(), room, self.scrolled, &self.theme, &self.keymap);
+        self.scrolled = scrolled;
+        let mut rows = rows;
+        let missing = room.saturating_sub(rows.len());
+        rows.splice(0..0, std::iter::repeat_n(Row::default(), missing));
+        if scrolled > 0
+            && let Some(last) = rows.last_mut()
+        {
+            let text = format!("↓ {scrolled} more, escape jumps to the end");
+            *last = truncate(&Row::styled(text, self.theme.fg(Token::Accent)), size.width(), "");
+        }
+        rows
+    }
+
+    /// Everything below the transcript, and where the cursor is in it.
+    fn bottom(&mut self, size: Size, now_ms: i64) -> (Vec<Row>, Option<(usize, usize)>) {
+        let columns = size.width();
+        let mut rows = self.queue_rows(columns);
+        rows.extend(self.activity_row(columns, now_ms));
+        rows.extend(self.widget_rows(WidgetPlace::AboveEditor, columns));
+        let mut after = self.widget_rows(WidgetPlace::BelowEditor, columns);
+        after.extend(self.footer.rows(columns, &self.theme));
+        if size.height() < 8 {
+            after.truncate(1);
+        }
+        let room = size.height().saturating_sub(rows.len() + after.len()).max(1);
+        let (middle, cursor) = self.middle(size, room, now_ms);
+        let offset = rows.len();
+        rows.extend(middle);
+        rows.extend(after);
+        // On a tiny screen the editor is what counts.
+        let too_many = rows.len().saturating_sub(size.height());
+        let cut = too_many.min(offset);
+        rows.drain(..cut);
+        rows.truncate(size.height());
+        (rows, cursor.map(|(row, column)| (row + offset - cut, column)))
+    }
+
+    /// The dialog, or the editor with its suggestions.
+    fn middle(&mut self, size: Size, room: usize, now_ms: i64) -> (Vec<Row>, Option<(usize, usize)>) {
+        let columns = size.width();
+        if let Some(open) = self.dialogs.last_mut() {
+            let cx = DialogCx { theme: &self.theme, keymap: &self.keymap, max_rows: room, columns, now_ms };
+            let (mut rows, cursor) = open.dialog.rows(cx);
+            rows.truncate(room);
+            return (rows, cursor.filter(|(row, _)| *row < room));
+        }
+        let height = Editor::visible_rows(size.height()).min(room.saturating_sub(2)).max(1);
+        let rule = match self.editor.is_shell_command() {
+            true => self.theme.fg(Token::BashMode),
+            false => self.theme.fg(self.level_token()),
+        };
+        let (mut rows, mut cursor) = self.editor.rows(columns, height, &self.theme, rule);
+        if size.height() < 8 && rows.len() > 2 {
+            // No room for rules.
+            rows.pop();
+            rows.remove(0);
+            cursor = cursor.map(|(row, column)| (row.saturating_sub(1), column));
+        }
+        let left = room.saturating_sub(rows.len());
+        rows.extend(self.completion.rows(columns, &self.theme).into_iter().take(left));
+        (rows, cursor)
+    }
+
+    /// The colour of the thinking level.
+    fn level_token(&self) -> Token {
+        match self.thinking.as_str() {
+            "minimal" => Token::ThinkingMinimal,
+            "low" => Token::ThinkingLow,
+            "medium" => Token::ThinkingMedium,
+            "high" => Token::ThinkingHigh,
+            "off" => Token::ThinkingOff,
+            _ => Token::ThinkingXhigh,
+        }
+    }
+
+    fn queue_rows(&self, columns: usize) -> Vec<Row> {
+        let dim = self.theme.fg(Token::Dim);
+        let line = |kind: &str, text: &str| {
+            let text = sanitize(text, Strictness::Output).split_whitespace().collect::<Vec<_>>().join(" ");
+            truncate(&Row::styled(format!("{kind}: {text}"), dim), columns, "…")
+        };
+        let steering = self.queue.0.iter().map(|text| line("Steering", text));
+        let follow_up = self.queue.1.iter().map(|text| line("Follow-up", text));
+        let waiting = self.waiting.iter().map(|(_, text)| line("After compaction", text));
+        let mut rows: Vec<Row> = steering.chain(follow_up).chain(waiting).collect();
+        if rows.is_empty() {
+            return rows;
+        }
+        if rows.len() > MAX_QUEUE {
+            let more = rows.len() - MAX_QUEUE;
+            rows.truncate(MAX_QUEUE);
+            rows.push(Row::styled(format!("{more} more"), dim));
+        }
+        let hint = format!("↳ {} to edit all queued messages", self.keymap.hint(KeyAction::MessageDequeue));
+        rows.push(truncate(&Row::styled(hint, dim), columns, "…"));
+        rows
+    }
+
+    fn activity_row(&self, columns: usize, now_ms: i64) -> Option<Row> {
+        if self.clear_at.is_some_and(|at| now_ms - at <= HINT_MS) && self.editor.is_empty() {
+            let text = format!("Press {} again to exit", self.keymap.hint(KeyAction::Clear));
+            return Some(truncate(&Row::styled(text, self.theme.fg(Token::Warning)), columns, "…"));
+        }
+        let ongoing = &self.ongoing;
+        if ongoing.activity == Activity::Idle {
+            return None;
+        }
+        let elapsed = u64::try_from(now_ms - ongoing.since_ms).unwrap_or(0);
+        let cancel = self.keymap.hint(KeyAction::Interrupt);
+        let text = match (self.is_aborting, ongoing.until_ms) {
+            (true, _) => "Stopping…".to_owned(),
+            (false, Some(until)) => {
+                let left = u64::try_from(until - now_ms).unwrap_or(0).div_ceil(1000);
+                format!("{} in {left}s ({cancel} to cancel)", ongoing.text)
+            }
+            (false, None) => {
+                let mut text = ongoing.text.clone();
+                if let Some(tool) = self.transcript.running_tool() {
+                    text.push_str(&format!(" · {}", sanitize(tool, Strictness::Output)));
+                }
+                if ongoing.activity == Activity::Working && self.transcript.silent_ms(now_ms) > STALL_MS {
+                    text.push_str(" · waiting for the provider");
+                }
+                format!("{text}… {}s ({cancel} to interrupt)", elapsed / 1000)
+            }
+        };
+        let row = self.loader.row(Duration::from_millis(elapsed), &text, &self.theme);
+        Some(truncate(&row, columns, "…"))
+    }
+
+    fn widget_rows(&self, place: WidgetPlace, columns: usize) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for widget in self.widgets.iter().filter(|widget| widget.place == place) {
+            let lines = widget.lines.iter().flat_map(|line| {
+                sanitize(line, Strictness::Output).lines().map(str::to_owned).collect::<Vec<_>>()
+            });
+            rows.extend(lines.take(MAX_WIDGET).map(|line| truncate(&Row::from(line), columns, "…")));
+            if widget.lines.len() > MAX_WIDGET {
+                rows.push(Row::styled("... (widget truncated)", self.theme.fg(Token::Muted)));
+            }
+        }
+        rows
+    }
+
+    fn window_title(&self) -> String {
+        if let Some(title) = &self.title {
+            return sanitize(title, Strictness::Output).into_owned();
+        }
+        let folder = self.options.cwd.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let busy = if self.activity() == Activity::Idle { "" } else { "* " };
+        let title = match &self.footer.session_name {
+            Some(name) => format!("{busy}pinch - {name} - {folder}"),
+            None => format!("{busy}pinch - {folder}"),
+        };
+        sanitize(&title, Strictness::Output).into_owned()
+    }
+}
+
+/// Draws a cursor where the terminal's own is hidden.
+fn draw_cursor(rows: &mut [Row], cursor: Cursor) {
+    use unicode_segmentation::UnicodeSegmentation as _;
+    let Some(row) = rows.get_mut(cursor.row) else { return };
+    let reversed = Style::new().add_modifier(ratatui_core::style::Modifier::REVERSED);
+    let mut spans: Vec<Span<'static>> = Vec::new();
+    let mut column = 0;
+    let mut is_drawn = false;
+    for span in &row.spans {
+        for grapheme in span.content.graphemes(true) {
+            let style = if column == cursor.column && !is_drawn { span.style.patch(reversed) } else { span.style };
+            is_drawn |= column == cursor.column;
+            column += crate::text::grapheme_width(grapheme);
+            spans.push(Span::styled(grapheme.to_owned(), style));
+        }
+    }
+    if !is_drawn {
+        spans.push(Span::raw(" ".repeat(cursor.column.saturating_sub(column))));
+        spans.push(Span::styled(" ", reversed));
+    }
+    row.spans = spans;
+}

@@ -1,0 +1,380 @@
+//! The conversation on the screen: what is finished goes into the scrollback row by row, the rest is drawn again with each frame.
+
+mod entry;
+
+use std::sync::Arc;
+
+use pinch_agent_core::event::AgentEvent;
+use pinch_agent_core::tool::ToolError;
+use pinch_coding_agent::entry::EntryBody;
+use pinch_coding_agent::tools::bash::UserCommand;
+use pinch_llm::event::StreamEvent;
+use pinch_llm::message::Message;
+
+pub(crate) use self::entry::NoticeKind;
+use self::entry::{Entry, ViewCx};
+use crate::Row;
+use crate::keymap::Keymap;
+use crate::theme::Theme;
+
+/// How the conversation is shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TranscriptOptions {
+    /// Output of tools is shown whole.
+    pub(crate) expanded: bool,
+    /// One line stands for the thinking of the model.
+    pub(crate) hide_thinking: bool,
+    /// Stands before the lines of code blocks.
+    pub(crate) code_indent: String,
+}
+
+/// Rows of an entry, as they were made last.
+struct Cached {
+    entry: Entry,
+    rows: Option<(usize, Vec<Row>)>,
+}
+
+/// The conversation.
+#[derive(Default)]
+pub(crate) struct Transcript {
+    pub(crate) options: TranscriptOptions,
+    entries: Vec<Cached>,
+    /// Entries that are in the scrollback whole.
+    n_committed: usize,
+    /// Rows of the next entry that are in the scrollback.
+    n_rows_committed: usize,
+    is_fullscreen: bool,
+    /// When something came from the session last, in Unix milliseconds.
+    heard_ms: i64,
+}
+
+impl Transcript {
+    /// Forgets everything; what is in the scrollback stays there.
+    pub(crate) fn clear(&mut self) {
+        self.entries.retain(|cached| cached.entry.is_notice());
+        self.n_committed = self.n_committed.min(self.entries.len());
+        self.n_rows_committed = 0;
+    }
+
+    /// Shows that another conversation begins.
+    pub(crate) fn separate(&mut self) {
+        self.push(Entry::Rule);
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.entries.push(Cached { entry, rows: None });
+    }
+
+    /// Shows the messages of a session. Returns the texts of the user in it.
+    pub(crate) fn load(&mut self, messages: &[Arc<Message>]) -> Vec<String> {
+        let (entries, texts) = entry::of_messages(messages);
+        for entry in entries {
+            self.push(entry);
+        }
+        texts
+    }
+
+    /// The theme or what is shown has changed. What is in the scrollback stays as it is.
+    pub(crate) fn invalidate(&mut self) {
+        for cached in &mut self.entries {
+            cached.rows = None;
+            cached.entry.invalidate();
+        }
+    }
+
+    /// Expands or collapses the last tool.
+    pub(crate) fn toggle_last(&mut self) {
+        if let Some(cached) = self.entries.iter_mut().rev().find(|cached| cached.entry.can_expand()) {
+            cached.entry.toggle();
+            cached.rows = None;
+        }
+    }
+
+    pub(crate) fn is_fullscreen(&self) -> bool {
+        self.is_fullscreen
+    }
+
+    /// In fullscreen mode nothing goes into the scrollback; what came meanwhile goes there afterwards.
+    pub(crate) fn mode_changed(&mut self, is_fullscreen: bool) {
+        self.is_fullscreen = is_fullscreen;
+    }
+
+    /// The rows that became final since the last call, for the scrollback.
+    pub(crate) fn take_finished(&mut self, columns: usize, theme: &Theme, keymap: &Keymap) -> Vec<Row> {
+        let mut finished = Vec::new();
+        let options = self.options.clone();
+        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms };
+        while let Some(cached) = self.entries.get_mut(self.n_committed) {
+            let is_settled = cached.entry.is_settled();
+            let is_first = self.n_committed == 0;
+            let rows = cached.entry.rows(cx, is_first);
+            let n_final = if is_settled { rows.len() } else { cached.entry.n_final(cx, is_first).min(rows.len()) };
+            finished.extend(rows.into_iter().take(n_final).skip(self.n_rows_committed));
+            if !is_settled {
+                self.n_rows_committed = self.n_rows_committed.max(n_final);
+                break;
+            }
+            self.n_committed += 1;
+            self.n_rows_committed = 0;
+        }
+        finished
+    }
+
+    /// The rows that are not final.
+    pub(crate) fn live(&mut self, columns: usize, theme: &Theme, keymap: &Keymap, now_ms: i64) -> Vec<Row> {
+        let options = self.options.clone();
+        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms };
+        let mut rows = Vec::new();
+        for (at, cached) in self.entries.iter_mut().enumerate().skip(self.n_committed) {
+            rows.extend(cached.entry.rows(cx, at == 0));
+        }
+        rows.drain(..self.n_rows_committed.min(rows.len()));
+        rows
+    }
+
+    /// The rows of a window on the whole conversation that ends `scrolled` rows above its end, and how far above the end that is at most.
+    pub(crate) fn window(
+        &mut self,
+        columns: usize,
+        height: usize,
+        scrolled: usize,
+        theme: &Theme,
+        keymap: &Keymap,
+    ) -> (Vec<Row>, usize) {
+        let options = self.options.clone();
+        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms };
+        let wanted = scrolled.saturating_add(height);
+        let mut parts: Vec<Vec<Row>> = Vec::new();
+        let mut n_rows = 0;
+        // From the end backwards: what is far above the window is not laid out.
+        for (at, cached) in self.entries.iter_mut().enumerate().rev() {
+            if n_rows >= wanted {
+                break;
+            }
+            let rows = match &cached.rows {
+                Some((of, rows)) if *of == columns && cached.entry.is_settled() => rows.clone(),
+                _ => {
+                    let rows = cached.entry.rows(cx, at == 0);
+                    cached.rows = Some((columns, rows.clone()));
+                    rows
+                }
+            };
+            n_rows += rows.len();
+            parts.push(rows);
+        }
+        let scrolled = scrolled.min(n_rows.saturating_sub(height));
+        let all: Vec<Row> = parts.into_iter().rev().flatten().collect();
+        let end = all.len() - scrolled;
+        (all[end.saturating_sub(height)..end].to_vec(), scrolled)
+    }
+
+    /// Something came from the session.
+    pub(crate) fn heard(&mut self, now_ms: i64) {
+        self.heard_ms = now_ms;
+    }
+
+    /// How long nothing came from the session, in milliseconds.
+    pub(crate) fn silent_ms(&self, now_ms: i64) -> i64 {
+        if self.running_tool().is_some() { 0 } else { now_ms - self.heard_ms }
+    }
+
+    /// The name of a tool that is running.
+    pub(crate) fn running_tool(&self) -> Option<&str> {
+        self.entries.iter().skip(self.n_committed).find_map(|cached| cached.entry.running_tool())
+    }
+
+    /// Whether a command of the user is running.
+    pub(crate) fn runs_bash(&self) -> bool {
+        self.entries.iter().skip(self.n_committed).any(|cached| cached.entry.is_running_bash())
+    }
+
+    /// The text of the last answer that has one.
+    pub(crate) fn last_answer(&self) -> Option<String> {
+        self.entries.iter().rev().find_map(|cached| cached.entry.answer_text())
+    }
+
+    /// Takes an event of a run in.
+    pub(crate) fn agent_event(&mut self, event: &AgentEvent, now_ms: i64) {
+        match event {
+            AgentEvent::MessageStart(message) => {
+                if let Message::Assistant(_) = &**message {
+                    self.push(Entry::answer(now_ms));
+                }
+            }
+            AgentEvent::MessageUpdate(update) => self.answer_update(update, now_ms),
+            AgentEvent::MessageEnd { message, .. } => self.message_ended(message),
+            AgentEvent::ToolStart(start) => {
+                match self.tool_mut(start.id.as_str()) {
+                    Some(tool) => tool.start_tool(&start.args, now_ms),
+                    None => {
+                        let mut entry = Entry::tool(start.id.as_str(), &start.name);
+                        entry.set_arguments(&start.args);
+                        entry.start_tool(&start.args, now_ms);
+                        self.push(entry);
+                    }
+                }
+            }
+            AgentEvent::ToolUpdate { start, so_far } => {
+                if let Some(tool) = self.tool_mut(start.id.as_str()) {
+                    tool.update_tool(so_far);
+                }
+            }
+            AgentEvent::ToolEnd { start, output, duration_ms } => {
+                if let Some(tool) = self.tool_mut(start.id.as_str()) {
+                    tool.end_tool(output, *duration_ms);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn answer_update(&mut self, update: &StreamEvent, now_ms: i64) {
+        use pinch_llm::event::BlockKind;
+        if let StreamEvent::BlockStart { kind: BlockKind::ToolCall { id, name }, index } = update {
+            let mut entry = Entry::tool(id.as_str(), name);
+            entry.set_block(*index);
+            self.push(entry);
+            return;
+        }
+        let open = self.entries.iter_mut().skip(self.n_committed).rev();
+        match update {
+            StreamEvent::Delta { index, text } => {
+                for cached in open {
+                    if cached.entry.takes_arguments(*index) {
+                        return cached.entry.push_arguments(text);
+                    }
+                    if cached.entry.is_open_answer() {
+                        return cached.entry.push_delta(*index, text, now_ms);
+                    }
+                }
+            }
+            StreamEvent::BlockStart { index, kind } => {
+                for cached in open {
+                    if cached.entry.is_open_answer() {
+                        return cached.entry.begin_block(*index, kind, now_ms);
+                    }
+                }
+            }
+            StreamEvent::BlockEnd { index, block } => {
+                for cached in open {
+                    if cached.entry.takes_arguments(*index) {
+                        return cached.entry.end_call(block);
+                    }
+                    if cached.entry.is_open_answer() {
+                        return cached.entry.end_block(*index, block, now_ms);
+                    }
+                }
+            }
+            StreamEvent::Start(_) | StreamEvent::Usage(_) | StreamEvent::End(_) => {}
+        }
+    }
+
+    fn message_ended(&mut self, message: &Arc<Message>) {
+        match &**message {
+            Message::Assistant(answer) => {
+                let from = self.n_committed;
+                let open = self.entries.iter_mut().skip(from);
+                let mut failed = Vec::new();
+                for cached in open {
+                    if cached.entry.is_open_answer() {
+                        cached.entry.end_answer(answer);
+                    } else if let Some(id) = cached.entry.open_call() {
+                        failed.push(id.to_owned());
+                    }
+                }
+                let text = entry::failure_of(answer);
+                for id in failed {
+                    match (&text, self.tool_mut(&id)) {
+                        (Some(text), Some(tool)) => tool.fail_tool(text),
+                        (None, Some(tool)) => {
+                            if let Some(call) = answer.tool_calls().find(|call| call.id.as_str() == id) {
+                                tool.set_arguments(&call.arguments);
+                            }
+                        }
+                        (_, None) => {}
+                    }
+                }
+            }
+            Message::ToolResult(result) => {
+                if let Some(tool) = self.tool_mut(result.tool_call_id.as_str()) {
+                    tool.set_result(result);
+                }
+            }
+            _ => {
+                if let Some(entry) = Entry::of_message(message) {
+                    self.push(entry);
+                }
+            }
+        }
+    }
+
+    fn tool_mut(&mut self, id: &str) -> Option<&mut Entry> {
+        let open = self.entries.iter_mut().skip(self.n_committed).rev();
+        open.map(|cached| &mut cached.entry).find(|entry| entry.call_id() == Some(id))
+    }
+
+    /// The run is over: what was not finished never will be.
+    pub(crate) fn run_ended(&mut self) {
+        for cached in self.entries.iter_mut().skip(self.n_committed) {
+            cached.entry.settle();
+        }
+    }
+
+    /// The conversation was compacted.
+    pub(crate) fn compacted(&mut self, summary: &str, tokens_before: u64) {
+        self.push(Entry::compaction(summary, tokens_before));
+    }
+
+    /// An entry was appended that belongs to no message of a run.
+    pub(crate) fn appended(&mut self, body: &EntryBody) {
+        if let Some(entry) = Entry::of_entry(body) {
+            self.push(entry);
+        }
+    }
+
+    /// A note of the interface. A status replaces the one right before it, as long as that is not in the scrollback.
+    pub(crate) fn notice(&mut self, kind: NoticeKind, text: &str) {
+        let is_open = self.entries.len() > self.n_committed;
+        if kind == NoticeKind::Status
+            && is_open
+            && let Some(last) = self.entries.last_mut()
+            && last.entry.is_status()
+        {
+            last.entry = Entry::notice(kind, text);
+            last.rows = None;
+            return;
+        }
+        self.push(Entry::notice(kind, text));
+    }
+
+    /// A text of the interface in Markdown.
+    pub(crate) fn markdown(&mut self, text: &str) {
+        self.push(Entry::text(text));
+    }
+
+    /// The header.
+    pub(crate) fn header(&mut self, name: &str, hints: &str) {
+        self.push(Entry::Header { name: name.to_owned(), hints: hints.to_owned() });
+    }
+
+    /// Lines of little importance.
+    pub(crate) fn dim(&mut self, text: &str) {
+        self.push(Entry::notice(NoticeKind::Resources, text));
+    }
+
+    pub(crate) fn bash_started(&mut self, command: &str, exclude: bool, now_ms: i64) {
+        self.push(Entry::bash(command, exclude, now_ms));
+    }
+
+    pub(crate) fn bash_output(&mut self, text: &str) {
+        if let Some(cached) = self.entries.iter_mut().rev().find(|cached| cached.entry.is_running_bash()) {
+            cached.entry.push_output(text);
+        }
+    }
+
+    pub(crate) fn bash_finished(&mut self, end: &Result<UserCommand, ToolError>) {
+        if let Some(cached) = self.entries.iter_mut().rev().find(|cached| cached.entry.is_running_bash()) {
+            cached.entry.end_bash(end);
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! One entry of the transcript.
+
+mod answer;
+mod bash;
+mod frame;
+mod tool;
+
+use std::sync::Arc;
+
+use pinch_agent_core::tool::{JsonObject, ToolError, ToolOutput};
+use pinch_coding_agent::entry::EntryBody;
+use pinch_coding_agent::session_log::roles;
+use pinch_coding_agent::tools::bash::UserCommand;
+use pinch_llm::event::BlockKind;
+use pinch_llm::message::{AssistantMessage, Block, Content, Message, StopReason, ToolResult};
+use serde_json::Value;
+
+use self::answer::Answer;
+use self::bash::Bash;
+use self::frame::{boxed, paragraphs};
+use self::tool::ToolCall;
+use super::TranscriptOptions;
+use crate::Row;
+use crate::app::footer::tokens;
+use crate::keymap::{KeyAction, Keymap};
+use crate::theme::{Theme, Token};
+
+/// What entries are drawn with.
+#[derive(Clone, Copy)]
+pub(crate) struct ViewCx<'a> {
+    pub(crate) columns: usize,
+    pub(crate) theme: &'a Theme,
+    pub(crate) keymap: &'a Keymap,
+    pub(crate) options: &'a TranscriptOptions,
+    pub(crate) now_ms: i64,
+}
+
+impl ViewCx<'_> {
+    /// What expands output.
+    pub(crate) fn expand_hint(&self) -> String {
+        format!("{} to expand", self.keymap.hint(KeyAction::ToolsExpand))
+    }
+}
+
+/// How important a note of the interface is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoticeKind {
+    Status,
+    Warning,
+    Error,
+    /// What was loaded at the start.
+    Resources,
+}
+
+/// One entry.
+pub(in crate::app) enum Entry {
+    Header { name: String, hints: String },
+    Rule,
+    Notice { kind: NoticeKind, text: String },
+    /// A text of the interface, in Markdown.
+    Text(Box<Answer>),
+    User(String),
+    Answer(Box<Answer>),
+    Tool(Box<ToolCall>),
+    Bash(Box<Bash>),
+    /// A summary, or a message of an extension: a label, a line that stands for it, and the whole.
+    Labelled { label: String, line: String, whole: String, expanded: bool },
+}
+
+/// Why an answer failed, as it is shown.
+pub(super) fn failure_of(answer: &AssistantMessage) -> Option<String> {
+    let text = answer.error_message.as_deref().unwrap_or_default();
+    match answer.stop_reason {
+        StopReason::Aborted if text.is_empty() || text == "Request was aborted" => {
+            Some("Operation aborted".to_owned())
+        }
+        StopReason::Aborted => Some(text.to_owned()),
+        StopReason::Error if text.is_empty() => Some("Error: the request failed".to_owned()),
+        StopReason::Error => Some(format!("Error: {text}")),
+        _ => None,
+    }
+}
+
+/// The entries for the messages of a session, and the texts of the user in them.
+pub(super) fn of_messages(messages: &[Arc<Message>]) -> (Vec<Entry>, Vec<String>) {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut texts = Vec::new();
+    let mut open = std::collections::HashMap::new();
+    for message in messages {
+        match &**message {
+            Message::Assistant(answer) => {
+                let failure = failure_of(answer);
+                let mut view = Answer::of(answer);
+                let has_calls = answer.tool_calls().next().is_some();
+                view.finish(failure.as_deref().filter(|_| !has_calls), answer.stop_reason == StopReason::Length);
+                entries.push(Entry::Answer(Box::new(view)));
+                for call in answer.tool_calls() {
+                    let mut tool = ToolCall::new(call.id.as_str(), &call.name);
+                    tool.set_arguments(&call.arguments);
+                    if let Some(failure) = &failure {
+                        tool.fail(failure);
+                    }
+                    open.insert(call.id.clone(), entries.len());
+                    entries.push(Entry::Tool(Box::new(tool)));
+                }
+            }
+            Message::ToolResult(result) => {
+                if let Some(Entry::Tool(tool)) = open.remove(&result.tool_call_id).and_then(|at| entries.get_mut(at)) {
+                    tool.set_result(result);
+                }
+            }
+            _ => {
+                if let Message::User(user) = &**message {
+                    texts.push(user.content.text("\n"));
+                }
+                entries.extend(Entry::of_message(message));
+            }
+        }
+    }
+    // Calls without results never get one.
+    for entry in &mut entries {
+        entry.settle();
+    }
+    (entries, texts)
+}
+
+impl Entry {
+    pub(super) fn notice(kind: NoticeKind, text: &str) -> Self {
+        Self::Notice { kind, text: text.to_owned() }
+    }
+
+    pub(super) fn text(text: &str) -> Self {
+        Self::Text(Box::new(Answer::text(text)))
+    }
+
+    pub(super) fn answer(now_ms: i64) -> Self {
+        Self::Answer(Box::new(Answer::begun(now_ms)))
+    }
+
+    pub(super) fn tool(id: &str, name: &str) -> Self {
+        Self::Tool(Box::new(ToolCall::new(id, name)))
+    }
+
+    pub(super) fn bash(command: &str, exclude: bool, now_ms: i64) -> Self {
+        Self::Bash(Box::new(Bash::begun(command, exclude, now_ms)))
+    }
+
+    pub(super) fn compaction(summary: &str, tokens_before: u64) -> Self {
+        Self::Labelled {
+            label: "compaction".to_owned(),
+            line: format!("Compacted from {} tokens", tokens(tokens_before)),
+            whole: summary.to_owned(),
+            expanded: false,
+        }
+    }
+
+    /// The entry for a message that is neither an answer nor the result of a tool, if it is shown.
+    pub(super) fn of_message(message: &Message) -> Option<Self> {
+        match message {
+            Message::User(user) => Some(Self::User(user_text(&user.content))),
+            Message::Other(other) => {
+                let text = |name: &str| other.raw.get(name).and_then(Value::as_str).unwrap_or_default();
+                match text("role") {
+                    roles::BASH_EXECUTION => Some(Self::Bash(Box::new(Bash::of(&other.raw)))),
+                    roles::COMPACTION_SUMMARY => {
+                        let tokens_before = other.raw.get("tokensBefore").and_then(Value::as_u64).unwrap_or(0);
+                        Some(Self::compaction(text("summary"), tokens_before))
+                    }
+                    roles::BRANCH_SUMMARY => Some(Self::Labelled {
+                        label: "branch".to_owned(),
+                        line: "Branch summary".to_owned(),
+                        whole: text("summary").to_owned(),
+                        expanded: false,
+                    }),
+                    roles::CUSTOM if other.raw.get("display").and_then(Value::as_bool) == Some(true) => {
+                        let whole = roles::custom_content(other).text("\n");
+                        Some(Self::Labelled {
+                            label: text("customType").to_owned(),
+                            line: String::new(),
+                            whole,
+                            expanded: true,
+                        })
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// The entry for something that was appended to the session outside of a run.
+    pub(super) fn of_entry(body: &EntryBody) -> Option<Self> {
+        match body {
+            EntryBody::CustomMessage(message) if message.display => Some(Self::Labelled {
+                label: message.custom_type.clone(),
+                line: String::new(),
+                whole: message.content.text("\n"),
+                expanded: true,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The rows, with a blank one before all but the first entry.
+    pub(super) fn rows(&mut self, cx: ViewCx<'_>, is_first: bool) -> Vec<Row> {
+        let mut rows = self.content(cx);
+        if !rows.is_empty() && !is_first {
+            rows.insert(0, Row::default());
+        }
+        rows
+    }
+
+    /// How many of the first rows never change.
+    pub(super) fn n_final(&mut self, cx: ViewCx<'_>, is_first: bool) -> usize {
+        match self {
+            Self::Answer(answer) => match answer.n_final(cx) {
+                0 => 0,
+                n => n + usize::from(!is_first),
+            },
+            _ => 0,
+        }
+    }
+
+    fn content(&mut self, cx: ViewCx<'_>) -> Vec<Row> {
+        let theme = cx.theme;
+        match self {
+            Self::Header { name, hints } => {
+                let mut rows = paragraphs(name, theme.bold(Token::Accent), cx.columns, 1);
+                rows.extend(paragraphs(hints, theme.fg(Token::Dim), cx.columns, 1));
+                rows
+            }
+            Self::Rule => vec![Row::styled("─".repeat(cx.columns), theme.fg(Token::BorderMuted))],
+            Self::Notice { kind, text } => {
+                let (prefix, style) = match kind {
+                    NoticeKind::Status | NoticeKind::Resources => ("", theme.fg(Token::Dim)),
+                    NoticeKind::Warning => ("Warning: ", theme.fg(Token::Warning)),
+                    NoticeKind::Error => ("Error: ", theme.fg(Token::Error)),
+                };
+                let text = text.strip_prefix(prefix.trim_end()).map_or(text.as_str(), str::trim_start);
+                paragraphs(&format!("{prefix}{text}"), style, cx.columns, 1)
+            }
+            Self::Text(text) | Self::Answer(text) => text.rows(cx),
+            Self::User(text) => boxed(
+                paragraphs(text, theme.fg(Token::UserMessageText), cx.columns.saturating_sub(2).max(1), 0),
+                Token::UserMessageBg,
+                cx,
+            ),
+            Self::Tool(tool) => tool.rows(cx),
+            Self::Bash(bash) => bash.rows(cx),
+            Self::Labelled { label, line, whole, expanded } => {
+                let inner = cx.columns.saturating_sub(2).max(1);
+                let mut rows = paragraphs(&format!("[{label}]"), theme.bold(Token::CustomMessageLabel), inner, 0);
+                let text = theme.fg(Token::CustomMessageText);
+                if *expanded || cx.options.expanded {
+                    rows.extend(paragraphs(whole, text, inner, 0));
+                } else {
+                    rows.extend(paragraphs(&format!("{line} ({})", cx.expand_hint()), text, inner, 0));
+                }
+                boxed(rows, Token::CustomMessageBg, cx)
+            }
+        }
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        match self {
+            Self::Answer(answer) => answer.is_finished(),
+            Self::Tool(tool) => tool.is_settled(),
+            Self::Bash(bash) => bash.is_finished(),
+            _ => true,
+        }
+    }
+
+    /// What was not finished never will be.
+    pub(super) fn settle(&mut self) {
+        match self {
+            Self::Answer(answer) => answer.finish(None, false),
+            Self::Tool(tool) => tool.settle(),
+            _ => {}
+        }
+    }
+
+    pub(super) fn invalidate(&mut self) {
+        if let Self::Text(answer) | Self::Answer(answer) = self {
+            answer.invalidate();
+        }
+    }
+
+    pub(super) fn is_notice(&self) -> bool {
+        matches!(self, Self::Header { .. } | Self::Notice { .. })
+    }
+
+    pub(super) fn is_status(&self) -> bool {
+        matches!(self, Self::Notice { kind: NoticeKind::Status, .. })
+    }
+
+    pub(super) fn can_expand(&self) -> bool {
+        matches!(self, Self::Tool(_) | Self::Bash(_) | Self::Labelled { .. })
+    }
+
+    pub(super) fn toggle(&mut self) {
+        match self {
+            Self::Tool(tool) => tool.toggle(),
+            Self::Bash(bash) => bash.toggle(),
+            Self::Labelled { expanded, .. } => *expanded = !*expanded,
+            _ => {}
+        }
+    }
+
+    pub(super) fn answer_text(&self) -> Option<String> {
+        match self {
+            Self::Answer(answer) => answer.plain_text(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_open_answer(&self) -> bool {
+        matches!(self, Self::Answer(answer) if !answer.is_finished())
+    }
+
+    pub(super) fn push_delta(&mut self, index: usize, text: &str, now_ms: i64) {
+        if let Self::Answer(answer) = self {
+            answer.push(index, text, now_ms);
+        }
+    }
+
+    pub(super) fn begin_block(&mut self, index: usize, kind: &BlockKind, now_ms: i64) {
+        if let Self::Answer(answer) = self {
+            answer.begin_block(index, kind, now_ms);
+        }
+    }
+
+    pub(super) fn end_block(&mut self, index: usize, block: &Block, now_ms: i64) {
+        if let Self::Answer(answer) = self {
+            answer.end_block(index, block, now_ms);
+        }
+    }
+
+    pub(super) fn end_answer(&mut self, message: &AssistantMessage) {
+        if let Self::Answer(answer) = self {
+            let has_calls = message.tool_calls().next().is_some();
+            let failure = failure_of(message).filter(|_| !has_calls);
+            answer.finish(failure.as_deref(), message.stop_reason == StopReason::Length);
+        }
+    }
+
+    fn as_tool(&self) -> Option<&ToolCall> {
+        match self {
+            Self::Tool(tool) => Some(tool),
+            _ => None,
+        }
+    }
+
+    fn with_tool(&mut self, change: impl FnOnce(&mut ToolCall)) {
+        if let Self::Tool(tool) = self {
+            change(tool);
+        }
+    }
+
+    pub(super) fn call_id(&self) -> Option<&str> {
+        self.as_tool().map(ToolCall::id)
+    }
+
+    /// The id of a call that has not ended.
+    pub(super) fn open_call(&self) -> Option<&str> {
+        self.as_tool().filter(|tool| !tool.is_settled()).map(ToolCall::id)
+    }
+
+    pub(super) fn running_tool(&self) -> Option<&str> {
+        self.as_tool().filter(|tool| tool.is_running()).map(ToolCall::name)
+    }
+
+    /// Whether this is the call whose arguments are still arriving as a block of the answer.
+    pub(super) fn takes_arguments(&self, index: usize) -> bool {
+        self.as_tool().is_some_and(|tool| tool.block() == Some(index))
+    }
+
+    pub(super) fn set_block(&mut self, index: usize) {
+        self.with_tool(|tool| tool.set_block(index));
+    }
+
+    pub(super) fn push_arguments(&mut self, text: &str) {
+        self.with_tool(|tool| tool.push_arguments(text));
+    }
+
+    pub(super) fn end_call(&mut self, block: &Block) {
+        self.with_tool(|tool| tool.end_block(block));
+    }
+
+    pub(super) fn set_arguments(&mut self, arguments: &JsonObject) {
+        self.with_tool(|tool| tool.set_arguments(arguments));
+    }
+
+    pub(super) fn start_tool(&mut self, arguments: &JsonObject, now_ms: i64) {
+        self.with_tool(|tool| tool.start(arguments, now_ms));
+    }
+
+    pub(super) fn update_tool(&mut self, so_far: &ToolOutput) {
+        self.with_tool(|tool| tool.update(so_far));
+    }
+
+    pub(super) fn end_tool(&mut self, output: &ToolOutput, duration_ms: Option<i64>) {
+        self.with_tool(|tool| tool.end(output, duration_ms));
+    }
+
+    pub(super) fn fail_tool(&mut self, text: &str) {
+        self.with_tool(|tool| tool.fail(text));
+    }
+
+    pub(super) fn set_result(&mut self, result: &ToolResult) {
+        self.with_tool(|tool| tool.set_result(result));
+    }
+
+    pub(super) fn is_running_bash(&self) -> bool {
+        matches!(self, Self::Bash(bash) if !bash.is_finished())
+    }
+
+    pub(super) fn push_output(&mut self, text: &str) {
+        if let Self::Bash(bash) = self {
+            bash.push(text);
+        }
+    }
+
+    pub(super) fn end_bash(&mut self, end: &Result<UserCommand, ToolError>) {
+        if let Self::Bash(bash) = self {
+            bash.end(end);
+        }
+    }
+}
+
+/// The text of a user's message, with a line for each image.
+fn user_text(content: &Content) -> String {
+    let mut text = content.text("\n");
+    if let Content::Blocks(blocks) = content {
+        for block in blocks {
+            if let Block::Image(image) = block {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(&format!("[Image: [{}]]", image.mime_type));
+            }
+        }
+    }
+    text
+}

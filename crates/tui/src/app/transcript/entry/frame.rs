@@ -1,0 +1,52 @@
+//! Text as rows, and boxes around rows.
+
+use ratatui_core::style::Style;
+use ratatui_core::text::Span;
+
+use super::ViewCx;
+use crate::Row;
+use crate::text::{Strictness, pad, sanitize, wrap};
+use crate::theme::Token;
+
+/// Wraps foreign text in one style, with blank columns at the left side.
+pub(super) fn paragraphs(text: &str, style: Style, columns: usize, indent: usize) -> Vec<Row> {
+    let inner = columns.saturating_sub(indent).max(1);
+    let mut rows = Vec::new();
+    for line in sanitize(text, Strictness::Prose).split('\n') {
+        rows.extend(wrap(&[Span::styled(line.to_owned(), style)], inner));
+    }
+    if indent > 0 && columns > indent {
+        for row in &mut rows {
+            row.spans.insert(0, Span::raw(" ".repeat(indent)));
+        }
+    }
+    rows
+}
+
+/// Puts rows into a box with a background and a blank column and row at each side; without colours, behind a bar.
+pub(super) fn boxed(rows: Vec<Row>, background: Token, cx: ViewCx<'_>) -> Vec<Row> {
+    if rows.is_empty() {
+        return rows;
+    }
+    if !cx.theme.has_backgrounds() {
+        let bar = |mut row: Row| {
+            row.spans.insert(0, Span::raw("│ "));
+            crate::text::truncate(&row, cx.columns, "…")
+        };
+        return rows.into_iter().map(bar).collect();
+    }
+    let style = cx.theme.bg(background);
+    let fill = |row: Row| {
+        let mut row = row;
+        if cx.columns > 2 {
+            row.spans.insert(0, Span::raw(" "));
+        }
+        let mut row = pad(row, cx.columns, Style::new());
+        for span in &mut row.spans {
+            span.style = style.patch(span.style);
+        }
+        row
+    };
+    let blank = || fill(Row::default());
+    std::iter::once(blank()).chain(rows.into_iter().map(fill)).chain([blank()]).collect()
+}

@@ -1,0 +1,142 @@
+//! Choosing a model.
+
+use std::sync::Arc;
+
+use pinch_coding_agent::session::ScopedModel;
+use pinch_llm::model::Model;
+use ratatui_core::text::Span;
+
+use super::{Dialog, DialogCx, DialogEvent, framed, hint, tab};
+use crate::Row;
+use crate::app::tokens;
+use crate::effect::Effect;
+use crate::key::{Key, KeyCode, KeyPress};
+use crate::keymap::KeyAction;
+use crate::text::truncate;
+use crate::theme::Token;
+use crate::widget::{PickItem, Picker, PickerEvent};
+
+/// The key that makes the selected model the default of new sessions.
+const SAVE: Key = Key::ctrl('s');
+
+/// The dialog: all models with credentials, or those of the scope.
+pub(crate) struct ModelDialog {
+    all: Vec<Arc<Model>>,
+    scope: Vec<Arc<Model>>,
+    shows_scope: bool,
+    current: Arc<Model>,
+    picker: Picker,
+    problem: Option<String>,
+}
+
+fn is_same(one: &Model, other: &Model) -> bool {
+    one.provider == other.provider && one.id == other.id
+}
+
+impl ModelDialog {
+    /// A list of models that can be used. With a scope it begins with that. `problem`: the list of models could not be read whole.
+    pub(crate) fn new(
+        mut all: Vec<Arc<Model>>,
+        scope: &[ScopedModel],
+        current: Arc<Model>,
+        search: &str,
+        problem: Option<String>,
+    ) -> Self {
+        all.sort_by_key(|model| (!is_same(model, &current), model.provider.clone()));
+        let scope: Vec<Arc<Model>> = scope.iter().map(|scoped| Arc::clone(&scoped.model)).collect();
+        let shows_scope = !scope.is_empty();
+        let mut dialog = Self { all, scope, shows_scope, current, picker: Picker::new(Vec::new(), 10), problem };
+        dialog.fill();
+        if !search.is_empty() {
+            dialog.picker.set_query(search);
+        }
+        dialog
+    }
+
+    fn models(&self) -> &[Arc<Model>] {
+        if self.shows_scope { &self.scope } else { &self.all }
+    }
+
+    fn fill(&mut self) {
+        let item = |model: &Arc<Model>| {
+            let (provider, id) = (&model.provider, &model.id);
+            PickItem::new(id.to_string())
+                .detail(format!("[{provider}]"))
+                .search(format!("{id} {provider} {provider}/{id} {provider} {id}"))
+                .current(is_same(model, &self.current))
+        };
+        let items = self.models().iter().map(item).collect();
+        self.picker.set_items(items);
+    }
+
+    fn chosen(&self, at: usize, save: bool) -> DialogEvent {
+        match self.models().get(at) {
+            Some(model) => DialogEvent::close_with(Effect::SetModel { model: Arc::clone(model), save }),
+            None => DialogEvent::Ignored,
+        }
+    }
+}
+
+impl Dialog for ModelDialog {
+    fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
+        let theme = cx.theme;
+        let mut content = Vec::new();
+        if self.scope.is_empty() {
+            let text = "Only models of providers with credentials are listed; /login adds one";
+            content.push(truncate(&Row::styled(text, theme.fg(Token::Muted)), cx.columns, "…"));
+        } else {
+            let mut line = tab("scoped", self.shows_scope, theme);
+            line.push(Span::raw("  "));
+            line.extend(tab("all", !self.shows_scope, theme));
+            line.push(Span::styled("  tab changes", theme.fg(Token::Dim)));
+            content.push(truncate(&Row::from(line), cx.columns, "…"));
+        }
+        if let Some(problem) = &self.problem {
+            content.push(truncate(&Row::styled(problem.clone(), theme.fg(Token::Error)), cx.columns, "…"));
+        }
+        content.extend(self.picker.rows(cx.columns, theme));
+        if let Some(model) = self.picker.selected().and_then(|at| self.models().get(at)) {
+            let mut facts = vec![model.name.clone()];
+            if model.context_window > 0 {
+                facts.push(format!("{} tokens", tokens(model.context_window)));
+            }
+            if model.reasoning {
+                facts.push("thinking".to_owned());
+            }
+            if model.images {
+                facts.push("images".to_owned());
+            }
+            if model.rates.input > 0.0 || model.rates.output > 0.0 {
+                facts.push(format!("${} in, ${} out per million tokens", model.rates.input, model.rates.output));
+            }
+            content.push(truncate(&Row::styled(facts.join(" · "), theme.fg(Token::Muted)), cx.columns, "…"));
+        }
+        let hints = [
+            hint(&cx.keymap.hint(KeyAction::SelectConfirm), "use in this session"),
+            hint(&SAVE.to_string(), "use and make default"),
+            hint(&cx.keymap.hint(KeyAction::SelectCancel), "cancel"),
+        ];
+        (framed("Model", content, &hints, cx), None)
+    }
+
+    fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent {
+        if press.key == SAVE {
+            return self.picker.selected().map_or(DialogEvent::Ignored, |at| self.chosen(at, true));
+        }
+        if press.key == Key::plain(KeyCode::Tab) && !self.scope.is_empty() {
+            self.shows_scope = !self.shows_scope;
+            self.fill();
+            return DialogEvent::Changed;
+        }
+        match self.picker.key(press, cx.keymap) {
+            PickerEvent::Ignored => DialogEvent::Ignored,
+            PickerEvent::Changed => DialogEvent::Changed,
+            PickerEvent::Cancelled => DialogEvent::Close(Vec::new()),
+            PickerEvent::Chosen(at) => self.chosen(at, false),
+        }
+    }
+
+    fn paste(&mut self, text: &str) {
+        self.picker.paste(text);
+    }
+}

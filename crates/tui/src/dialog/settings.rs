@@ -1,0 +1,192 @@
+//! Changing settings.
+
+use serde_json::{Value, json};
+
+use super::{Dialog, DialogCx, DialogEvent, framed, hint};
+use crate::Row;
+use crate::effect::{DialogName, Effect};
+use crate::key::{KeyCode, KeyPress};
+use crate::keymap::KeyAction;
+use crate::text::{truncate, wrap};
+use crate::theme::Token;
+use crate::widget::{PickItem, Picker, PickerEvent};
+
+/// What the dialog has to know.
+#[derive(Clone, Debug)]
+pub(crate) struct SettingsFacts {
+    /// The values of the settings, by key.
+    pub(crate) values: serde_json::Map<String, Value>,
+    /// The terminal shows pictures.
+    pub(crate) has_images: bool,
+    pub(crate) theme: String,
+    pub(crate) thinking: String,
+}
+
+/// A setting that can be changed here.
+struct Setting {
+    key: &'static str,
+    label: &'static str,
+    about: &'static str,
+    /// The values to go through: how each is shown, and what is stored.
+    values: Vec<(String, Value)>,
+    images_only: bool,
+}
+
+fn flag(key: &'static str, label: &'static str, about: &'static str) -> Setting {
+    let values = vec![("on".to_owned(), json!(true)), ("off".to_owned(), json!(false))];
+    Setting { key, label, about, values, images_only: false }
+}
+
+fn words(key: &'static str, label: &'static str, about: &'static str, values: &[&str]) -> Setting {
+    let values = values.iter().map(|word| ((*word).to_owned(), json!(word))).collect();
+    Setting { key, label, about, values, images_only: false }
+}
+
+fn numbers(key: &'static str, label: &'static str, about: &'static str, values: &[u64]) -> Setting {
+    let values = values.iter().map(|number| (number.to_string(), json!(number))).collect();
+    Setting { key, label, about, values, images_only: false }
+}
+
+fn table() -> Vec<Setting> {
+    let queue = ["one-at-a-time", "all"];
+    vec![
+        flag("compaction.enabled", "Auto-compact", "Summarize the conversation when the model's window is nearly full"),
+        Setting {
+            images_only: true,
+            ..flag("terminal.showImages", "Show images", "Draw images in the terminal instead of a line of text")
+        },
+        Setting {
+            images_only: true,
+            ..numbers("terminal.imageWidthCells", "Image width", "Columns of an image", &[60, 80, 120])
+        },
+        flag("images.autoResize", "Auto-resize images", "Scale large images down before they are sent"),
+        flag("images.blockImages", "Block images", "Never send images to a model"),
+        flag("enableSkillCommands", "Skill commands", "Offer skills as /skill:name"),
+        flag("showHardwareCursor", "Show hardware cursor", "Show the terminal's own cursor"),
+        numbers("editorPaddingX", "Editor padding", "Columns left and right of the editor", &[0, 1, 2, 3]),
+        numbers("autocompleteMaxVisible", "Autocomplete items", "Suggestions shown at a time", &[3, 5, 7, 10, 15, 20]),
+        flag("terminal.showTerminalProgress", "Terminal progress", "Report progress to the terminal while a run is active"),
+        words("steeringMode", "Steering mode", "How many queued steering messages are sent at a time", &queue),
+        words("followUpMode", "Follow-up mode", "How many queued follow-ups are sent at a time", &queue),
+        words("transport", "Transport", "How providers with several transports are reached", &["auto", "sse", "websocket"]),
+        flag("hideThinkingBlock", "Hide thinking", "Show one line in place of the model's thinking"),
+        words("tuiMode", "Screen mode", "Whether the terminal keeps the scrollback, or pinch does", &["regular", "fullscreen"]),
+        flag("quietStartup", "Quiet startup", "Start without the header and the list of resources"),
+        words("doubleEscapeAction", "Double escape", "What pressing escape twice does in an empty editor", &["tree", "fork", "none"]),
+        words(
+            "treeFilterMode",
+            "Tree filter",
+            "Which entries the session tree shows at first",
+            &["default", "no-tools", "user-only", "labeled-only", "all"],
+        ),
+        flag("branchSummary.skipPrompt", "Skip branch summary", "Go to other branches without asking for a summary"),
+        flag("warnings.anthropicExtraUsage", "Warn of extra usage", "Warn when a subscription is billed by use"),
+    ]
+}
+
+/// The dialog.
+pub(crate) struct SettingsDialog {
+    settings: Vec<Setting>,
+    facts: SettingsFacts,
+    picker: Picker,
+    problem: Option<String>,
+}
+
+impl SettingsDialog {
+    pub(crate) fn new(facts: SettingsFacts) -> Self {
+        let settings = table().into_iter().filter(|setting| facts.has_images || !setting.images_only).collect();
+        let mut dialog = Self { settings, facts, picker: Picker::new(Vec::new(), 10), problem: None };
+        dialog.fill();
+        dialog
+    }
+
+    fn value(&self, setting: &Setting) -> Option<&Value> {
+        self.facts.values.get(setting.key)
+    }
+
+    fn shown(&self, setting: &Setting) -> String {
+        let value = self.value(setting);
+        let known = setting.values.iter().find(|(_, known)| Some(known) == value);
+        match (known, value) {
+            (Some((shown, _)), _) => shown.clone(),
+            (None, Some(Value::String(text))) => text.clone(),
+            (None, Some(value)) => value.to_string(),
+            (None, None) => "unset".to_owned(),
+        }
+    }
+
+    fn fill(&mut self) {
+        let selected = self.picker.selected();
+        let items = self.settings.iter().map(|setting| PickItem::new(setting.label).detail(self.shown(setting)));
+        let more = [
+            PickItem::new("Thinking level").detail(format!("{} ›", self.facts.thinking)),
+            PickItem::new("Theme").detail(format!("{} ›", self.facts.theme)),
+        ];
+        let items: Vec<PickItem> = items.chain(more).collect();
+        self.picker.set_items(items);
+        if let Some(selected) = selected {
+            self.picker.select(selected);
+        }
+    }
+
+    fn next_value(&mut self, at: usize) -> DialogEvent {
+        let Some(setting) = self.settings.get(at) else {
+            let dialog = if at == self.settings.len() { DialogName::Thinking } else { DialogName::Themes };
+            return DialogEvent::close_with(Effect::Open(dialog));
+        };
+        let now = setting.values.iter().position(|(_, value)| Some(value) == self.value(setting));
+        let next = now.map_or(0, |at| (at + 1) % setting.values.len());
+        let Some((_, value)) = setting.values.get(next).cloned() else { return DialogEvent::Ignored };
+        let key = setting.key;
+        self.facts.values.insert(key.to_owned(), value.clone());
+        self.problem = None;
+        self.fill();
+        DialogEvent::Do(vec![Effect::Set { key, value }])
+    }
+}
+
+impl Dialog for SettingsDialog {
+    fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
+        let mut content = self.picker.rows(cx.columns, cx.theme);
+        if let Some(setting) = self.picker.selected().and_then(|at| self.settings.get(at)) {
+            let about = ratatui_core::text::Span::styled(setting.about, cx.theme.fg(Token::Muted));
+            content.extend(wrap(&[about], cx.columns));
+        }
+        if let Some(problem) = &self.problem {
+            content.push(truncate(&Row::styled(problem.clone(), cx.theme.fg(Token::Error)), cx.columns, "…"));
+        }
+        let hints = [
+            hint(&cx.keymap.hint(KeyAction::SelectConfirm), "change"),
+            hint(&cx.keymap.hint(KeyAction::SelectCancel), "close"),
+        ];
+        (framed("Settings", content, &hints, cx), None)
+    }
+
+    fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent {
+        // A space changes the value where nothing is searched for.
+        if press.key.code == KeyCode::Space && self.picker.query().is_empty() {
+            return self.picker.selected().map_or(DialogEvent::Ignored, |at| self.next_value(at));
+        }
+        match self.picker.key(press, cx.keymap) {
+            PickerEvent::Ignored => DialogEvent::Ignored,
+            PickerEvent::Changed => DialogEvent::Changed,
+            PickerEvent::Cancelled => DialogEvent::Close(Vec::new()),
+            PickerEvent::Chosen(at) => self.next_value(at),
+        }
+    }
+
+    fn paste(&mut self, text: &str) {
+        self.picker.paste(text);
+    }
+
+    fn learn(&mut self, news: super::DialogNews) {
+        if let super::DialogNews::Problem(text) = news {
+            self.problem = Some(text);
+        }
+    }
+}
+
+/// The keys of all settings that the dialog shows.
+pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
+    table().into_iter().map(|setting| setting.key)
+}

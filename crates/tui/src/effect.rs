@@ -1,0 +1,112 @@
+//! What the interface wants done: keys and dialogs only say it, the loop that owns the session does it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pinch_coding_agent::entry::EntryId;
+use pinch_coding_agent::session::CycleDirection;
+use pinch_llm::model::Model;
+use pinch_llm::thinking::ThinkingLevel;
+use serde_json::Value;
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Effect {
+    /// Send a text of the user: a prompt, or a message that steers the run under way.
+    Submit(String),
+    /// Send a text when the model would be done.
+    FollowUp(String),
+    /// Run a command of the user.
+    Bash {
+        command: String,
+        /// The model does not see it.
+        exclude: bool,
+    },
+    /// Stop what is under way: the run, a compaction, a wait, a command of the user.
+    Abort,
+    /// Put the messages that wait back into the editor.
+    Dequeue,
+    /// End the program.
+    Exit,
+    /// Draw the screen again.
+    Redraw,
+    /// Stop the program until the shell continues it.
+    Suspend,
+    /// Edit the text of the editor in another program.
+    ExternalEditor,
+    /// Go on to the next or previous model.
+    CycleModel(CycleDirection),
+    /// Go on to the next thinking level.
+    CycleThinking,
+    /// Use a model from the next request on; `save` makes it the default.
+    SetModel { model: Arc<Model>, save: bool },
+    /// Use a thinking level from the next request on.
+    SetThinking { level: ThinkingLevel, save: bool },
+    /// Cycle through these models; empty: through all of them.
+    SetScope { models: Vec<String>, save: bool },
+    /// Open a dialog.
+    Open(DialogName),
+    /// Begin a new session.
+    NewSession,
+    /// Continue another session.
+    SwitchSession(PathBuf),
+    /// Delete the file of a session.
+    DeleteSession(PathBuf),
+    /// Name the session of a file.
+    RenameSession { path: PathBuf, name: String },
+    /// Look for sessions in all directories.
+    ListAllSessions,
+    /// Copy the session up to before a message of the user into a new one.
+    Fork(EntryId),
+    /// Copy the session into a new one.
+    Clone,
+    /// Go to another entry of the tree.
+    Navigate { target: EntryId, summarise: bool, focus: Option<String> },
+    /// Mark an entry; no label clears its mark.
+    Label { target: EntryId, label: Option<String> },
+    /// Compact the conversation.
+    Compact(Option<String>),
+    /// Load settings, resources and extensions again.
+    Reload,
+    /// Write the session to a file.
+    Export(Option<String>),
+    /// Continue a copy of a session file.
+    Import(String),
+    /// Put the image of the clipboard into a file, and its path into the editor.
+    PasteImage,
+    /// Copy the last answer.
+    Copy,
+    /// Name the session; `None` shows the name.
+    Name(Option<String>),
+    /// Show what the session has come to.
+    ShowSession,
+    /// Change a setting.
+    Set { key: &'static str, value: Value },
+    /// Use a theme; `save` keeps it.
+    Theme { name: String, save: bool },
+    /// Answer the question of an extension.
+    Answer(Answer),
+    /// Change between the regular and the fullscreen mode.
+    ToggleFullscreen,
+}
+
+/// A dialog that is made from what the session knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DialogName {
+    Models { search: String },
+    ScopedModels,
+    Sessions,
+    Tree,
+    Fork,
+    Settings,
+    Themes,
+    Thinking,
+}
+
+/// The answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Text(String),
+    Yes(bool),
+    Dismissed,
+}

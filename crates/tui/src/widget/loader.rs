@@ -1,0 +1,68 @@
+//! A sign that something is going on.
+
+use std::time::Duration;
+
+use ratatui_core::text::Span;
+
+use crate::Row;
+use crate::theme::{Theme, Token};
+
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const INTERVAL: Duration = Duration::from_millis(80);
+
+/// A spinner with a text. It has no state of its own: the frame follows from how long it has been there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loader {
+    frames: Vec<String>,
+    interval: Duration,
+}
+
+impl Default for Loader {
+    fn default() -> Self {
+        Self { frames: FRAMES.map(str::to_owned).to_vec(), interval: INTERVAL }
+    }
+}
+
+impl Loader {
+    /// A spinner with frames of one's own. One frame stands still, none shows the text alone.
+    pub fn with_frames(frames: Vec<String>, interval: Duration) -> Self {
+        Self { frames, interval: interval.max(Duration::from_millis(10)) }
+    }
+
+    /// A sign that does not move.
+    pub fn still() -> Self {
+        Self::with_frames(vec!["*".to_owned()], INTERVAL)
+    }
+
+    /// How long each frame is shown; `None`: nothing moves, and no timer is needed.
+    pub fn interval(&self) -> Option<Duration> {
+        (self.frames.len() > 1).then_some(self.interval)
+    }
+
+    /// The row after a while.
+    pub fn row(&self, elapsed: Duration, text: &str, theme: &Theme) -> Row {
+        let at = elapsed.as_millis() / self.interval.as_millis().max(1);
+        let frame = usize::try_from(at).ok().and_then(|at| self.frames.get(at % self.frames.len().max(1)));
+        let mut spans = Vec::new();
+        if let Some(frame) = frame {
+            spans.push(Span::styled(format!("{frame} "), theme.fg(Token::Accent)));
+        }
+        spans.push(Span::styled(text.to_owned(), theme.fg(Token::Muted)));
+        Row::from(spans)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::ColorDepth;
+
+    #[test]
+    fn the_frame_follows_from_the_elapsed_time() {
+        let theme = Theme::builtin("dark", ColorDepth::None);
+        let at = |ms| Loader::default().row(Duration::from_millis(ms), "Working", &theme).to_string();
+        assert_eq!([at(0), at(79), at(80), at(800)], ["⠋ Working", "⠋ Working", "⠙ Working", "⠋ Working"]);
+        assert_eq!(Loader::still().interval(), None);
+        assert_eq!(Loader::with_frames(Vec::new(), INTERVAL).row(INTERVAL, "x", &theme).to_string(), "x");
+    }
+}

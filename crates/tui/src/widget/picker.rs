@@ -1,0 +1,317 @@
+//! A list to choose from: a window of rows around the selection, and a search.
+
+use pinch_stdx::text::fuzzy;
+use ratatui_core::style::Modifier;
+use ratatui_core::text::Span;
+use unicode_segmentation::UnicodeSegmentation as _;
+
+use crate::Row;
+use crate::key::{KeyCode, KeyPress};
+use crate::keymap::{KeyAction, KeyContext, Keymap};
+use crate::text::{Strictness, row_width, sanitize, truncate};
+use crate::theme::{Theme, Token};
+
+/// An item of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PickItem {
+    /// What is shown.
+    pub label: String,
+    /// More about it, in a second column or at the right side.
+    pub detail: String,
+    /// What a search looks at; empty: the label and the detail.
+    pub search: String,
+    /// It is the current choice and has a mark.
+    pub is_current: bool,
+}
+
+impl PickItem {
+    /// An item with a label alone.
+    pub fn new(label: impl Into<String>) -> Self {
+        Self { label: label.into(), ..Self::default() }
+    }
+
+    /// The same with more about it.
+    pub fn detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: detail.into(), ..self }
+    }
+
+    /// The same, found by this text.
+    pub fn search(self, search: impl Into<String>) -> Self {
+        Self { search: search.into(), ..self }
+    }
+
+    /// The same, marked when it is the current choice.
+    pub fn current(self, is_current: bool) -> Self {
+        Self { is_current, ..self }
+    }
+}
+
+/// What a key did to a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PickerEvent {
+    /// Nothing: the key means nothing here.
+    Ignored,
+    /// Something else is selected or searched for.
+    Changed,
+    /// The item at this place was chosen.
+    Chosen(usize),
+    /// The list was left.
+    Cancelled,
+}
+
+/// A list to choose from.
+#[derive(Clone, Debug)]
+pub struct Picker {
+    items: Vec<PickItem>,
+    /// Places of the items that the search leaves, in their order.
+    shown: Vec<usize>,
+    selected: usize,
+    height: usize,
+    query: Option<String>,
+    /// Sanitised labels are cut to this column where there are details.
+    label_columns: usize,
+}
+
+impl Picker {
+    /// A list with a search; the current item is selected.
+    pub fn new(items: Vec<PickItem>, height: usize) -> Self {
+        let mut picker = Self::without_search(items, height);
+        picker.query = Some(String::new());
+        picker
+    }
+
+    /// A list without a search: digits choose where there are at most nine items.
+    pub fn without_search(items: Vec<PickItem>, height: usize) -> Self {
+        let mut picker =
+            Self { items: Vec::new(), shown: Vec::new(), selected: 0, height: height.max(1), query: None, label_columns: 0 };
+        picker.set_items(items);
+        picker
+    }
+
+    /// Replaces the items. The search stays; the current item is selected.
+    pub fn set_items(&mut self, items: Vec<PickItem>) {
+        self.label_columns = items.iter().map(|item| crate::text::width(&item.label)).max().unwrap_or(0);
+        self.items = items;
+        self.filter();
+        let current = self.shown.iter().position(|&at| self.items.get(at).is_some_and(|item| item.is_current));
+        self.selected = current.unwrap_or(0);
+    }
+
+    /// Searches for a text.
+    pub fn set_query(&mut self, query: impl Into<String>) {
+        self.query = Some(query.into());
+        self.filter();
+        self.selected = 0;
+    }
+
+    /// What is searched for.
+    pub fn query(&self) -> &str {
+        self.query.as_deref().unwrap_or_default()
+    }
+
+    /// Selects an item by its place, if the search leaves it.
+    pub fn select(&mut self, item: usize) {
+        if let Some(at) = self.shown.iter().position(|&shown| shown == item) {
+            self.selected = at;
+        }
+    }
+
+    /// The place of the selected item among all items.
+    pub fn selected(&self) -> Option<usize> {
+        self.shown.get(self.selected).copied()
+    }
+
+    /// The places of the items that the search leaves.
+    pub fn shown(&self) -> &[usize] {
+        &self.shown
+    }
+
+    fn filter(&mut self) {
+        let query = self.query().trim();
+        let all = 0..self.items.len();
+        self.shown = match query.is_empty() {
+            true => all.collect(),
+            false => fuzzy::filter(all, query, |&at| match self.items.get(at) {
+                Some(item) if item.search.is_empty() => format!("{} {}", item.label, item.detail),
+                Some(item) => item.search.clone(),
+                None => String::new(),
+            }),
+        };
+    }
+
+    /// Handles a key: the keys of lists, and typing where there is a search.
+    pub fn key(&mut self, press: &KeyPress, keymap: &Keymap) -> PickerEvent {
+        let n = self.shown.len();
+        let last = n.saturating_sub(1);
+        let to = match keymap.action(KeyContext::Select, &press.key) {
+            Some(KeyAction::SelectUp) => if self.selected == 0 { last } else { self.selected - 1 },
+            Some(KeyAction::SelectDown) => if self.selected >= last { 0 } else { self.selected + 1 },
+            Some(KeyAction::SelectPageUp) => self.selected.saturating_sub(self.height),
+            Some(KeyAction::SelectPageDown) => (self.selected + self.height).min(last),
+            Some(KeyAction::SelectConfirm) => return self.selected().map_or(PickerEvent::Ignored, PickerEvent::Chosen),
+            Some(KeyAction::SelectCancel) if !self.query().is_empty() => {
+                self.set_query("");
+                return PickerEvent::Changed;
+            }
+            Some(KeyAction::SelectCancel) => return PickerEvent::Cancelled,
+            _ => match (press.key.code, press.text) {
+                (KeyCode::Home, _) => 0,
+                (KeyCode::End, _) => last,
+                (_, Some(c)) if self.query.is_none() => {
+                    let digit = c.to_digit(10).and_then(|digit| usize::try_from(digit).ok()).filter(|digit| *digit >= 1);
+                    return match digit.and_then(|digit| self.shown.get(digit - 1)) {
+                        Some(&item) if n <= 9 => PickerEvent::Chosen(item),
+                        _ => PickerEvent::Ignored,
+                    };
+                }
+                _ => return self.edit_query(press),
+            },
+        };
+        self.selected = to;
+        PickerEvent::Changed
+    }
+
+    fn edit_query(&mut self, press: &KeyPress) -> PickerEvent {
+        let Some(query) = &mut self.query else { return PickerEvent::Ignored };
+        match (press.key.code, press.text) {
+            (_, Some(c)) => query.push(c),
+            (KeyCode::Backspace, _) if press.key.alt || press.key.ctrl => {
+                let kept = query.trim_end().rfind(' ').map_or(0, |at| at + 1);
+                query.truncate(kept);
+            }
+            (KeyCode::Backspace, _) => {
+                let kept = query.grapheme_indices(true).next_back().map_or(0, |(at, _)| at);
+                query.truncate(kept);
+            }
+            (KeyCode::Char('u'), _) if press.key.ctrl => query.clear(),
+            _ => return PickerEvent::Ignored,
+        }
+        self.filter();
+        self.selected = 0;
+        PickerEvent::Changed
+    }
+
+    /// Pastes a text into the search.
+    pub fn paste(&mut self, text: &str) {
+        if let Some(query) = &mut self.query {
+            query.extend(sanitize(text, Strictness::Prose).chars().filter(|c| !c.is_control()));
+            self.filter();
+            self.selected = 0;
+        }
+    }
+
+    /// The rows: the search, the window of items, and how many there are when not all are shown.
+    pub fn rows(&self, columns: usize, theme: &Theme) -> Vec<Row> {
+        let mut rows = Vec::new();
+        if let Some(query) = &self.query {
+            let query = sanitize(query, Strictness::Output);
+            let line = vec![
+                Span::styled("> ", theme.fg(Token::Accent)),
+                Span::raw(query.into_owned()),
+                Span::styled(" ", ratatui_core::style::Style::new().add_modifier(Modifier::REVERSED)),
+            ];
+            rows.push(truncate(&Row::from(line), columns, ""));
+        }
+        if self.shown.is_empty() {
+            let text = if self.query().is_empty() { "  Nothing to choose from" } else { "  No match" };
+            rows.push(truncate(&Row::styled(text, theme.fg(Token::Muted)), columns, ""));
+            return rows;
+        }
+        let first = self.selected.saturating_sub(self.height / 2).min(self.shown.len().saturating_sub(self.height));
+        for (at, &item) in self.shown.iter().enumerate().skip(first).take(self.height) {
+            if let Some(item) = self.items.get(item) {
+                rows.push(self.row(item, at == self.selected, columns, theme));
+            }
+        }
+        if self.shown.len() > self.height {
+            let text = format!("  ({}/{})", self.selected + 1, self.shown.len());
+            rows.push(Row::styled(text, theme.fg(Token::Muted)));
+        }
+        rows
+    }
+
+    fn row(&self, item: &PickItem, is_selected: bool, columns: usize, theme: &Theme) -> Row {
+        let one_line = |text: &str| sanitize(text, Strictness::Output).replace('\n', " ");
+        let (sign, style) = match is_selected {
+            true => ("→ ", theme.fg(Token::Accent).add_modifier(Modifier::BOLD)),
+            false => ("  ", ratatui_core::style::Style::new()),
+        };
+        let mut spans = vec![Span::styled(format!("{sign}{}", one_line(&item.label)), style)];
+        if item.is_current {
+            spans.push(Span::styled(" ✓", theme.fg(Token::Success)));
+        }
+        let mut row = Row::from(spans);
+        if !item.detail.is_empty() && columns > 40 {
+            let at = (self.label_columns + 6).min(columns / 2);
+            row = truncate(&row, at.saturating_sub(2), "…");
+            let gap = at.saturating_sub(row_width(&row));
+            row.push_span(Span::raw(" ".repeat(gap)));
+            row.push_span(Span::styled(one_line(&item.detail), theme.fg(Token::Muted)));
+        }
+        truncate(&row, columns, "…")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Key;
+    use crate::theme::ColorDepth;
+
+    fn picker(n: usize) -> Picker {
+        Picker::new((0..n).map(|at| PickItem::new(format!("item {at}")).current(at == 2)).collect(), 4)
+    }
+
+    fn press(picker: &mut Picker, key: &str) -> PickerEvent {
+        let press = match key.len() {
+            1 => KeyPress::typed(key.chars().next().unwrap()),
+            _ => KeyPress::of(key.parse::<Key>().unwrap()),
+        };
+        picker.key(&press, &Keymap::default())
+    }
+
+    fn shown(picker: &Picker) -> String {
+        let theme = Theme::builtin("dark", ColorDepth::None);
+        picker.rows(50, &theme).iter().map(|row| format!("{row}\n")).collect()
+    }
+
+    #[test]
+    fn the_window_follows_the_selection_which_wraps_around() {
+        let mut picker = picker(6);
+        insta::assert_snapshot!(shown(&picker), @"");
+        for _ in 0..3 {
+            assert_eq!(press(&mut picker, "up"), PickerEvent::Changed);
+        }
+        assert_eq!(picker.selected(), Some(5));
+        assert_eq!(press(&mut picker, "down"), PickerEvent::Changed);
+        assert_eq!(press(&mut picker, "pageDown"), PickerEvent::Changed);
+        assert_eq!(press(&mut picker, "enter"), PickerEvent::Chosen(4));
+    }
+
+    #[test]
+    fn typing_searches_and_the_first_cancel_clears_the_search() {
+        let mut picker = picker(6);
+        press(&mut picker, "4");
+        insta::assert_snapshot!(shown(&picker), @"");
+        assert_eq!(press(&mut picker, "enter"), PickerEvent::Chosen(4));
+        press(&mut picker, "x");
+        insta::assert_snapshot!(shown(&picker), @"");
+        assert_eq!(press(&mut picker, "enter"), PickerEvent::Ignored);
+        assert_eq!(press(&mut picker, "escape"), PickerEvent::Changed);
+        assert_eq!(press(&mut picker, "escape"), PickerEvent::Cancelled);
+    }
+
+    #[test]
+    fn digits_choose_in_short_lists_without_a_search() {
+        let items = |n: usize| (0..n).map(|at| PickItem::new(at.to_string())).collect();
+        assert_eq!(press(&mut Picker::without_search(items(3), 4), "2"), PickerEvent::Chosen(1));
+        assert_eq!(press(&mut Picker::without_search(items(3), 4), "4"), PickerEvent::Ignored);
+        assert_eq!(press(&mut Picker::without_search(items(12), 4), "2"), PickerEvent::Ignored);
+    }
+
+    #[test]
+    fn foreign_text_stays_on_its_row() {
+        let item = PickItem::new("a\nb\u{1b}[2J").detail("c\u{202e}d\ne");
+        insta::assert_snapshot!(shown(&Picker::new(vec![item], 4)), @"");
+    }
+}
