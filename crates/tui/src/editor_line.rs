@@ -7,7 +7,7 @@ use crate::keymap::Keymap;
 use crate::theme::Theme;
 
 /// An editor for one line.
-pub(crate) struct LineEditor(Editor);
+pub(crate) struct LineEditor(Box<Editor>);
 
 impl LineEditor {
     /// An editor with a text, and the cursor at its end.
@@ -22,7 +22,7 @@ impl LineEditor {
 
     fn of(mut editor: Editor, text: &str) -> Self {
         editor.set_text(text);
-        Self(editor)
+        Self(Box::new(editor))
     }
 
     pub(crate) fn text(&self) -> String {

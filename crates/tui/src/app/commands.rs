@@ -130,9 +130,7 @@ pub(crate) fn suggestions(services: &Services) -> Vec<CommandSuggestion> {
                     Completion { description: Some(model.name.clone()), ..Completion::new(value) }
                 })
                 .collect(),
-            "theme" => {
-                services.resources().themes.iter().map(|theme| Completion::new(theme.name.clone())).collect()
-            }
+            "theme" => services.resources().themes.iter().map(|theme| Completion::new(theme.name.clone())).collect(),
             _ => Vec::new(),
         };
         suggestion

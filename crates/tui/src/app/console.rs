@@ -14,8 +14,8 @@ use pinch_agent_core::tool::ToolError;
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::extension::payloads::UserBashAction;
 use pinch_coding_agent::extension::{Completion, InputSource, Point};
-use pinch_coding_agent::session::{Change, SessionControl, SessionView, models};
 use pinch_coding_agent::services::Services;
+use pinch_coding_agent::session::{Change, SessionControl, SessionView, models};
 use pinch_coding_agent::store::{ListScope, SessionStore, SessionSummary};
 use pinch_coding_agent::tools::bash::{BashTool, UserCommand};
 use pinch_llm::model::thinking;
@@ -26,16 +26,19 @@ use tokio::sync::mpsc;
 
 use super::bridge::UiRequest;
 use super::front::{Front, FrontEvent};
-use super::state::{App, Activity};
+use super::state::{Activity, App};
 use super::{clipboard, external};
 use crate::dialog::{Dialog, DialogNews, ForkDialog, TreeDialog};
-use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::dialog::{ModelDialog, ScopedModelDialog, SessionDialog};
+use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::effect::{DialogName, Effect};
 use crate::terminal::Input;
 
 /// Pieces of output of the user's commands that wait to be shown.
 const MAX_OUTPUT: usize = 256;
+
+/// A dialog that was made from the session.
+type MadeDialog = Box<dyn Dialog + Send>;
 
 /// A command of the user that has ended.
 pub(super) struct FinishedBash {
@@ -61,7 +64,7 @@ pub(super) enum ConsoleEvent {
     Output(String),
     Bash(Box<FinishedBash>),
     Found(FoundEvent),
-    Dialog(Box<dyn Dialog + Send>),
+    Dialog(MadeDialog),
 }
 
 /// Something that was looked up.
@@ -87,7 +90,7 @@ pub(super) struct Console {
     bash_cancel: Cancel,
     output: (mpsc::Sender<String>, mpsc::Receiver<String>),
     lookups: FuturesUnordered<BoxFuture<'static, Found>>,
-    dialogs: (mpsc::Sender<Box<dyn Dialog + Send>>, mpsc::Receiver<Box<dyn Dialog + Send>>),
+    dialogs: (mpsc::Sender<MadeDialog>, mpsc::Receiver<MadeDialog>),
     /// What has to wait until the session is idle.
     pub(super) postponed: VecDeque<Effect>,
     /// Commands that ended while the session was not to be changed.
@@ -179,6 +182,7 @@ impl Console {
         if self.front.is_resizing() || self.gone {
             return;
         }
+        self.app.close_stale_questions();
         let (size, is_fullscreen) = (self.front.size(), self.front.is_fullscreen());
         let frame = self.app.view(size, is_fullscreen, self.host.now_ms());
         let drawn = self.front.draw(&frame);
@@ -451,11 +455,6 @@ impl Console {
         self.bash.push(work.boxed());
     }
 
-    /// Whether a command of the user is running.
-    pub(super) fn runs_bash(&self) -> bool {
-        !self.bash.is_empty()
-    }
-
     async fn copy(&mut self) {
         let Some(text) = self.app.last_answer() else {
             return self.app.warning("There is no answer to copy yet");
@@ -571,7 +570,10 @@ impl Console {
                 }
             }
             Found::Image(Ok(path)) => self.app.insert_image(&path),
-            Found::Sessions(Err(why)) | Found::AllSessions(Err(why)) | Found::Done(Err(why)) | Found::Image(Err(why)) => {
+            Found::Sessions(Err(why))
+            | Found::AllSessions(Err(why))
+            | Found::Done(Err(why))
+            | Found::Image(Err(why)) => {
                 self.app.error(&why);
             }
         }
@@ -605,9 +607,7 @@ impl Console {
             DialogName::Thinking => self.app.open_thinking(),
             DialogName::Tree => {
                 let (filter, height, asks) = self.app.tree_options(self.front.size(), &session.services);
-                self.with_view(&session.control, move |view| {
-                    Box::new(TreeDialog::new(view.log, filter, height, asks))
-                });
+                self.with_view(&session.control, move |view| Box::new(TreeDialog::new(view.log, filter, height, asks)));
             }
             DialogName::Fork => self.with_view(&session.control, |view| Box::new(ForkDialog::new(view.fork_points()))),
         }

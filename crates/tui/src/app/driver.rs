@@ -412,7 +412,6 @@ impl Driver {
             Err(error) => self.console.app.error(&with_causes(&error)),
         }
     }
-
 }
 
 /// What reaches the session of a runtime while it is borrowed.

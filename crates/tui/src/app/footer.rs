@@ -70,10 +70,7 @@ impl Footer {
         if let Some(name) = &self.session_name {
             place.push_str(&format!(" • {}", sanitize(name, Strictness::Output).replace('\n', " ")));
         }
-        let mut rows = vec![
-            truncate(&Row::styled(place, dim), columns, "..."),
-            self.figures(columns, theme),
-        ];
+        let mut rows = vec![truncate(&Row::styled(place, dim), columns, "..."), self.figures(columns, theme)];
         if !self.statuses.is_empty() {
             let texts: Vec<_> = self.statuses.values().map(|text| sanitize(text, Strictness::Output)).collect();
             let line = texts.join(" ").replace('\n', " ");
@@ -90,8 +87,7 @@ impl Footer {
             left.push(Span::styled(format!("{gap}{text}"), style));
         };
         let spent = &self.spent;
-        for (sign, n) in
-            [("↑", spent.input), ("↓", spent.output), ("R", spent.cache_read), ("W", spent.cache_write)]
+        for (sign, n) in [("↑", spent.input), ("↓", spent.output), ("R", spent.cache_read), ("W", spent.cache_write)]
         {
             if n > 0 {
                 add(format!("{sign}{}", tokens(n)), dim);

@@ -36,6 +36,9 @@ use crate::text::{Strictness, sanitize};
 use crate::theme::{ColorDepth, Theme, Token};
 use crate::widget::Loader;
 
+/// How long a terminal may take to name its colours, in milliseconds; over ssh it may take longer.
+const COLORS_MS: i64 = 150;
+
 /// What the session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activity {
@@ -92,8 +95,8 @@ pub(crate) struct App {
     theme: Theme,
     depth: ColorDepth,
     light_background: Option<bool>,
-    /// The colours of the terminal are known, or it was waited long enough for them.
-    colors_settled: bool,
+    /// When the colours of the terminal are not waited for any longer, in Unix milliseconds; `None`: they are known.
+    colors_due_ms: Option<i64>,
     keymap: Keymap,
     interface: Option<Interface>,
     transcript: Transcript,
@@ -146,7 +149,7 @@ impl App {
             theme: Theme::builtin(&name, capabilities.depth),
             depth: capabilities.depth,
             light_background: capabilities.light_background,
-            colors_settled: false,
+            colors_due_ms: Some(options.host.now_ms() + COLORS_MS),
             keymap: Keymap::default(),
             interface: None,
             transcript: Transcript::default(),
@@ -268,7 +271,8 @@ impl App {
         self.choose_theme(services);
         if let Some(control) = control {
             let known = services.commands(control.extensions());
-            let text = |command: &serde_json::Value, key: &str| command.get(key).and_then(|v| v.as_str()).map(str::to_owned);
+            let text =
+                |command: &serde_json::Value, key: &str| command.get(key).and_then(|v| v.as_str()).map(str::to_owned);
             let known: Vec<CommandSuggestion> = known
                 .iter()
                 .filter_map(|command| {

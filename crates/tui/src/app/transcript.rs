@@ -203,17 +203,15 @@ impl Transcript {
             }
             AgentEvent::MessageUpdate(update) => self.answer_update(update, now_ms),
             AgentEvent::MessageEnd { message, .. } => self.message_ended(message),
-            AgentEvent::ToolStart(start) => {
-                match self.tool_mut(start.id.as_str()) {
-                    Some(tool) => tool.start_tool(&start.args, now_ms),
-                    None => {
-                        let mut entry = Entry::tool(start.id.as_str(), &start.name);
-                        entry.set_arguments(&start.args);
-                        entry.start_tool(&start.args, now_ms);
-                        self.push(entry);
-                    }
+            AgentEvent::ToolStart(start) => match self.tool_mut(start.id.as_str()) {
+                Some(tool) => tool.start_tool(&start.args, now_ms),
+                None => {
+                    let mut entry = Entry::tool(start.id.as_str(), &start.name);
+                    entry.set_arguments(&start.args);
+                    entry.start_tool(&start.args, now_ms);
+                    self.push(entry);
                 }
-            }
+            },
             AgentEvent::ToolUpdate { start, so_far } => {
                 if let Some(tool) = self.tool_mut(start.id.as_str()) {
                     tool.update_tool(so_far);

@@ -36,7 +36,10 @@ enum Field {
     Choice(Picker),
     /// The first option means yes.
     Confirm(Picker),
-    Line { line: LineEditor, placeholder: String },
+    Line {
+        line: LineEditor,
+        placeholder: String,
+    },
     Text(Box<Editor>),
 }
 

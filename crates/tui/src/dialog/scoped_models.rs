@@ -47,7 +47,8 @@ impl ScopedModelDialog {
     /// Fills the list; the selected model stays selected.
     fn fill(&mut self) {
         let selected = self.picker.selected().and_then(|at| self.order.get(at)).copied();
-        let rank = |name: &str| self.enabled.as_ref().and_then(|enabled| enabled.iter().position(|enabled| enabled == name));
+        let rank =
+            |name: &str| self.enabled.as_ref().and_then(|enabled| enabled.iter().position(|enabled| enabled == name));
         let mut order: Vec<usize> = (0..self.all.len()).collect();
         order.sort_by_key(|&at| rank(&self.all[at].0).unwrap_or(usize::MAX));
         let items = order.iter().map(|&at| {
@@ -69,7 +70,12 @@ impl ScopedModelDialog {
 
     /// What the search leaves.
     fn shown(&self) -> Vec<String> {
-        self.picker.shown().iter().filter_map(|&at| self.all.get(*self.order.get(at)?)).map(|(name, _)| name.clone()).collect()
+        self.picker
+            .shown()
+            .iter()
+            .filter_map(|&at| self.all.get(*self.order.get(at)?))
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     fn changed(&mut self, enabled: Option<Vec<String>>) -> DialogEvent {
@@ -137,7 +143,8 @@ impl Dialog for ScopedModelDialog {
                 if shown.len() == self.all.len() {
                     return self.changed(None);
                 }
-                let mut enabled = self.enabled.clone().unwrap_or_else(|| self.all.iter().map(|(name, _)| name.clone()).collect());
+                let mut enabled =
+                    self.enabled.clone().unwrap_or_else(|| self.all.iter().map(|(name, _)| name.clone()).collect());
                 enabled.extend(shown.into_iter().filter(|name| !self.is_enabled(name)));
                 return self.changed(Some(enabled));
             }

@@ -93,11 +93,20 @@ pub(crate) struct TreeDialog {
 enum State {
     Browsing,
     /// The label of an entry is edited.
-    Labelling { node: usize, line: LineEditor },
+    Labelling {
+        node: usize,
+        line: LineEditor,
+    },
     /// An entry is chosen; whether the branch that is left is to be summarised is asked.
-    Asking { node: usize, choice: usize },
+    Asking {
+        node: usize,
+        choice: usize,
+    },
     /// What the summary is to look at is asked.
-    Focusing { node: usize, line: LineEditor },
+    Focusing {
+        node: usize,
+        line: LineEditor,
+    },
 }
 
 const CHOICES: [&str; 3] = ["No summary", "Summarize", "Summarize with custom prompt"];
@@ -118,10 +127,9 @@ impl TreeDialog {
             .iter()
             .enumerate()
             .map(|(at, node)| {
-                let text = log.try_entry(at).map_or_else(
-                    |_| Described::unknown(&node.type_name),
-                    |entry| describe(&entry.body, &mut calls),
-                );
+                let text = log
+                    .try_entry(at)
+                    .map_or_else(|_| Described::unknown(&node.type_name), |entry| describe(&entry.body, &mut calls));
                 let label = node.label.as_ref();
                 Node {
                     id: node.id.clone(),
@@ -246,7 +254,8 @@ impl TreeDialog {
     fn browse(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent {
         self.problem = None;
         let last = self.rows.len().saturating_sub(1);
-        let action = cx.keymap.action(KeyContext::Tree, &press.key).or_else(|| cx.keymap.action(KeyContext::Select, &press.key));
+        let action =
+            cx.keymap.action(KeyContext::Tree, &press.key).or_else(|| cx.keymap.action(KeyContext::Select, &press.key));
         match action {
             Some(KeyAction::TreeFoldOrUp) => self.fold_or_up(),
             Some(KeyAction::TreeUnfoldOrDown) => self.unfold_or_down(),
@@ -319,14 +328,14 @@ impl TreeDialog {
     fn list(&self, cx: DialogCx<'_>) -> Vec<Row> {
         let height = self.height.min(cx.max_rows.saturating_sub(6)).max(1);
         let first = self.selected.saturating_sub(height / 2).min(self.rows.len().saturating_sub(height));
-        let mut rows: Vec<Row> = (self.rows.iter().enumerate().skip(first).take(height))
-            .map(|(at, row)| self.row(at, row, cx))
-            .collect();
+        let mut rows: Vec<Row> =
+            (self.rows.iter().enumerate().skip(first).take(height)).map(|(at, row)| self.row(at, row, cx)).collect();
         let muted = |text: String, theme: &Theme| Row::styled(text, theme.fg(Token::Muted));
         if rows.is_empty() {
             rows.push(muted("  No entries".to_owned(), cx.theme));
         }
-        let mut line = format!("  ({}/{}) {}", (self.selected + 1).min(self.rows.len()), self.rows.len(), self.filter.as_str());
+        let mut line =
+            format!("  ({}/{}) {}", (self.selected + 1).min(self.rows.len()), self.rows.len(), self.filter.as_str());
         if !self.search.is_empty() {
             line.push_str(&format!("  search: {}", sanitize(&self.search, Strictness::Output)));
         }
@@ -354,7 +363,8 @@ impl Dialog for TreeDialog {
                 content.push(row);
                 // One row of the frame is above the content, and the title.
                 cursor = Some((content.len() + 1, column));
-                hints = vec![hint(&key(KeyAction::SelectConfirm), "save"), hint(&key(KeyAction::SelectCancel), "cancel")];
+                hints =
+                    vec![hint(&key(KeyAction::SelectConfirm), "save"), hint(&key(KeyAction::SelectCancel), "cancel")];
             }
             State::Asking { choice, .. } => {
                 for (at, text) in CHOICES.iter().enumerate() {
@@ -388,7 +398,10 @@ impl Dialog for TreeDialog {
                     let text = line.text().trim().to_owned();
                     let target = self.nodes[*node].id.clone();
                     self.state = State::Browsing;
-                    return DialogEvent::Do(vec![Effect::Label { target, label: Some(text).filter(|text| !text.is_empty()) }]);
+                    return DialogEvent::Do(vec![Effect::Label {
+                        target,
+                        label: Some(text).filter(|text| !text.is_empty()),
+                    }]);
                 }
                 Some(KeyAction::SelectCancel) => self.state = State::Browsing,
                 _ => line.key(press, cx.keymap),

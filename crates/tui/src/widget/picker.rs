@@ -82,8 +82,14 @@ impl Picker {
 
     /// A list without a search: digits choose where there are at most nine items.
     pub fn without_search(items: Vec<PickItem>, height: usize) -> Self {
-        let mut picker =
-            Self { items: Vec::new(), shown: Vec::new(), selected: 0, height: height.max(1), query: None, label_columns: 0 };
+        let mut picker = Self {
+            items: Vec::new(),
+            shown: Vec::new(),
+            selected: 0,
+            height: height.max(1),
+            query: None,
+            label_columns: 0,
+        };
         picker.set_items(items);
         picker
     }
@@ -144,8 +150,20 @@ impl Picker {
         let n = self.shown.len();
         let last = n.saturating_sub(1);
         let to = match keymap.action(KeyContext::Select, &press.key) {
-            Some(KeyAction::SelectUp) => if self.selected == 0 { last } else { self.selected - 1 },
-            Some(KeyAction::SelectDown) => if self.selected >= last { 0 } else { self.selected + 1 },
+            Some(KeyAction::SelectUp) => {
+                if self.selected == 0 {
+                    last
+                } else {
+                    self.selected - 1
+                }
+            }
+            Some(KeyAction::SelectDown) => {
+                if self.selected >= last {
+                    0
+                } else {
+                    self.selected + 1
+                }
+            }
             Some(KeyAction::SelectPageUp) => self.selected.saturating_sub(self.height),
             Some(KeyAction::SelectPageDown) => (self.selected + self.height).min(last),
             Some(KeyAction::SelectConfirm) => return self.selected().map_or(PickerEvent::Ignored, PickerEvent::Chosen),
@@ -158,7 +176,8 @@ impl Picker {
                 (KeyCode::Home, _) => 0,
                 (KeyCode::End, _) => last,
                 (_, Some(c)) if self.query.is_none() => {
-                    let digit = c.to_digit(10).and_then(|digit| usize::try_from(digit).ok()).filter(|digit| *digit >= 1);
+                    let digit =
+                        c.to_digit(10).and_then(|digit| usize::try_from(digit).ok()).filter(|digit| *digit >= 1);
                     return match digit.and_then(|digit| self.shown.get(digit - 1)) {
                         Some(&item) if n <= 9 => PickerEvent::Chosen(item),
                         _ => PickerEvent::Ignored,

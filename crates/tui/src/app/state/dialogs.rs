@@ -22,15 +22,15 @@ use crate::widget::PickItem;
 impl App {
     /// What the tree is opened with: what it shows at first, how many rows it has, and whether leaving a branch asks for a summary.
     pub(crate) fn tree_options(&self, size: Size, services: &Services) -> (TreeFilter, usize, bool) {
-        let filter = self.interface.as_ref().map_or(TreeFilter::Default, |interface| TreeFilter::parse(&interface.tree_filter));
+        let filter =
+            self.interface.as_ref().map_or(TreeFilter::Default, |interface| TreeFilter::parse(&interface.tree_filter));
         let skips = services.settings().value("branchSummary.skipPrompt").and_then(|value| value.as_bool());
         (filter, (size.height() / 2).max(5), skips != Some(true))
     }
 
     pub(crate) fn open_settings(&mut self, services: &Services, has_images: bool) {
         let settings = services.settings();
-        let values: Map<_, _> =
-            setting_keys().filter_map(|key| Some((key.to_owned(), settings.value(key)?))).collect();
+        let values: Map<_, _> = setting_keys().filter_map(|key| Some((key.to_owned(), settings.value(key)?))).collect();
         let facts = SettingsFacts {
             values,
             has_images,

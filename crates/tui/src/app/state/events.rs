@@ -77,10 +77,16 @@ impl App {
             }
             SessionEvent::InfoChanged { name } => self.footer.session_name.clone_from(name),
             SessionEvent::ExtensionError(failure) => {
-                self.error(&format!("Extension \"{}\" failed at {}: {}", failure.extension, failure.event, failure.error));
+                self.error(&format!(
+                    "Extension \"{}\" failed at {}: {}",
+                    failure.extension, failure.event, failure.error
+                ));
             }
             SessionEvent::Conflict { path, .. } => {
-                self.warning(&format!("Another program wrote to {}; this session continues on its own branch", path.display()));
+                self.warning(&format!(
+                    "Another program wrote to {}; this session continues on its own branch",
+                    path.display()
+                ));
             }
             SessionEvent::EntryAppended(entry) => self.transcript.appended(&entry.body),
             _ => {}
@@ -119,17 +125,15 @@ impl App {
 
     /// An extension asks the user something.
     pub(crate) fn ask(&mut self, question: &Question, reply: oneshot::Sender<Answer>, now_ms: i64) {
-        self.dialogs.retain(|open| open.reply.as_ref().is_none_or(|reply| !reply.is_closed()));
+        self.close_stale_questions();
         self.completion.close();
         let dialog = Box::new(Ask::new(question, now_ms).guarded());
         self.dialogs.push(OpenDialog { dialog, reply: Some(reply) });
     }
 
-    /// Closes questions whose askers are gone. Returns whether there were any.
-    pub(crate) fn close_stale_questions(&mut self) -> bool {
-        let before = self.dialogs.len();
+    /// Closes questions whose askers are gone.
+    pub(crate) fn close_stale_questions(&mut self) {
         self.dialogs.retain(|open| open.reply.as_ref().is_none_or(|reply| !reply.is_closed()));
-        self.dialogs.len() != before
     }
 
     /// An extension shows something.
@@ -140,11 +144,12 @@ impl App {
                 Some(NoteKind::Warning) => self.warning(&message),
                 _ => self.status(&message),
             },
-            UiUpdate::Status { key, text: Some(text) } => {
-                if self.footer.statuses.len() < MAX_KEYS || self.footer.statuses.contains_key(&key) {
-                    self.footer.statuses.insert(key, text);
-                }
+            UiUpdate::Status { key, text: Some(text) }
+                if self.footer.statuses.len() < MAX_KEYS || self.footer.statuses.contains_key(&key) =>
+            {
+                self.footer.statuses.insert(key, text);
             }
+            UiUpdate::Status { text: Some(_), .. } => {}
             UiUpdate::Status { key, text: None } => drop(self.footer.statuses.remove(&key)),
             UiUpdate::Widget { key, lines, place } => {
                 let at = self.widgets.iter().position(|widget| widget.key == key);

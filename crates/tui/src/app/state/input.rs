@@ -32,7 +32,7 @@ impl App {
             }
         }
         if *report == Report::Done {
-            self.colors_settled = true;
+            self.colors_due_ms = None;
         }
     }
 
@@ -275,12 +275,7 @@ impl App {
     }
 
     /// A text was submitted.
-    fn submitted(
-        &mut self,
-        text: String,
-        submission: &crate::editor::Submission,
-        follow_up: bool,
-    ) -> Vec<Effect> {
+    fn submitted(&mut self, text: String, submission: &crate::editor::Submission, follow_up: bool) -> Vec<Effect> {
         self.completion.close();
         self.scrolled = 0;
         if text.is_empty() {

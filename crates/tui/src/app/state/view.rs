@@ -28,6 +28,9 @@ const STALL_MS: i64 = 30_000;
 impl App {
     /// How often something on the screen moves; `None`: nothing does.
     pub(crate) fn animation(&self, now_ms: i64) -> Option<Duration> {
+        if self.colors_due_ms.is_some() {
+            return Some(Duration::from_millis(50));
+        }
         let second = Some(Duration::from_secs(1));
         if self.ongoing.activity != Activity::Idle || self.transcript.runs_bash() {
             return self.loader.interval().or(second);
@@ -50,7 +53,10 @@ impl App {
             cursor_row += frame.live.len();
         } else {
             // The colours of what goes into the scrollback must be right the first time.
-            if self.colors_settled {
+            if self.colors_due_ms.is_some_and(|due| now_ms >= due) {
+                self.colors_due_ms = None;
+            }
+            if self.colors_due_ms.is_none() {
                 frame.finished = self.transcript.take_finished(size.width(), &self.theme, &self.keymap);
             }
             let mut open = self.transcript.live(size.width(), &self.theme, &self.keymap, now_ms);
@@ -77,8 +83,7 @@ impl App {
 
     /// The part of the transcript that fits above the rest, with a mark of how much is below it.
     fn fullscreen_transcript(&mut self, size: Size, room: usize) -> Vec<Row> {
-        let (rows, scrolled) =
-            self.transcript.window(size.width(), room, self.scrolled, &self.theme, &self.keymap);
+        let (rows, scrolled) = self.transcript.window(size.width(), room, self.scrolled, &self.theme, &self.keymap);
         self.scrolled = scrolled;
         let mut rows = rows;
         let missing = room.saturating_sub(rows.len());
@@ -212,9 +217,10 @@ impl App {
     fn widget_rows(&self, place: WidgetPlace, columns: usize) -> Vec<Row> {
         let mut rows = Vec::new();
         for widget in self.widgets.iter().filter(|widget| widget.place == place) {
-            let lines = widget.lines.iter().flat_map(|line| {
-                sanitize(line, Strictness::Output).lines().map(str::to_owned).collect::<Vec<_>>()
-            });
+            let lines = widget
+                .lines
+                .iter()
+                .flat_map(|line| sanitize(line, Strictness::Output).lines().map(str::to_owned).collect::<Vec<_>>());
             rows.extend(lines.take(MAX_WIDGET).map(|line| truncate(&Row::from(line), columns, "…")));
             if widget.lines.len() > MAX_WIDGET {
                 rows.push(Row::styled("... (widget truncated)", self.theme.fg(Token::Muted)));

@@ -54,9 +54,15 @@ pub(crate) enum NoticeKind {
 
 /// One entry.
 pub(in crate::app) enum Entry {
-    Header { name: String, hints: String },
+    Header {
+        name: String,
+        hints: String,
+    },
     Rule,
-    Notice { kind: NoticeKind, text: String },
+    Notice {
+        kind: NoticeKind,
+        text: String,
+    },
     /// A text of the interface, in Markdown.
     Text(Box<Answer>),
     User(String),
@@ -64,16 +70,19 @@ pub(in crate::app) enum Entry {
     Tool(Box<ToolCall>),
     Bash(Box<Bash>),
     /// A summary, or a message of an extension: a label, a line that stands for it, and the whole.
-    Labelled { label: String, line: String, whole: String, expanded: bool },
+    Labelled {
+        label: String,
+        line: String,
+        whole: String,
+        expanded: bool,
+    },
 }
 
 /// Why an answer failed, as it is shown.
 pub(super) fn failure_of(answer: &AssistantMessage) -> Option<String> {
     let text = answer.error_message.as_deref().unwrap_or_default();
     match answer.stop_reason {
-        StopReason::Aborted if text.is_empty() || text == "Request was aborted" => {
-            Some("Operation aborted".to_owned())
-        }
+        StopReason::Aborted if text.is_empty() || text == "Request was aborted" => Some("Operation aborted".to_owned()),
         StopReason::Aborted => Some(text.to_owned()),
         StopReason::Error if text.is_empty() => Some("Error: the request failed".to_owned()),
         StopReason::Error => Some(format!("Error: {text}")),
@@ -273,7 +282,7 @@ impl Entry {
     /// What was not finished never will be.
     pub(super) fn settle(&mut self) {
         match self {
-            Self::Answer(answer) => answer.finish(None, false),
+            Self::Answer(answer) if !answer.is_finished() => answer.finish(None, false),
             Self::Tool(tool) => tool.settle(),
             _ => {}
         }

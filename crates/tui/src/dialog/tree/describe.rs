@@ -106,9 +106,7 @@ pub(super) fn describe(body: &EntryBody, calls: &mut HashMap<ToolCallId, String>
             let text = format!("[compaction: {} tokens]", tokens(compaction.tokens_before));
             Described::new(EntryKind::Summary, "", text)
         }
-        EntryBody::BranchSummary(branch) => {
-            Described::new(EntryKind::Summary, "[branch summary]:", &branch.summary)
-        }
+        EntryBody::BranchSummary(branch) => Described::new(EntryKind::Summary, "[branch summary]:", &branch.summary),
         EntryBody::CustomMessage(message) => {
             let text = format!("[{}]: {}", message.custom_type, message.content.text(" "));
             Described::new(EntryKind::Custom, "", text)

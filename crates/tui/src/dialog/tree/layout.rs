@@ -40,7 +40,8 @@ pub(super) fn lay_out(
     let mut on_path = path.clone();
     let order = top_down(parents);
     for &node in &order {
-        let above = parents[node].and_then(|parent| if is_shown[parent] { Some(parent) } else { shown_ancestor[parent] });
+        let above =
+            parents[node].and_then(|parent| if is_shown[parent] { Some(parent) } else { shown_ancestor[parent] });
         shown_ancestor[node] = above;
         if is_shown[node] {
             match above {

@@ -78,7 +78,8 @@ impl Answer {
     pub(super) fn invalidate(&mut self) {}
 
     pub(super) fn plain_text(&self) -> Option<String> {
-        let texts: Vec<&str> = self.parts.iter().filter(|part| !part.is_thinking).map(|part| part.text.trim()).collect();
+        let texts: Vec<&str> =
+            self.parts.iter().filter(|part| !part.is_thinking).map(|part| part.text.trim()).collect();
         Some(texts.join("\n")).filter(|text| !text.trim().is_empty())
     }
 
