@@ -14,6 +14,8 @@ use serde_json::{Map, Value};
 
 pub mod transport;
 
+pub mod ui;
+
 pub mod pkce;
 
 pub mod paste;
@@ -31,6 +33,7 @@ pub mod copilot;
 pub mod google;
 
 pub use transport::OAuthTransport;
+pub use ui::{LoginChoice, LoginOption, LoginPrompt, LoginUi, SignInPage};
 
 use crate::model::Model;
 use crate::request::Auth;
@@ -102,47 +105,6 @@ pub struct OAuthCx<'a> {
     pub host: &'a Host,
     /// Gives up.
     pub cancel: &'a Cancel,
-}
-
-/// A page on which a person signs in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SignInPage {
-    /// The URL.
-    pub url: String,
-    /// What to do there.
-    pub instructions: Option<String>,
-}
-
-/// A question to the person who signs in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LoginPrompt {
-    /// The question.
-    pub message: String,
-    /// An example of an answer.
-    pub placeholder: Option<String>,
-    /// An empty answer is one.
-    pub allow_empty: bool,
-}
-
-/// The person who signs in, as flows see them.
-pub trait LoginUi: Send + Sync {
-    /// Shows a page to sign in on; opens it where that is possible.
-    fn show(&self, page: &SignInPage);
-
-    /// Asks. `None` gives the login up.
-    fn prompt<'a>(&'a self, prompt: &'a LoginPrompt) -> BoxFuture<'a, Option<String>>;
-
-    /// Says what is going on.
-    fn progress(&self, text: &str) {
-        let _ = text;
-    }
-
-    /// Waits for what the person pastes while a browser is waited for; `None` where nothing can be pasted meanwhile.
-    fn pasted(&self) -> Option<BoxFuture<'_, Option<String>>> {
-        None
-    }
 }
 
 /// One way to sign in.
@@ -260,9 +222,9 @@ impl OAuthRegistry {
     /// The flows of this crate.
     pub fn built_in() -> Self {
         let built_in: Vec<Arc<dyn OAuthFlow>> = vec![
-            Arc::new(anthropic::AnthropicLogin),
+            Arc::new(anthropic::AnthropicLogin::default()),
             Arc::new(copilot::Copilot::default()),
-            Arc::new(codex::CodexLogin),
+            Arc::new(codex::CodexLogin::default()),
         ];
         Self { flows: built_in.clone(), built_in }
     }

@@ -319,6 +319,10 @@ impl LoginUi for NoLogin {
     fn prompt<'a>(&'a self, _: &'a pinch_llm::oauth::LoginPrompt) -> BoxFuture<'a, Option<String>> {
         Box::pin(async { None })
     }
+
+    fn select<'a>(&'a self, _: &'a pinch_llm::oauth::LoginChoice) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async { None })
+    }
 }
 
 fn logins() -> Logins {

@@ -4,46 +4,65 @@ use futures::future::BoxFuture;
 use http::Method;
 use serde_json::json;
 
+use super::browser::{self, AuthorizationCode};
 use super::pkce::{self, Pkce};
 use super::transport::{OAuthRequest, TokenSet, form, tokens};
-use super::{LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow, browser};
+use super::{LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow};
 
 const AUTHORIZE: &str = "https://claude.ai/oauth/authorize";
 const TOKEN: &str = "https://platform.claude.com/v1/oauth/token";
 const CLIENT: &str = "9d1c250a-e61b-44d9-88ed-5944d1962f5e";
 const PORT: u16 = 53_692;
 const PATH: &str = "/callback";
-const REDIRECT: &str = "http://localhost:53692/callback";
+/// Shows the code, for browsers that cannot return to this machine.
+const COPY_PAGE: &str = "https://platform.claude.com/oauth/code/callback";
 const SCOPE: &str = "org:create_api_key user:profile user:inference user:sessions:claude_code user:mcp_servers \
     user:file_upload";
 /// How long before its end access counts as over.
 const MARGIN_MS: i64 = 5 * 60 * 1_000;
 
 /// Signs in to a Claude subscription.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AnthropicLogin;
+#[derive(Clone, Copy, Debug)]
+pub struct AnthropicLogin {
+    callback_port: u16,
+}
+
+impl Default for AnthropicLogin {
+    fn default() -> Self {
+        Self { callback_port: PORT }
+    }
+}
 
 impl AnthropicLogin {
+    /// Uses another port for the browser to return to than the usual one; 0 = any free one.
+    pub const fn with_callback_port(callback_port: u16) -> Self {
+        Self { callback_port }
+    }
+
     async fn sign_in(&self, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<OAuthCredential, OAuthError> {
         let pkce = Pkce::new(cx.host.ids());
         let state = pkce::state(cx.host.ids());
-        let query = form(&[
-            ("code", "true"),
-            ("client_id", CLIENT),
-            ("response_type", "code"),
-            ("redirect_uri", REDIRECT),
-            ("scope", SCOPE),
-            ("code_challenge", &pkce.challenge),
-            ("code_challenge_method", "S256"),
-            ("state", &state),
-        ]);
-        let visit = browser::Visit { url: format!("{AUTHORIZE}?{query}"), port: PORT, path: PATH, state: &state };
-        let code = browser::code(visit, ui, cx).await?;
+        let url = |redirect: &str| {
+            let query = form(&[
+                ("code", "true"),
+                ("client_id", CLIENT),
+                ("response_type", "code"),
+                ("redirect_uri", redirect),
+                ("scope", SCOPE),
+                ("code_challenge", &pkce.challenge),
+                ("code_challenge_method", "S256"),
+                ("state", &state),
+            ]);
+            format!("{AUTHORIZE}?{query}")
+        };
+        let port = self.callback_port;
+        let visit = browser::Visit { url: &url, port, path: PATH, state: &state, copy_page: Some(COPY_PAGE) };
+        let AuthorizationCode { code, redirect } = browser::code(&visit, ui, cx).await?;
         ui.progress("Exchanging the code for tokens…");
         let what = "Anthropic token exchange failed";
         let body = json!({
             "grant_type": "authorization_code", "client_id": CLIENT, "code": code, "state": state,
-            "redirect_uri": REDIRECT, "code_verifier": pkce.verifier.reveal(),
+            "redirect_uri": redirect, "code_verifier": pkce.verifier.reveal(),
         });
         let given = OAuthRequest::new(what, Method::POST, TOKEN).json(&body).good(cx).await?;
         let tokens = tokens(&given, what)?;

@@ -1,59 +1,111 @@
 //! The part of a login that happens in a browser: the person signs in there, and a code comes back.
 
-use super::callback::{Callback, Came};
+use super::callback::{Callback, Returned};
 use super::{LoginPrompt, LoginUi, OAuthCx, OAuthError, SignInPage, paste};
 
-const INSTRUCTIONS: &str = "Finish the sign-in in your browser. When the browser runs on another machine, paste the address \
-    at which it ends, or the code that it shows.";
+const INSTRUCTIONS: &str = "Sign in with your browser. If it runs on another machine, paste the URL of the page at which it ends, even \
+    if that page could not be loaded.";
+const COPY_INSTRUCTIONS: &str = "Sign in with your browser, then paste the code that the page shows.";
 
-/// Where a browser is sent, and where it comes back.
+/// The interface on which the callback server listens.
+const CALLBACK_HOSTS: [&str; 2] = ["PINCH_OAUTH_CALLBACK_HOST", "PI_OAUTH_CALLBACK_HOST"];
+
+/// Where a browser is sent, and where it returns.
 pub(super) struct Visit<'a> {
-    pub(super) url: String,
+    /// The URL of the page for a redirect URI.
+    pub(super) url: &'a (dyn Fn(&str) -> String + Sync),
+    /// The port to which the browser returns; 0 = any free one.
     pub(super) port: u16,
+    /// The path to which it returns.
     pub(super) path: &'static str,
+    /// What has to come back with the code.
     pub(super) state: &'a str,
+    /// A redirect URI of the provider itself, whose page shows the code: for browsers that cannot return to this machine.
+    pub(super) copy_page: Option<&'static str>,
+}
+
+/// A code, and the redirect URI for which it is valid.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct AuthorizationCode {
+    pub(super) code: String,
+    pub(super) redirect: String,
 }
 
 /// Waits for the code: from the browser, or pasted, whichever comes first.
-pub(super) async fn code(visit: Visit<'_>, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<String, OAuthError> {
+pub(super) async fn code(
+    visit: &Visit<'_>,
+    ui: &dyn LoginUi,
+    cx: OAuthCx<'_>,
+) -> Result<AuthorizationCode, OAuthError> {
     cx.cancel.run(find_code(visit, ui, cx)).await.unwrap_or(Err(OAuthError::Cancelled))
 }
 
-async fn find_code(visit: Visit<'_>, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<String, OAuthError> {
-    let host = cx.host.env().non_empty("PI_OAUTH_CALLBACK_HOST").unwrap_or("127.0.0.1");
-    let server = Callback::listen(host, visit.port, visit.path, visit.state).await;
-    ui.show(&SignInPage { url: visit.url, instructions: Some(INSTRUCTIONS.into()) });
-    if server.is_none() {
-        ui.progress(&format!("Port {} is in use, so the browser cannot report back.", visit.port));
-    }
+async fn find_code(visit: &Visit<'_>, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<AuthorizationCode, OAuthError> {
+    let server = match visit.copy_page {
+        Some(_) if ui.is_headless() => None,
+        _ => listen(visit, ui, cx).await,
+    };
+    let port = server.as_ref().map_or(visit.port, Callback::port);
+    let (redirect, instructions) = match visit.copy_page {
+        Some(page) if server.is_none() => (page.to_owned(), COPY_INSTRUCTIONS),
+        _ => (format!("http://localhost:{port}{}", visit.path), INSTRUCTIONS),
+    };
+    ui.show(&SignInPage::new((visit.url)(&redirect), instructions));
     let browser = async {
         match &server {
-            Some(server) => Some(server.wait().await),
+            Some(server) => server.wait().await,
             None => std::future::pending().await,
         }
     };
     let pasted = async {
-        match (ui.pasted(), &server) {
-            (Some(pasted), _) => Some(pasted.await.ok_or(OAuthError::Cancelled)),
-            // Nothing else can come.
-            (None, None) => None,
-            (None, Some(_)) => std::future::pending().await,
+        match pasted(ui, server.is_none()).await {
+            Some(text) => text,
+            None => std::future::pending().await,
         }
     };
-    tokio::select! {
-        Some(came) = browser => match came {
-            Came::Code(code) => Ok(code),
-            Came::Refused(error) => Err(denied(&error)),
+    let code = tokio::select! {
+        returned = browser => match returned {
+            Returned::Code(code) => code,
+            Returned::Refused(error) => return Err(denied(&error)),
         },
-        pasted = pasted => {
-            let mut text = pasted.transpose()?.unwrap_or_default();
-            if text.trim().is_empty() {
-                let message = "Paste the code, or the whole address at which the browser ended:".to_owned();
-                let prompt = LoginPrompt { message, placeholder: None, allow_empty: false };
-                text = ui.prompt(&prompt).await.ok_or(OAuthError::Cancelled)?;
-            }
-            accept(&text, visit.state)
+        text = pasted => accept(&text?, visit.state)?,
+    };
+    Ok(AuthorizationCode { code, redirect })
+}
+
+/// Listens for the browser. When that fails, the code has to be pasted.
+async fn listen(visit: &Visit<'_>, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Option<Callback> {
+    let host = CALLBACK_HOSTS.iter().find_map(|name| cx.host.env().non_empty(name)).unwrap_or("127.0.0.1");
+    match Callback::listen(host, visit.port, visit.path, visit.state).await {
+        Ok(server) => Some(server),
+        Err(error) => {
+            ui.progress(&format!(
+                "The browser cannot return by itself: cannot listen on {host}:{} ({error}).",
+                visit.port
+            ));
+            None
         }
+    }
+}
+
+/// What the person pastes; `None` when nothing will be pasted, and a browser may still return.
+async fn pasted(ui: &dyn LoginUi, is_only_way: bool) -> Option<Result<String, OAuthError>> {
+    let text = match ui.pasted() {
+        Some(pasted) => pasted.await,
+        // Nothing else can come.
+        None if is_only_way => Some(String::new()),
+        None => None,
+    };
+    match text {
+        Some(text) if !text.trim().is_empty() => Some(Ok(text)),
+        Some(_) => {
+            let prompt = LoginPrompt::new("Paste the code, or the URL of the page at which the browser ended");
+            Some(ui.prompt(&prompt).await.ok_or(OAuthError::Cancelled))
+        }
+        None if is_only_way => {
+            Some(Err(OAuthError::Invalid("the browser cannot return to this machine, and no code was pasted".into())))
+        }
+        None => None,
     }
 }
 

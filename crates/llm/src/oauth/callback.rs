@@ -1,5 +1,6 @@
 //! A server on this machine to which the browser comes back after the sign-in.
 
+use std::io;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -19,13 +20,14 @@ const MAX_CONNECTIONS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Callback {
     listener: TcpListener,
+    port: u16,
     path: &'static str,
     state: String,
 }
 
-/// How a browser came back.
+/// How a browser returned back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Came {
+pub(super) enum Returned {
     /// With a code.
     Code(String),
     /// The person or the server refused, for this reason.
@@ -33,19 +35,23 @@ pub(super) enum Came {
 }
 
 impl Callback {
-    /// Begins to listen; `None` when the port is taken.
-    pub(super) async fn listen(host: &str, port: u16, path: &'static str, state: &str) -> Option<Self> {
-        let listener = TcpListener::bind((host, port)).await.ok()?;
-        Some(Self { listener, path, state: state.to_owned() })
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// When the port is in use, or the host is not this machine.
+    pub(super) async fn listen(host: &str, port: u16, path: &'static str, state: &str) -> io::Result<Self> {
+        let listener = TcpListener::bind((host, port)).await?;
+        let port = listener.local_addr()?.port();
+        Ok(Self { listener, port, path, state: state.to_owned() })
     }
 
-    #[cfg(test)]
-    fn port(&self) -> u16 {
-        self.listener.local_addr().unwrap().port()
+    /// The port on which it listens.
+    pub(super) fn port(&self) -> u16 {
+        self.port
     }
 
     /// Waits for the browser. Requests with another state or path are rejected, and waiting continues.
-    pub(super) async fn wait(&self) -> Came {
+    pub(super) async fn wait(&self) -> Returned {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
@@ -61,8 +67,8 @@ impl Callback {
                     });
                 }
                 Some(done) = connections.join_next() => {
-                    if let Ok(Some(came)) = done {
-                        return came;
+                    if let Ok(Some(returned)) = done {
+                        return returned;
                     }
                 }
             }
@@ -71,10 +77,11 @@ impl Callback {
 }
 
 /// Serves one request.
-async fn serve(mut stream: TcpStream, path: &str, state: &str) -> Option<Came> {
+async fn serve(mut stream: TcpStream, path: &str, state: &str) -> Option<Returned> {
     let target = read_target(&mut stream).await?;
     let (asked, query) = target.split_once('?').unwrap_or((&target, ""));
-    let (status, title, text, came) = if asked == path { judge(paste::from_query(query), state) } else { not_found() };
+    let (status, title, text, returned) =
+        if asked == path { judge(paste::from_query(query), state) } else { not_found() };
     let page = page(title, &text);
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\ncache-control: no-store\r\n\
@@ -84,24 +91,24 @@ async fn serve(mut stream: TcpStream, path: &str, state: &str) -> Option<Came> {
     // The browser may be gone; what it brought counts all the same.
     let _result = stream.write_all((head + &page).as_bytes()).await;
     let _result = stream.shutdown().await;
-    came
+    returned
 }
 
-type CallbackReply = (&'static str, &'static str, String, Option<Came>);
+type CallbackReply = (&'static str, &'static str, String, Option<Returned>);
 
 fn not_found() -> CallbackReply {
     ("404 Not Found", "Not found", "There is nothing here.".into(), None)
 }
 
 fn judge(pasted: Pasted, state: &str) -> CallbackReply {
-    let failed = |text: String, came| ("400 Bad Request", "Sign-in failed", text, came);
+    let failed = |text: String, returned| ("400 Bad Request", "Sign-in failed", text, returned);
     if pasted.state.as_deref() != Some(state) {
         return failed("The state does not match. Start the sign-in again.".into(), None);
     }
     match (pasted.code, pasted.error) {
-        (_, Some(error)) => failed(format!("The server says: {error}"), Some(Came::Refused(error))),
+        (_, Some(error)) => failed(format!("The server says: {error}"), Some(Returned::Refused(error))),
         (Some(code), None) => {
-            ("200 OK", "Signed in", "You are signed in and can close this window.".into(), Some(Came::Code(code)))
+            ("200 OK", "Signed in", "You are signed in and can close this window.".into(), Some(Returned::Code(code)))
         }
         (None, None) => failed("The code is missing. Start the sign-in again.".into(), None),
     }
@@ -172,9 +179,9 @@ mod tests {
             assert_eq!(get(port, &format!("GET /{} HTTP/1.1", "x".repeat(40_000))).await, "");
             assert!(get(port, &target("/cb?code=a%20b&state=S")).await.contains("You are signed in"));
         };
-        let (came, ()) = tokio::join!(server.wait(), visits);
-        assert_eq!(came, Came::Code("a b".into()));
-        assert!(Callback::listen("127.0.0.1", port, "/cb", "S").await.is_none(), "the port is taken");
+        let (returned, ()) = tokio::join!(server.wait(), visits);
+        assert_eq!(returned, Returned::Code("a b".into()));
+        assert!(Callback::listen("127.0.0.1", port, "/cb", "S").await.is_err(), "the port is in use");
         drop(server);
         assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err(), "it is closed");
     }
@@ -183,8 +190,8 @@ mod tests {
     async fn words_of_the_server_are_escaped() {
         let server = Callback::listen("127.0.0.1", 0, "/cb", "S").await.unwrap();
         let request = "GET /cb?state=S&error=%3Cscript%3E HTTP/1.1\r\n\r\n";
-        let (came, page) = tokio::join!(server.wait(), get(server.port(), request));
-        assert_eq!(came, Came::Refused("<script>".into()));
+        let (returned, page) = tokio::join!(server.wait(), get(server.port(), request));
+        assert_eq!(returned, Returned::Refused("<script>".into()));
         assert!(page.contains("&lt;script&gt;") && !page.contains("<script>"), "{page}");
     }
 }

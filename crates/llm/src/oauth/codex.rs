@@ -4,9 +4,10 @@ use futures::future::BoxFuture;
 use http::Method;
 use serde_json::{Map, Value};
 
+use super::browser::{self, AuthorizationCode};
 use super::pkce::{self, Pkce};
 use super::transport::{OAuthRequest, form, tokens};
-use super::{LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow, browser};
+use super::{LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow};
 use crate::request::Auth;
 use crate::wire::codex::{ACCOUNT_HEADER, account_in};
 
@@ -15,40 +16,56 @@ const TOKEN: &str = "https://auth.openai.com/oauth/token";
 const CLIENT: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
 const PORT: u16 = 1_455;
 const PATH: &str = "/auth/callback";
-const REDIRECT: &str = "http://localhost:1455/auth/callback";
 /// The member of a credential that names the account.
 const ACCOUNT: &str = "accountId";
 const SCOPE: &str = "openid profile email offline_access";
 
 /// Signs in to a ChatGPT subscription.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CodexLogin;
+#[derive(Clone, Copy, Debug)]
+pub struct CodexLogin {
+    callback_port: u16,
+}
+
+impl Default for CodexLogin {
+    fn default() -> Self {
+        Self { callback_port: PORT }
+    }
+}
 
 impl CodexLogin {
+    /// Uses another port for the browser to return to than the usual one; 0 = any free one.
+    pub const fn with_callback_port(callback_port: u16) -> Self {
+        Self { callback_port }
+    }
+
     async fn sign_in(&self, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<OAuthCredential, OAuthError> {
         let pkce = Pkce::new(cx.host.ids());
         let state = pkce::state(cx.host.ids());
-        let query = form(&[
-            ("response_type", "code"),
-            ("client_id", CLIENT),
-            ("redirect_uri", REDIRECT),
-            ("scope", SCOPE),
-            ("code_challenge", &pkce.challenge),
-            ("code_challenge_method", "S256"),
-            ("state", &state),
-            ("id_token_add_organizations", "true"),
-            ("codex_cli_simplified_flow", "true"),
-            ("originator", "pi"),
-        ]);
-        let visit = browser::Visit { url: format!("{AUTHORIZE}?{query}"), port: PORT, path: PATH, state: &state };
-        let code = browser::code(visit, ui, cx).await?;
+        let url = |redirect: &str| {
+            let query = form(&[
+                ("response_type", "code"),
+                ("client_id", CLIENT),
+                ("redirect_uri", redirect),
+                ("scope", SCOPE),
+                ("code_challenge", &pkce.challenge),
+                ("code_challenge_method", "S256"),
+                ("state", &state),
+                ("id_token_add_organizations", "true"),
+                ("codex_cli_simplified_flow", "true"),
+                ("originator", "pi"),
+            ]);
+            format!("{AUTHORIZE}?{query}")
+        };
+        let port = self.callback_port;
+        let visit = browser::Visit { url: &url, port, path: PATH, state: &state, copy_page: None };
+        let AuthorizationCode { code, redirect } = browser::code(&visit, ui, cx).await?;
         ui.progress("Exchanging the code for tokens…");
         let pairs = [
             ("grant_type", "authorization_code"),
             ("client_id", CLIENT),
             ("code", &*code),
             ("code_verifier", pkce.verifier.reveal()),
-            ("redirect_uri", REDIRECT),
+            ("redirect_uri", &redirect),
         ];
         self.ask("OpenAI Codex token exchange failed", &pairs, None, cx).await
     }

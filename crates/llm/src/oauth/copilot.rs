@@ -25,6 +25,8 @@ const GITHUB_TOKENS: [&str; 3] = ["gho_", "ghu_", "github_pat_"];
 const MARGIN_MS: i64 = 5 * 60 * 1_000;
 /// Models that are enabled at once.
 const N_AT_ONCE: usize = 4;
+/// How long enabling models may take altogether.
+const ENABLE_LIMIT: Duration = Duration::from_secs(30);
 /// Where requests go when neither token nor enterprise says otherwise.
 const BASE_URL: &str = "https://api.individual.githubcopilot.com";
 /// The member of a credential that names the enterprise's own GitHub.
@@ -46,11 +48,8 @@ impl Copilot {
     }
 
     async fn sign_in(&self, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<OAuthCredential, OAuthError> {
-        let prompt = LoginPrompt {
-            message: "GitHub Enterprise URL/domain (blank for github.com)".into(),
-            placeholder: Some("company.ghe.com".into()),
-            allow_empty: true,
-        };
+        let prompt =
+            LoginPrompt::new("GitHub Enterprise URL/domain (blank for github.com)").optional("company.ghe.com");
         let asked = cx.cancel.run(ui.prompt(&prompt)).await;
         let given = asked.ok().flatten().ok_or(OAuthError::Cancelled)?;
         let enterprise = normalize_domain(&given);
@@ -59,11 +58,8 @@ impl Copilot {
         }
         let domain = enterprise.as_deref().unwrap_or("github.com");
         let device = Device::begin(domain, cx).await?;
-        ui.show(&SignInPage {
-            url: device.page.clone(),
-            instructions: Some(format!("Enter code: {}", device.user_code)),
-        });
-        let github = device.wait(domain, cx).await?;
+        ui.show(&SignInPage::with_code(&*device.page, &*device.user_code));
+        let github = device.wait(domain, ui, cx).await?;
         let mut extra = Map::new();
         if let Some(domain) = &enterprise {
             extra.insert(ENTERPRISE.into(), domain.as_str().into());
@@ -106,11 +102,15 @@ impl Copilot {
         };
         let built_in = || Catalog::built_in().models(ID).iter().map(|model| model.id.to_string()).collect();
         let models = self.models.clone().unwrap_or_else(built_in);
-        let mut enabling = futures::stream::iter(models.iter().map(enable)).buffered(N_AT_ONCE);
-        while let Some(done) = enabling.next().await {
-            done?;
-        }
-        Ok(())
+        let mut enabling = futures::stream::iter(models.iter().map(enable)).buffer_unordered(N_AT_ONCE);
+        let all = async {
+            while let Some(done) = enabling.next().await {
+                done?;
+            }
+            Ok(())
+        };
+        // What is not enabled by then can be enabled on GitHub's pages: the login counts without it.
+        tokio::time::timeout(ENABLE_LIMIT, all).await.unwrap_or(Ok(()))
     }
 }
 
@@ -148,7 +148,7 @@ impl Device {
     }
 
     /// Polls until the code was entered, at the interval that the server demands.
-    async fn wait(&self, domain: &str, cx: OAuthCx<'_>) -> Result<String, OAuthError> {
+    async fn wait(&self, domain: &str, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<String, OAuthError> {
         let end = Instant::now() + Duration::from_secs_f64(self.lasts);
         let (mut interval, mut stretch, mut was_slowed) = (self.interval.max(1.0), 1.2, false);
         while Instant::now() < end {
@@ -159,7 +159,13 @@ impl Device {
             let url = format!("https://{domain}/login/oauth/access_token");
             let pairs = [("client_id", CLIENT), ("device_code", &self.device_code), ("grant_type", GRANT)];
             let ask = OAuthRequest::new("GitHub device flow failed", Method::POST, url).form(&pairs);
-            let said = ask.header("user-agent", AGENT).answer(cx).await?;
+            let said = match ask.header("user-agent", AGENT).answer(cx).await {
+                Err(error @ OAuthError::Network { .. }) => {
+                    interval = back_off(interval, &error, ui);
+                    continue;
+                }
+                said => said?,
+            };
             if let Some(token) = said.json["access_token"].as_str().filter(|token| !token.is_empty()) {
                 return Ok(token.to_owned());
             }
@@ -176,12 +182,19 @@ impl Device {
                     let text: String = format!("{error}{}", more.unwrap_or_default()).chars().take(300).collect();
                     return Err(OAuthError::Invalid(format!("Device flow failed: {text}")));
                 }
+                None if said.status >= 500 => interval = back_off(interval, &said.refused(), ui),
                 None => return Err(said.refused()),
             }
         }
         let drift = ". The server asked to slow down: if the code was entered in time, check this machine's clock.";
         Err(OAuthError::Invalid(format!("Device flow timed out{}", if was_slowed { drift } else { "" })))
     }
+}
+
+/// The interval after a request that failed for the moment: RFC 8628 asks for a longer one.
+fn back_off(interval: f64, error: &OAuthError, ui: &dyn LoginUi) -> f64 {
+    ui.progress(&format!("{error}. Trying again…"));
+    interval * 2.0
 }
 
 fn is_web_page(url: &str) -> bool {

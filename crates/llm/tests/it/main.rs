@@ -24,6 +24,7 @@ mod gated;
 mod history;
 mod network;
 mod oauth;
+mod oauth_browser;
 mod redaction;
 mod reencode;
 mod requests;

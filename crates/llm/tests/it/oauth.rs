@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use pinch_llm::http::{HttpClient, Outgoing};
 use pinch_llm::oauth::transport::{HttpTransport, OAuthResponse};
 use pinch_llm::oauth::{
-    LoginPrompt, LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, OAuthTransport, SignInPage,
-    anthropic, codex, copilot,
+    LoginChoice, LoginPrompt, LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, OAuthTransport,
+    SignInPage, anthropic, codex, copilot,
 };
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
 use pinch_llm::stdx::host::{Env, Host};
@@ -20,13 +20,13 @@ const NOW: i64 = 1_700_000_000_000;
 const JWT: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjLTEifX0=.s";
 
 /// Sends everything to one server, and tells it where it should have gone.
-struct RedirectedTransport {
+pub(crate) struct RedirectedTransport {
     server: String,
     network: HttpTransport,
 }
 
 impl RedirectedTransport {
-    fn to(server: &Server) -> Self {
+    pub(crate) fn to(server: &Server) -> Self {
         let network = HttpTransport::new(Arc::new(HttpClient::new()), Env::default());
         Self { server: server.url(), network }
     }
@@ -41,34 +41,38 @@ impl OAuthTransport for RedirectedTransport {
 }
 
 /// A person who pastes, answers and looks.
-struct LoginPerson {
+pub(crate) struct LoginPerson {
     page: watch::Sender<Option<SignInPage>>,
     /// What is pasted once the page is shown; `<state>` stands for the page's.
     pastes: Option<String>,
     answers: Option<String>,
-    told: Mutex<Vec<String>>,
+    /// The browser is on another machine.
+    pub(crate) is_remote: bool,
+    pub(crate) progress: Mutex<Vec<String>>,
 }
 
 impl LoginPerson {
-    fn new(pastes: Option<&str>, answers: Option<&str>) -> Self {
+    pub(crate) fn new(pastes: Option<&str>, answers: Option<&str>) -> Self {
         Self {
             page: watch::Sender::new(None),
             pastes: pastes.map(str::to_owned),
             answers: answers.map(str::to_owned),
-            told: Mutex::default(),
+            is_remote: false,
+            progress: Mutex::default(),
         }
     }
 
-    fn page(&self) -> SignInPage {
+    pub(crate) fn page(&self) -> SignInPage {
         self.page.borrow().clone().unwrap()
     }
 
-    async fn wait_for_page(&self) -> SignInPage {
+    pub(crate) async fn wait_for_page(&self) -> SignInPage {
         self.page.subscribe().wait_for(Option::is_some).await.unwrap().clone().unwrap()
     }
 }
 
-fn query<'a>(url: &'a str, name: &str) -> &'a str {
+/// The value of a query member, as it is encoded.
+pub(crate) fn query<'a>(url: &'a str, name: &str) -> &'a str {
     let pairs = url.split_once('?').unwrap().1.split('&');
     pairs.filter_map(|pair| pair.split_once('=')).find(|(known, _)| *known == name).unwrap().1
 }
@@ -82,8 +86,16 @@ impl LoginUi for LoginPerson {
         Box::pin(async { self.answers.clone() })
     }
 
+    fn select<'a>(&'a self, _: &'a LoginChoice) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async { None })
+    }
+
+    fn is_headless(&self) -> bool {
+        self.is_remote
+    }
+
     fn progress(&self, text: &str) {
-        self.told.lock().unwrap().push(text.to_owned());
+        self.progress.lock().unwrap().push(text.to_owned());
     }
 
     fn pasted(&self) -> Option<BoxFuture<'_, Option<String>>> {
@@ -95,11 +107,16 @@ impl LoginUi for LoginPerson {
     }
 }
 
-fn host() -> Host {
+pub(crate) fn host() -> Host {
     Host::builder().clock(NOW, 0).build()
 }
 
-async fn login(flow: &dyn OAuthFlow, server: &Server, person: &LoginPerson) -> Result<OAuthCredential, OAuthError> {
+/// Signs a person in; the provider's servers are all one.
+pub(crate) async fn login(
+    flow: &dyn OAuthFlow,
+    server: &Server,
+    person: &LoginPerson,
+) -> Result<OAuthCredential, OAuthError> {
     let (transport, host, cancel) = (RedirectedTransport::to(server), host(), Cancel::new());
     flow.login(person, OAuthCx { transport: &transport, host: &host, cancel: &cancel }).await
 }
@@ -110,82 +127,8 @@ async fn refresh(flow: &dyn OAuthFlow, server: &Server, old: &Value) -> Result<O
     flow.refresh(&old, OAuthCx { transport: &transport, host: &host, cancel: &cancel }).await
 }
 
-fn form_of(asked: &Recorded) -> String {
+pub(crate) fn form_of(asked: &Recorded) -> String {
     String::from_utf8(asked.body.clone()).unwrap()
-}
-
-#[tokio::test]
-async fn codex_login_by_paste() {
-    let server = Server::start().await.unwrap();
-    server.reply(ServerReply::json(200, &json!({"access_token": JWT, "refresh_token": "RT", "expires_in": 864_000})));
-    let person = LoginPerson::new(Some("http://localhost:1455/auth/callback?code=CC&state=<state>"), None);
-    let credential = login(&codex::CodexLogin, &server, &person).await.unwrap();
-    assert_eq!(
-        credential.to_value(),
-        json!({"type": "oauth", "refresh": "RT", "access": JWT, "expires": NOW + 864_000_000, "accountId": "acc-1"})
-    );
-    let url = person.page().url;
-    let (state, challenge) = (query(&url, "state"), query(&url, "code_challenge"));
-    assert_eq!(
-        url,
-        format!(
-            "https://auth.openai.com/oauth/authorize?response_type=code&client_id=app_EMoamEEZ73f0CkXaXp7hrann\
-             &redirect_uri=http%3A%2F%2Flocalhost%3A1455%2Fauth%2Fcallback&scope=openid+profile+email+offline_access\
-             &code_challenge={challenge}&code_challenge_method=S256&state={state}&id_token_add_organizations=true\
-             &codex_cli_simplified_flow=true&originator=pi"
-        )
-    );
-    assert_eq!((state.len(), challenge.len()), (32, 43));
-    let asked = &server.requests()[0];
-    assert_eq!(
-        (asked.path.as_str(), asked.header("content-type")),
-        ("/auth.openai.com/oauth/token", Some("application/x-www-form-urlencoded"))
-    );
-    let form = form_of(asked);
-    let names: Vec<&str> = form.split('&').map(|pair| pair.split('=').next().unwrap()).collect();
-    assert_eq!(names, ["grant_type", "client_id", "code", "code_verifier", "redirect_uri"]);
-    assert!(!url.contains(query(&format!("?{form}"), "code_verifier")), "the verifier stays secret");
-}
-
-#[tokio::test]
-async fn anthropic_login_by_browser() {
-    let server = Server::start().await.unwrap();
-    server.reply(ServerReply::json(200, &json!({"access_token": "A", "refresh_token": "R", "expires_in": 3_600})));
-    let person = LoginPerson::new(None, Some("the port may be in use\n"));
-    let browser = async {
-        let page = person.wait_for_page().await;
-        let state = query(&page.url, "state").to_owned();
-        let network = HttpTransport::new(Arc::new(HttpClient::new()), Env::default());
-        let url = format!("http://127.0.0.1:53692/callback?code=CC&state={state}");
-        let visit =
-            Outgoing { method: http::Method::GET, url, headers: http::HeaderMap::new(), body: bytes::Bytes::new() };
-        // When another program holds the port the person's answer counts.
-        drop(network.send(visit).await);
-    };
-    let (credential, ()) = tokio::join!(login(&anthropic::AnthropicLogin, &server, &person), browser);
-    let expected = json!({"type": "oauth", "refresh": "R", "access": "A", "expires": NOW + 3_600_000 - 300_000});
-    assert_eq!(credential.unwrap().to_value(), expected);
-    let body = server.requests()[0].json();
-    let names: Vec<&String> = body.as_object().unwrap().keys().collect();
-    assert_eq!(names, ["grant_type", "client_id", "code", "state", "redirect_uri", "code_verifier"]);
-    assert_ne!(body["state"], body["code_verifier"]);
-}
-
-#[tokio::test]
-async fn codes_of_other_logins_are_refused() {
-    let server = Server::start().await.unwrap();
-    for (pasted, words) in [
-        ("http://localhost/cb?code=a&state=forged", "state mismatch"),
-        ("http://localhost/cb?error=access_denied&state=<state>", "refused: access_denied"),
-        ("http://localhost/cb", "Missing authorization code"),
-    ] {
-        let error =
-            login(&anthropic::AnthropicLogin, &server, &LoginPerson::new(Some(pasted), None)).await.unwrap_err();
-        assert!(error.to_string().contains(words), "{error}");
-    }
-    let nobody = LoginPerson::new(Some(" "), None);
-    assert_eq!(login(&codex::CodexLogin, &server, &nobody).await, Err(OAuthError::Cancelled));
-    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
@@ -193,7 +136,7 @@ async fn tokens_are_refreshed() {
     let server = Server::start().await.unwrap();
     server.reply(ServerReply::json(200, &json!({"access_token": JWT, "expires_in": 10})));
     let old = json!({"type": "oauth", "refresh": "R0", "access": "old", "expires": 5, "accountId": "x", "kept": [1]});
-    let fresh = refresh(&codex::CodexLogin, &server, &old).await.unwrap();
+    let fresh = refresh(&codex::CodexLogin::default(), &server, &old).await.unwrap();
     assert_eq!(
         form_of(&server.requests()[0]),
         "grant_type=refresh_token&refresh_token=R0&client_id=app_EMoamEEZ73f0CkXaXp7hrann"
@@ -203,7 +146,7 @@ async fn tokens_are_refreshed() {
         json!({"type": "oauth", "refresh": "R0", "access": JWT, "expires": NOW + 10_000, "accountId": "acc-1", "kept": [1]})
     );
     server.reply(ServerReply::json(200, &json!({"access_token": "A2", "refresh_token": "R2", "expires_in": 3_600})));
-    let fresh = refresh(&anthropic::AnthropicLogin, &server, &old).await.unwrap();
+    let fresh = refresh(&anthropic::AnthropicLogin::default(), &server, &old).await.unwrap();
     assert_eq!((fresh.refresh.reveal(), fresh.access.reveal(), &fresh.extra["kept"]), ("R2", "A2", &json!([1])));
     assert_eq!(server.requests()[1].json()["grant_type"], "refresh_token");
     server.reply(ServerReply::json(200, &json!({"token": "tid=1", "expires_at": 2_000_000_000})));
@@ -224,11 +167,11 @@ async fn refusals_tell_the_servers_words_and_no_token() {
     let old = json!({"refresh": secret, "access": "a", "expires": 0});
     let said = format!("token {secret} was\nrevoked");
     server.reply(ServerReply::json(400, &json!({"error": "invalid_grant", "error_description": said})));
-    let error = refresh(&codex::CodexLogin, &server, &old).await.unwrap_err();
+    let error = refresh(&codex::CodexLogin::default(), &server, &old).await.unwrap_err();
     assert_eq!(error.to_string(), "OpenAI Codex token refresh failed (400): invalid_grant: token … was revoked");
     assert!(error.is_final());
     server.reply(ServerReply::json(200, &json!({"refresh_token": secret, "odd": secret})));
-    let error = refresh(&anthropic::AnthropicLogin, &server, &old).await.unwrap_err();
+    let error = refresh(&anthropic::AnthropicLogin::default(), &server, &old).await.unwrap_err();
     assert_eq!(error.to_string(), "Anthropic token refresh failed: the answer has no access_token");
     server.reply(ServerReply::status(503).send(format!("down {secret}")));
     let error = refresh(&copilot::Copilot::default(), &server, &old).await.unwrap_err();
@@ -262,8 +205,8 @@ async fn a_copilot_login_polls_until_the_code_is_entered() {
     );
     let page = person.page();
     assert_eq!(
-        (page.url.as_str(), page.instructions.as_deref()),
-        ("https://github.com/login/device", Some("Enter code: AB-CD"))
+        (page.url.as_str(), page.instructions.as_deref(), page.user_code.as_deref()),
+        ("https://github.com/login/device", Some("Enter code: AB-CD"), Some("AB-CD"))
     );
     let asked = server.requests();
     let paths: Vec<&str> = asked.iter().map(|asked| asked.path.as_str()).collect();
@@ -291,7 +234,7 @@ async fn a_copilot_login_polls_until_the_code_is_entered() {
     assert_eq!(error.to_string(), "Invalid GitHub Enterprise URL/domain");
 }
 
-/// Answers from a list, without any network: time can stand still.
+/// Answers from a list, without any network: time can stand still. A text is the reason why there is no response; a number is a status.
 struct Listed {
     answers: Mutex<Vec<Value>>,
     times: Mutex<Vec<tokio::time::Instant>>,
@@ -302,7 +245,13 @@ impl OAuthTransport for Listed {
         self.times.lock().unwrap().push(tokio::time::Instant::now());
         let mut answers = self.answers.lock().unwrap();
         let body = if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() };
-        Box::pin(async move { Ok(OAuthResponse { status: 200, body: body.to_string().into_bytes() }) })
+        Box::pin(async move {
+            match (body.as_str(), body.as_u64()) {
+                (Some(why), _) => Err(why.to_owned()),
+                (None, Some(status)) => Ok(OAuthResponse { status: status as u16, body: b"down".to_vec() }),
+                (None, None) => Ok(OAuthResponse { status: 200, body: body.to_string().into_bytes() }),
+            }
+        })
     }
 }
 
@@ -329,12 +278,18 @@ async fn devices_are_asked_as_slowly_as_the_server_wishes() {
         json!({"access_token": "g"}),
         json!({"token": "t", "expires_at": 1}),
     ];
-    let (done, pauses) = device_flow(good, &Cancel::new()).await;
+    let (done, pauses) = device_flow(good.clone(), &Cancel::new()).await;
     assert!(done.is_ok());
     assert_eq!(pauses, [6, 6, 14, 9, 0], "5 s times 1.2; then 10 s times 1.4; then 6 s times 1.4");
     let (done, pauses) = device_flow(vec![pending.clone()], &Cancel::new()).await;
     assert_eq!(done.unwrap_err().to_string(), "Device flow timed out");
     assert_eq!(pauses.iter().sum::<u64>(), 60);
+    let (done, pauses) =
+        device_flow(vec![json!("reset"), json!(502), good[3].clone(), good[4].clone()], &Cancel::new()).await;
+    assert!(done.is_ok(), "what fails for the moment is tried again");
+    assert_eq!(pauses, [6, 12, 24, 0]);
+    let (done, _) = device_flow(vec![json!(404)], &Cancel::new()).await;
+    assert_eq!(done.unwrap_err().to_string(), "GitHub device flow failed (404): down");
     let (done, _) = device_flow(vec![slow], &Cancel::new()).await;
     assert!(done.unwrap_err().to_string().contains("clock"));
     let (done, _) =
@@ -347,6 +302,32 @@ async fn devices_are_asked_as_slowly_as_the_server_wishes() {
     };
     let ((done, _), ()) = tokio::join!(device_flow(vec![pending], &cancel), giving_up);
     assert_eq!(done.unwrap_err().to_string(), "Login cancelled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn enabling_models_does_not_hold_a_login_up() {
+    /// Never answers requests for policies, and counts them.
+    struct Silent(Listed, Mutex<usize>);
+
+    impl OAuthTransport for Silent {
+        fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<OAuthResponse, String>> {
+            if request.url.ends_with("/policy") {
+                *self.1.lock().unwrap() += 1;
+                return Box::pin(std::future::pending());
+            }
+            self.0.send(request)
+        }
+    }
+
+    let begin = json!({"device_code": "DC", "user_code": "AB", "verification_uri": "https://x/y", "interval": 5, "expires_in": 60});
+    let answers = vec![begin, json!({"access_token": "g"}), json!({"token": "t", "expires_at": 1})];
+    let transport = Silent(Listed { answers: Mutex::new(answers), times: Mutex::default() }, Mutex::new(0));
+    let flow = copilot::Copilot::with_models((0..9).map(|n| format!("m{n}")).collect());
+    let (host, cancel, person) = (host(), Cancel::new(), LoginPerson::new(None, Some("")));
+    let begun = tokio::time::Instant::now();
+    let login = flow.login(&person, OAuthCx { transport: &transport, host: &host, cancel: &cancel }).await;
+    assert_eq!((login.unwrap().access.reveal(), begun.elapsed().as_secs()), ("t", 6 + 30));
+    assert_eq!(transport.1.into_inner().unwrap(), 4, "no more than four at once");
 }
 
 struct Mine;
