@@ -5,6 +5,7 @@
 //!
 //! * [`runtime`], [`session`], [`event`]: the session, what it is created from, and what it emits;
 //! * [`services`], [`settings`], [`auth`], [`models`]: what sessions of one directory share;
+//! * [`login`]: logging in to providers and out again;
 //! * [`entry`], [`store`], [`session_log`]: session files and the context they give a model;
 //! * [`machine`], [`tools`]: where and how the agent acts;
 //! * [`packages`], [`resources`], [`prompt`]: what users add, and the system prompt;
@@ -23,6 +24,8 @@ pub mod tools;
 pub mod auth;
 
 pub mod models;
+
+pub mod login;
 
 pub mod packages;
 

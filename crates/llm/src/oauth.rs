@@ -120,6 +120,11 @@ pub trait OAuthFlow: Send + Sync {
         false
     }
 
+    /// Whether it signs people in; otherwise it refreshes stored logins only.
+    fn signs_in(&self) -> bool {
+        true
+    }
+
     /// Signs a person in.
     fn login<'a>(&'a self, ui: &'a dyn LoginUi, cx: OAuthCx<'a>) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>>;
 

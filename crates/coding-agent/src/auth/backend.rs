@@ -38,6 +38,11 @@ pub trait AuthBackend: fmt::Debug + Send + Sync {
     /// What is stored now. Takes no lock, and is quick when nothing has changed since `seen`.
     fn read(&self, seen: Option<&Revision>) -> BackendRead;
 
+    /// The file of the store, if it is one.
+    fn file(&self) -> Option<&Path> {
+        None
+    }
+
     /// Keeps all others out, waiting for them as the terms say. Dropping the future gives up.
     ///
     /// # Errors
@@ -82,6 +87,10 @@ pub(super) struct FileBackend {
 }
 
 impl AuthBackend for FileBackend {
+    fn file(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
+
     fn read(&self, seen: Option<&Revision>) -> BackendRead {
         // The revision first: what changes while the file is read differs from it the next time.
         let revision = revision_of(&self.path);

@@ -171,23 +171,23 @@ impl Logins {
         }
     }
 
-    /// Signs a person in at a provider and stores the login. Cancelling gives up before anything is stored.
+    /// The flows that are known here, built-in ones first.
+    pub fn flows(&self) -> &[Arc<dyn OAuthFlow>] {
+        self.flows.list()
+    }
+
+    /// Signs a person in. Nothing is stored.
     ///
     /// # Errors
-    /// [`LoginError`]; nothing is stored then.
-    pub async fn login(
+    /// As [`OAuthFlow::login`].
+    pub(crate) async fn sign_in(
         &self,
-        provider: &ProviderId,
+        flow: &dyn OAuthFlow,
         ui: &dyn LoginUi,
-        storage: &AuthStorage,
         host: &Host,
         cancel: &Cancel,
-    ) -> Result<(), LoginError> {
-        let flow = self.flows.get(provider.as_str())?;
-        let cx = OAuthCx { transport: &*self.transport, host, cancel };
-        let login = flow.login(ui, cx).await?;
-        storage.set(provider, login.to_value(), host).await?;
-        Ok(())
+    ) -> Result<OAuthCredential, OAuthError> {
+        flow.login(ui, OAuthCx { transport: &*self.transport, host, cancel }).await
     }
 
     /// The credentials that a key is exchanged for, when a login begins with it: a token of GitHub in the environment. They are kept until
@@ -239,18 +239,6 @@ impl fmt::Debug for Logins {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Logins").field("flows", &self.flows).finish_non_exhaustive()
     }
-}
-
-/// The sign-in failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoginError {
-    /// The provider or the user cancelled it.
-    #[error(transparent)]
-    Flow(#[from] OAuthError),
-    /// The login was given but could not be stored.
-    #[error("the login could not be stored")]
-    Store(#[from] StoreAuthError),
 }
 
 /// What a login must be like that is not renewed.

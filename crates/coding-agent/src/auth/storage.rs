@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use pinch_llm::catalog::canonical_provider;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::oauth::OAuthCredential;
-use pinch_stdx::fs::dir_lock::DirLockOptions;
+use pinch_stdx::fs::dir_lock::{DirLockError, DirLockOptions};
 use pinch_stdx::host::{Env, Host};
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
@@ -50,6 +50,15 @@ struct LastRead {
     problems: Vec<Problem>,
     /// Logins that a server gave and that could not be stored, with the token they replace.
     unstored: Vec<(ProviderId, String, Value)>,
+}
+
+/// A credential that is stored in place of what a provider had.
+#[derive(Clone, Copy)]
+pub(crate) enum NewCredential<'a> {
+    /// A login.
+    Login(&'a OAuthCredential),
+    /// An API key, a `$NAME` or a `!command`.
+    Key(&'a str),
 }
 
 /// What a lookup of a key must find out.
@@ -118,6 +127,11 @@ impl AuthStorage {
         self.seen().is_broken
     }
 
+    /// The file in which credentials are stored; `None` when they are kept elsewhere.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.backend.file()
+    }
+
     /// The entry of a provider, also under an older name.
     pub fn get(&self, provider: &ProviderId) -> Option<Value> {
         find(&self.entries(), provider).cloned()
@@ -180,7 +194,7 @@ impl AuthStorage {
     /// # Errors
     /// [`StoreAuthError`]; nothing has changed then.
     pub async fn set(&self, provider: &ProviderId, entry: Value, host: &Host) -> Result<(), StoreAuthError> {
-        self.change(host, |entries| put(entries, provider, entry)).await
+        self.change(host, None, |entries| put(entries, provider, entry)).await
     }
 
     /// Stores an API key, a `$NAME` or a `!command` for a provider, as [`AuthStorage::set`] does. Variables that its entry has stay.
@@ -188,15 +202,41 @@ impl AuthStorage {
     /// # Errors
     /// [`StoreAuthError`]; nothing has changed then.
     pub async fn store_key(&self, provider: &ProviderId, key: &str, host: &Host) -> Result<(), StoreAuthError> {
-        let mut entry = serde_json::json!({"type": "api_key", "key": key});
-        let change = |entries: &mut StoredCredentials| {
-            let old = find(entries, provider).filter(|old| old["type"] == "api_key");
-            if let Some(env) = old.and_then(|old| old.get("env")) {
-                entry["env"] = env.clone();
-            }
-            put(entries, provider, entry);
+        self.change(host, None, |entries| put_key(entries, provider, key)).await
+    }
+
+    /// Stores what a person has just entered or signed in for: as [`AuthStorage::set`] and [`AuthStorage::store_key`] do, but with patience
+    /// for a process that holds the lock, such as one that refreshes a token. `on_wait` is called when that takes a while.
+    ///
+    /// # Errors
+    /// [`StoreAuthError`]; nothing has changed then.
+    pub(crate) async fn store_new(
+        &self,
+        provider: &ProviderId,
+        credential: NewCredential<'_>,
+        host: &Host,
+        on_wait: &(dyn Fn() + Sync),
+    ) -> Result<(), StoreAuthError> {
+        let change = |entries: &mut StoredCredentials| match credential {
+            NewCredential::Login(login) => put(entries, provider, login.to_value()),
+            NewCredential::Key(key) => put_key(entries, provider, key),
         };
-        self.change(host, change).await
+        self.change(host, Some(on_wait), change).await
+    }
+
+    /// Fails when nothing can be stored, because the store is damaged or the system refuses; another process that holds the lock is no reason.
+    ///
+    /// # Errors
+    /// [`StoreAuthError`].
+    pub(crate) async fn check_writable(&self, host: &Host) -> Result<(), StoreAuthError> {
+        if self.shared().is_some() {
+            return Ok(());
+        }
+        match self.0.backend.open(&DirLockOptions::QUICK, host).await {
+            Ok(open) => open.read().map(drop),
+            Err(StoreAuthError::Lock { source: DirLockError::Busy { .. }, .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Removes what is stored for a provider: the way to sign out.
@@ -204,13 +244,18 @@ impl AuthStorage {
     /// # Errors
     /// [`StoreAuthError`]; nothing has changed then.
     pub async fn remove(&self, provider: &ProviderId, host: &Host) -> Result<(), StoreAuthError> {
-        self.change(host, |entries| {
+        self.change(host, None, |entries| {
             entries.retain(|name, _| canonical_provider(name) != canonical_provider(provider.as_str()))
         })
         .await
     }
 
-    async fn change(&self, host: &Host, change: impl FnOnce(&mut StoredCredentials)) -> Result<(), StoreAuthError> {
+    async fn change(
+        &self,
+        host: &Host,
+        on_wait: Option<&(dyn Fn() + Sync)>,
+        change: impl FnOnce(&mut StoredCredentials),
+    ) -> Result<(), StoreAuthError> {
         let shared = self.shared();
         let held;
         let own;
@@ -220,7 +265,13 @@ impl AuthStorage {
                 &**held
             }
             None => {
-                own = self.0.backend.open(&DirLockOptions::QUICK, host).await?;
+                own = match (self.0.backend.open(&DirLockOptions::QUICK, host).await, on_wait) {
+                    (Err(StoreAuthError::Lock { .. }), Some(on_wait)) => {
+                        on_wait();
+                        self.open_anew(host).await?
+                    }
+                    (opened, _) => opened?,
+                };
                 &*own
             }
         };
@@ -293,6 +344,16 @@ pub(super) fn put(entries: &mut StoredCredentials, provider: &ProviderId, entry:
     let name = canonical_provider(provider.as_str());
     entries.retain(|other, _| other == name || canonical_provider(other) != name);
     entries.insert(name.to_owned(), entry);
+}
+
+/// Puts an API key in place of what a provider had; variables of its entry stay.
+fn put_key(entries: &mut StoredCredentials, provider: &ProviderId, key: &str) {
+    let mut entry = serde_json::json!({"type": "api_key", "key": key});
+    let old = find(entries, provider).filter(|old| old["type"] == "api_key");
+    if let Some(env) = old.and_then(|old| old.get("env")) {
+        entry["env"] = env.clone();
+    }
+    put(entries, provider, entry);
 }
 
 /// The login of a provider among stored entries.

@@ -94,6 +94,16 @@ impl RegistryAuth {
         Self { logins: logins.into(), ..self }
     }
 
+    /// The models that credentials are for.
+    pub fn registry(&self) -> &Arc<ModelRegistry> {
+        &self.registry
+    }
+
+    /// Clock, ids and environment of the look-up.
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
     /// What is stored.
     pub fn storage(&self) -> &AuthStorage {
         &self.storage

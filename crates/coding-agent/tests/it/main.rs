@@ -22,6 +22,8 @@ mod images;
 mod in_memory;
 #[cfg(feature = "packages")]
 mod links;
+mod login;
+mod login_keys;
 #[cfg(feature = "packages")]
 mod packages;
 mod prompt;

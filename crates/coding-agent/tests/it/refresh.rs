@@ -22,9 +22,16 @@ use pinch_testing::server::{Gate, Server, ServerReply};
 use serde_json::{Value, json};
 
 /// Sends everything to one server.
-struct RewiredTransport {
+pub(crate) struct RewiredTransport {
     server: String,
     network: HttpTransport,
+}
+
+impl RewiredTransport {
+    pub(crate) fn to(server: &str) -> Self {
+        let network = HttpTransport::new(Arc::new(HttpClient::new()), Env::default());
+        Self { server: server.to_owned(), network }
+    }
 }
 
 impl OAuthTransport for RewiredTransport {
@@ -35,15 +42,13 @@ impl OAuthTransport for RewiredTransport {
 }
 
 fn logins(server: &str) -> Logins {
-    let network = HttpTransport::new(Arc::new(HttpClient::new()), Env::default());
-    Logins::new(OAuthRegistry::built_in(), Arc::new(RewiredTransport { server: server.to_owned(), network }))
+    Logins::new(OAuthRegistry::built_in(), Arc::new(RewiredTransport::to(server)))
 }
 
 fn google_logins(server: &str) -> Logins {
-    let network = HttpTransport::new(Arc::new(HttpClient::new()), Env::default());
     let mut flows = OAuthRegistry::default();
     flows.register(Arc::new(GoogleLogin::GEMINI_CLI));
-    Logins::new(flows, Arc::new(RewiredTransport { server: server.to_owned(), network }))
+    Logins::new(flows, Arc::new(RewiredTransport::to(server)))
 }
 
 fn host() -> Host {

@@ -59,6 +59,10 @@ impl OAuthFlow for GoogleLogin {
         self.name
     }
 
+    fn signs_in(&self) -> bool {
+        false
+    }
+
     fn login<'a>(&'a self, _: &'a dyn LoginUi, _: OAuthCx<'a>) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>> {
         let text = format!(
             "cannot sign in to {} here: sign in with its own program and copy the login to auth.json",

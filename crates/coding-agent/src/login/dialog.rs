@@ -1,0 +1,283 @@
+//! A login as events and answers, for user interfaces that draw and read in a loop of their own.
+//!
+//! ```
+//! # async fn example(auth: pinch_coding_agent::models::RegistryAuth) {
+//! use pinch_coding_agent::login::{LoginEvent, LoginRequest, dialog, log_in};
+//! use pinch_coding_agent::stdx::cancel::Cancel;
+//!
+//! let (ui, mut dialog) = dialog::open(dialog::BrowserPlace::Here);
+//! let cancel = Cancel::new();
+//! let login = log_in(LoginRequest::new("anthropic"), &auth, &ui, &cancel);
+//! let mut login = std::pin::pin!(login);
+//! let done = loop {
+//!     tokio::select! {
+//!         done = &mut login => break done,
+//!         event = dialog.next() => match event {
+//!             LoginEvent::Page => { /* show dialog.page() */ }
+//!             LoginEvent::Progress => { /* show dialog.progress() */ }
+//!             LoginEvent::Question => { /* read a line and call dialog.answer(line) */ }
+//!         },
+//!     }
+//! };
+//! # }
+//! ```
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::BoxFuture;
+use pinch_llm::oauth::{LoginChoice, LoginPrompt, LoginUi, SignInPage};
+use tokio::sync::{Notify, oneshot};
+
+/// Lines of progress that are kept.
+const MAX_PROGRESS: usize = 32;
+
+/// Where the browser runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrowserPlace {
+    /// On this machine, or it is not known.
+    Here,
+    /// On another machine: it cannot return to a server on this one.
+    Elsewhere,
+}
+
+/// Opens a dialog: the side that a login writes to, and the side that a program shows.
+pub fn open(place: BrowserPlace) -> (DialogUi, LoginDialog) {
+    let shared = Arc::new(DialogShared::default());
+    let dialog = LoginDialog { shared: Arc::clone(&shared), page: None, progress: VecDeque::new(), question: None };
+    (DialogUi { shared, place }, dialog)
+}
+
+/// What is new in a dialog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginEvent {
+    /// [`LoginDialog::page`]: a page to open and to show.
+    Page,
+    /// [`LoginDialog::progress`]: its last line.
+    Progress,
+    /// [`LoginDialog::question`]: something to answer.
+    Question,
+}
+
+/// A question of a login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoginQuestion {
+    /// A text.
+    Text(LoginPrompt),
+    /// One of several options, by its id.
+    Choice(LoginChoice),
+    /// A redirect URL or a code, which may be pasted while the browser is waited for.
+    Paste,
+}
+
+/// What a login has shown and asked so far.
+#[derive(Debug)]
+pub struct LoginDialog {
+    shared: Arc<DialogShared>,
+    page: Option<SignInPage>,
+    progress: VecDeque<String>,
+    question: Option<(LoginQuestion, Reply)>,
+}
+
+impl LoginDialog {
+    /// Waits until something is new. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> LoginEvent {
+        loop {
+            let news = self.shared.news.notified();
+            let item = self.shared.lock().items.pop_front();
+            match item {
+                Some(DialogItem::Page(page)) => {
+                    self.page = Some(page);
+                    return LoginEvent::Page;
+                }
+                Some(DialogItem::Progress(text)) => {
+                    if self.progress.len() == MAX_PROGRESS {
+                        self.progress.pop_front();
+                    }
+                    self.progress.push_back(text);
+                    return LoginEvent::Progress;
+                }
+                Some(DialogItem::Question(question, reply)) => {
+                    self.question = Some((question, reply));
+                    return LoginEvent::Question;
+                }
+                None => news.await,
+            }
+        }
+    }
+
+    /// The page to sign in on.
+    pub fn page(&self) -> Option<&SignInPage> {
+        self.page.as_ref()
+    }
+
+    /// What the login has reported, the newest line last.
+    pub fn progress(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.progress.iter().map(String::as_str)
+    }
+
+    /// The question that waits for an answer.
+    pub fn question(&self) -> Option<&LoginQuestion> {
+        let is_waiting = |(_, reply): &&(LoginQuestion, Reply)| !reply.is_closed();
+        self.question.as_ref().filter(is_waiting).map(|(question, _)| question)
+    }
+
+    /// Answers the question: with a text, the id of an option, or what was pasted. `None` declines it, which cancels the login unless a browser
+    /// may still return. Without a question this does nothing.
+    pub fn answer(&mut self, answer: Option<String>) {
+        if let Some((_, reply)) = self.question.take() {
+            // The question may have been withdrawn.
+            let _withdrawn = reply.send(answer);
+        }
+    }
+}
+
+/// The side of a dialog that a login writes to.
+#[derive(Debug)]
+pub struct DialogUi {
+    shared: Arc<DialogShared>,
+    place: BrowserPlace,
+}
+
+impl DialogUi {
+    fn ask(&self, question: LoginQuestion) -> BoxFuture<'_, Option<String>> {
+        let (reply, answer) = oneshot::channel();
+        self.shared.push(DialogItem::Question(question, reply));
+        // A dialog that is gone answers nothing.
+        Box::pin(async { answer.await.ok().flatten() })
+    }
+}
+
+impl LoginUi for DialogUi {
+    fn show(&self, page: &SignInPage) {
+        self.shared.push(DialogItem::Page(page.clone()));
+    }
+
+    fn prompt<'a>(&'a self, prompt: &'a LoginPrompt) -> BoxFuture<'a, Option<String>> {
+        self.ask(LoginQuestion::Text(prompt.clone()))
+    }
+
+    fn select<'a>(&'a self, choice: &'a LoginChoice) -> BoxFuture<'a, Option<String>> {
+        self.ask(LoginQuestion::Choice(choice.clone()))
+    }
+
+    fn progress(&self, text: &str) {
+        self.shared.push(DialogItem::Progress(text.to_owned()));
+    }
+
+    fn pasted(&self) -> Option<BoxFuture<'_, Option<String>>> {
+        Some(self.ask(LoginQuestion::Paste))
+    }
+
+    fn is_headless(&self) -> bool {
+        self.place == BrowserPlace::Elsewhere
+    }
+}
+
+type Reply = oneshot::Sender<Option<String>>;
+
+#[derive(Debug)]
+enum DialogItem {
+    Page(SignInPage),
+    Progress(String),
+    Question(LoginQuestion, Reply),
+}
+
+/// What was written and not yet read.
+#[derive(Debug, Default)]
+struct DialogShared {
+    queue: Mutex<DialogQueue>,
+    news: Notify,
+}
+
+/// Pages and questions wait for their reader; of progress only the newest lines do.
+#[derive(Debug, Default)]
+struct DialogQueue {
+    items: VecDeque<DialogItem>,
+    /// Nobody reads any more.
+    is_closed: bool,
+}
+
+impl DialogShared {
+    fn lock(&self) -> MutexGuard<'_, DialogQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, item: DialogItem) {
+        let mut queue = self.lock();
+        if queue.is_closed {
+            return;
+        }
+        let is_progress = |item: &DialogItem| matches!(item, DialogItem::Progress(_));
+        if is_progress(&item)
+            && queue.items.len() >= MAX_PROGRESS
+            && let Some(oldest) = queue.items.iter().position(is_progress)
+        {
+            queue.items.remove(oldest);
+        }
+        queue.items.push_back(item);
+        self.news.notify_one();
+    }
+}
+
+impl Drop for LoginDialog {
+    fn drop(&mut self) {
+        // Questions that nobody will answer are declined.
+        let mut queue = self.shared.lock();
+        queue.is_closed = true;
+        queue.items.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn questions_are_answered_in_order_and_may_be_withdrawn() {
+        let (ui, mut dialog) = open(BrowserPlace::Here);
+        ui.show(&SignInPage::with_code("https://x", "AB"));
+        let (prompt, choice) = (LoginPrompt::new("Name"), LoginChoice::new("Which", Vec::new()));
+        let asking = async {
+            let name = ui.prompt(&prompt).await;
+            let which = ui.select(&choice).await;
+            // A browser that returns withdraws the question for what is pasted.
+            drop(ui.pasted());
+            (name, which, ui.prompt(&prompt).await)
+        };
+        let answering = async {
+            assert_eq!(dialog.next().await, LoginEvent::Page);
+            assert_eq!(dialog.page().and_then(|page| page.user_code.as_deref()), Some("AB"));
+            assert_eq!(dialog.next().await, LoginEvent::Question);
+            assert!(matches!(dialog.question(), Some(LoginQuestion::Text(_))));
+            dialog.answer(Some("me".into()));
+            dialog.answer(Some("nobody asked".into()));
+            assert_eq!(dialog.next().await, LoginEvent::Question);
+            dialog.answer(Some("this".into()));
+            assert_eq!(dialog.next().await, LoginEvent::Question);
+            assert_eq!(dialog.question(), None, "it was withdrawn");
+            dialog.answer(Some("too late".into()));
+            assert_eq!(dialog.next().await, LoginEvent::Question);
+            dialog.answer(None);
+        };
+        let (answers, ()) = tokio::join!(asking, answering);
+        assert_eq!(answers, (Some("me".into()), Some("this".into()), None));
+        drop(dialog);
+        assert_eq!(ui.prompt(&prompt).await, None, "a dialog that is gone cancels");
+    }
+
+    #[tokio::test]
+    async fn a_slow_reader_loses_nothing_but_old_progress() {
+        let (ui, mut dialog) = open(BrowserPlace::Elsewhere);
+        assert!(ui.is_headless());
+        ui.show(&SignInPage::new("https://x", "go"));
+        (0..100).for_each(|n| ui.progress(&n.to_string()));
+        let _question = ui.pasted();
+        let mut events = Vec::new();
+        while events.last() != Some(&LoginEvent::Question) {
+            events.push(dialog.next().await);
+        }
+        assert_eq!((events[0], events.len()), (LoginEvent::Page, MAX_PROGRESS + 1));
+        assert_eq!(dialog.progress().next_back(), Some("99"));
+    }
+}
