@@ -290,9 +290,15 @@ async fn a_login_is_cancelled_at_every_step() {
     scene.server.reply(device());
     cancelled(copilot(), &|_, event| event == LoginEvent::Page, "").await;
     // While the code is exchanged.
-    let gate = Gate::new();
+    let (gate, cancel, n_requests) = (Gate::new(), Cancel::new(), scene.server.requests().len());
     scene.server.reply(ServerReply::status(200).gate(&gate).send("{}"));
-    cancelled(request("openai-codex"), &|_, event| event == LoginEvent::Progress, "CC").await;
+    let cancelling = async {
+        scene.server.wait_for_requests(n_requests + 1).await;
+        cancel.cancel(CancelReason::User);
+    };
+    let login = scene.log_in(request("openai-codex"), cancel.clone(), paste("CC"));
+    assert!(matches!(tokio::join!(login, cancelling).0, Err(LoginError::Cancelled)));
+    scene.assert_untouched(&Value::Null);
     // While another process holds the lock.
     let lock = scene.dir.path().join("auth.json.lock");
     scene.server.reply(tokens());
