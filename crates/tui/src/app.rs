@@ -9,6 +9,7 @@ mod driver;
 mod external;
 mod footer;
 mod front;
+mod login;
 mod state;
 mod transcript;
 
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 use pinch_coding_agent::runtime::SessionRuntime;
 use pinch_coding_agent::session::Prompt;
 use pinch_stdx::cancel::Cancel;
-use pinch_stdx::host::Host;
+use pinch_stdx::host::{Env, Host};
 
 pub use self::bridge::TerminalUi;
 use self::console::Console;
@@ -44,6 +45,8 @@ pub struct InteractiveOptions {
     pub theme: Option<String>,
     /// `regular` or `fullscreen`, in place of what the settings say.
     pub tui_mode: Option<String>,
+    /// Opens a web page in the user's browser, and says whether it could.
+    pub browser: Option<fn(&str, &Env) -> bool>,
     /// Let the user choose a session first.
     pub resume: bool,
     /// Show what was loaded even if the settings want a quiet start.
@@ -60,6 +63,7 @@ impl InteractiveOptions {
             cwd: cwd.into(),
             theme: None,
             tui_mode: None,
+            browser: None,
             resume: false,
             verbose: false,
         }
@@ -130,6 +134,7 @@ pub async fn interactive<E>(
             cwd: options.cwd,
             theme: options.theme,
             tui_mode: options.tui_mode,
+            browser: options.browser,
             verbose: options.verbose,
         },
         &capabilities,

@@ -3,6 +3,7 @@
 mod ask;
 mod choice;
 mod fork;
+mod login;
 mod models;
 mod scoped_models;
 mod sessions;
@@ -12,6 +13,7 @@ mod tree;
 pub(crate) use ask::Ask;
 pub(crate) use choice::ChoiceDialog;
 pub(crate) use fork::ForkDialog;
+pub(crate) use login::LoginView;
 pub(crate) use models::ModelDialog;
 pub(crate) use scoped_models::ScopedModelDialog;
 pub(crate) use sessions::SessionDialog;

@@ -84,6 +84,10 @@ pub(crate) enum Effect {
     Set { key: &'static str, value: Value },
     /// Use a theme; `save` keeps it.
     Theme { name: String, save: bool },
+    /// Log a provider in.
+    Login(String),
+    /// Remove the credentials of a provider.
+    Logout(String),
     /// Answer the question of an extension.
     Answer(Answer),
     /// Change between the regular and the fullscreen mode.
@@ -101,6 +105,8 @@ pub(crate) enum DialogName {
     Settings,
     Themes,
     Thinking,
+    Login,
+    Logout,
 }
 
 /// The answer to a question.

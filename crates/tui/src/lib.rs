@@ -9,6 +9,8 @@
 //! * [`keymap`]: which key does what;
 //! * [`editor`]: a text that is edited with keys, and completion;
 //! * [`highlight`]: code in its colours;
+//! * [`markdown`]: Markdown as it arrives;
+//! * [`diff`]: changes of a file, word by word;
 //! * [`widget`]: lists to choose from, and a sign that something is going on;
 //! * [`app`]: the interactive mode.
 //!
@@ -27,6 +29,10 @@ pub mod keymap;
 pub mod editor;
 
 pub mod highlight;
+
+pub mod markdown;
+
+pub mod diff;
 
 pub mod widget;
 

@@ -289,7 +289,7 @@ impl Console {
             Effect::SetScope { models, save } => self.set_scope(models, save).await,
             Effect::ListAllSessions => self.list_sessions(true),
             Effect::DeleteSession(path) => self.delete_session(path),
-            Effect::Open(name) => self.open(name),
+            Effect::Open(name) if !matches!(name, DialogName::Login | DialogName::Logout) => self.open(name),
             effect if self.is_busy() => self.perform_busy(effect).await,
             effect => self.postponed.push_back(effect),
         }
@@ -437,7 +437,7 @@ impl Console {
             self.app.restore(vec![format!("{}{command}", if exclude { "!!" } else { "!" })]);
             return;
         }
-        self.app.bash_started(&command, exclude, self.host.now_ms());
+        self.app.bash_started(&command, exclude);
         let (control, shell) = (session.control.clone(), Arc::clone(&session.shell));
         let (output, cancel) = (self.output.0.clone(), self.bash_cancel.clone());
         let work = async move {
@@ -609,6 +609,8 @@ impl Console {
                 let (filter, height, asks) = self.app.tree_options(self.front.size(), &session.services);
                 self.with_view(&session.control, move |view| Box::new(TreeDialog::new(view.log, filter, height, asks)));
             }
+            // The driver opens them.
+            DialogName::Login | DialogName::Logout => {}
             DialogName::Fork => self.with_view(&session.control, |view| Box::new(ForkDialog::new(view.fork_points()))),
         }
     }

@@ -202,6 +202,18 @@ impl Driver {
                 let name = self.runtime.session().log().name();
                 self.console.app.show_stats(&stats, name.as_deref());
             }
+            Effect::Login(provider) => {
+                let services = Arc::clone(self.runtime.services());
+                super::login::log_in(&mut self.console, &services, &provider, &self.stop).await;
+            }
+            Effect::Logout(provider) => {
+                let services = Arc::clone(self.runtime.services());
+                super::login::log_out(&mut self.console, &services, &provider).await;
+            }
+            Effect::Open(name @ (DialogName::Login | DialogName::Logout)) => {
+                let services = Arc::clone(self.runtime.services());
+                super::login::choose(&mut self.console, &services, name == DialogName::Logout).await;
+            }
             // What the console does by itself.
             other => self.console.perform(other).await,
         }

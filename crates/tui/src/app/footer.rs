@@ -143,11 +143,13 @@ mod tests {
     use crate::theme::ColorDepth;
 
     fn footer() -> Footer {
+        let mut spent = Spent::default();
+        (spent.input, spent.output, spent.cache_read, spent.cost) = (12_345, 950, 1_200_000, 0.1234);
         Footer {
             cwd: "~/src/pinch".to_owned(),
             head: Some(Head::Branch("main".to_owned())),
             session_name: Some("fix \u{1b}]0;x\u{7}it".to_owned()),
-            spent: Spent { input: 12_345, output: 950, cache_read: 1_200_000, cost: 0.1234, ..Spent::default() },
+            spent,
             context_tokens: Some(150_000),
             context_window: 200_000,
             auto_compaction: true,
@@ -167,10 +169,7 @@ mod tests {
 
     #[test]
     fn the_right_side_is_cut_first_and_the_provider_goes_before_that() {
-        insta::assert_snapshot!(
-            [100, 80, 60, 20].map(|columns| shown(&footer(), columns)).join("\n"),
-            @""
-        );
+        insta::assert_snapshot!([100, 80, 60, 20].map(|columns| shown(&footer(), columns)).join("\n"));
     }
 
     #[test]

@@ -16,9 +16,10 @@ use pinch_coding_agent::runtime::SessionRuntime;
 use pinch_coding_agent::services::Services;
 use pinch_coding_agent::session::{AgentSession, ScopedModel, SessionControl};
 use pinch_coding_agent::settings::values::Interface;
+use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
-use pinch_stdx::host::Host;
+use pinch_stdx::host::{Env, Host};
 use tokio::sync::oneshot;
 
 use super::branch;
@@ -85,6 +86,8 @@ pub(crate) struct AppOptions {
     /// The theme and the mode that the command line names; they win over the settings.
     pub(crate) theme: Option<String>,
     pub(crate) tui_mode: Option<String>,
+    /// Opens a web page, if it can.
+    pub(crate) browser: Option<fn(&str, &Env) -> bool>,
     /// Show what was loaded, whatever the settings say.
     pub(crate) verbose: bool,
 }
@@ -178,6 +181,7 @@ impl App {
             has_focus: true,
             options,
         };
+        app.transcript.options.home = app.options.host.home().map(Path::to_owned);
         app.read_keys();
         app
     }
@@ -207,6 +211,7 @@ impl App {
         self.footer.statuses.clear();
         self.title = None;
         self.scope = runtime.scope().to_vec();
+        self.footer.subscription = runtime.services().auth().is_using_oauth(&session.model().provider);
         self.take_session(session);
         self.transcript.clear();
         if is_first {
@@ -450,6 +455,22 @@ impl App {
         self.editor.restore(&texts.join("\n\n"));
         let noun = if n == 1 { "message" } else { "messages" };
         self.status(&format!("Moved {n} queued {noun} to the editor"));
+    }
+
+    /// Opens a web page in the user's browser; where that is not possible the user does it.
+    pub(crate) fn open_page(&self, url: &str) {
+        if let Some(open) = self.options.browser {
+            open(url, self.options.host.env());
+        }
+    }
+
+    /// A provider has other credentials now.
+    pub(crate) fn credentials_changed(&mut self, services: &Services, provider: &ProviderId) {
+        let model = self.model.as_ref().filter(|model| model.provider == *provider);
+        self.footer.subscription = model.map_or(self.footer.subscription, |_| services.auth().is_using_oauth(provider));
+        if model.is_none() {
+            self.status("/model chooses one of its models");
+        }
     }
 
     /// Whether the mode of the command line or of the settings is fullscreen.

@@ -2,6 +2,7 @@
 
 mod entry;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pinch_agent_core::event::AgentEvent;
@@ -26,6 +27,8 @@ pub(crate) struct TranscriptOptions {
     pub(crate) hide_thinking: bool,
     /// Stands before the lines of code blocks.
     pub(crate) code_indent: String,
+    /// The home directory, which is shown as `~`.
+    pub(crate) home: Option<PathBuf>,
 }
 
 /// Rows of an entry, as they were made last.
@@ -78,7 +81,7 @@ impl Transcript {
     pub(crate) fn invalidate(&mut self) {
         for cached in &mut self.entries {
             cached.rows = None;
-            cached.entry.invalidate();
+            cached.entry.release();
         }
     }
 
@@ -107,13 +110,17 @@ impl Transcript {
         while let Some(cached) = self.entries.get_mut(self.n_committed) {
             let is_settled = cached.entry.is_settled();
             let is_first = self.n_committed == 0;
-            let rows = cached.entry.rows(cx, is_first);
-            let n_final = if is_settled { rows.len() } else { cached.entry.n_final(cx, is_first).min(rows.len()) };
-            finished.extend(rows.into_iter().take(n_final).skip(self.n_rows_committed));
+            let first = self.n_rows_committed;
             if !is_settled {
-                self.n_rows_committed = self.n_rows_committed.max(n_final);
+                let n_final = cached.entry.n_final(cx, is_first).saturating_sub(first);
+                if n_final > 0 {
+                    finished.extend(cached.entry.rows_from(first, cx, is_first).into_iter().take(n_final));
+                    self.n_rows_committed += n_final;
+                }
                 break;
             }
+            finished.extend(cached.entry.rows_from(first, cx, is_first));
+            cached.entry.release();
             self.n_committed += 1;
             self.n_rows_committed = 0;
         }
@@ -125,10 +132,10 @@ impl Transcript {
         let options = self.options.clone();
         let cx = ViewCx { columns, theme, keymap, options: &options, now_ms };
         let mut rows = Vec::new();
+        let mut first = self.n_rows_committed;
         for (at, cached) in self.entries.iter_mut().enumerate().skip(self.n_committed) {
-            rows.extend(cached.entry.rows(cx, at == 0));
+            rows.extend(cached.entry.rows_from(std::mem::take(&mut first), cx, at == 0));
         }
-        rows.drain(..self.n_rows_committed.min(rows.len()));
         rows
     }
 
@@ -198,7 +205,7 @@ impl Transcript {
         match event {
             AgentEvent::MessageStart(message) => {
                 if let Message::Assistant(_) = &**message {
-                    self.push(Entry::answer(now_ms));
+                    self.push(Entry::answer());
                 }
             }
             AgentEvent::MessageUpdate(update) => self.answer_update(update, now_ms),
@@ -242,7 +249,7 @@ impl Transcript {
                         return cached.entry.push_arguments(text);
                     }
                     if cached.entry.is_open_answer() {
-                        return cached.entry.push_delta(*index, text, now_ms);
+                        return cached.entry.push_delta(*index, text);
                     }
                 }
             }
@@ -360,8 +367,8 @@ impl Transcript {
         self.push(Entry::notice(NoticeKind::Resources, text));
     }
 
-    pub(crate) fn bash_started(&mut self, command: &str, exclude: bool, now_ms: i64) {
-        self.push(Entry::bash(command, exclude, now_ms));
+    pub(crate) fn bash_started(&mut self, command: &str, exclude: bool) {
+        self.push(Entry::bash(command, exclude));
     }
 
     pub(crate) fn bash_output(&mut self, text: &str) {

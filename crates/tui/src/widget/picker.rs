@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn the_window_follows_the_selection_which_wraps_around() {
         let mut picker = picker(6);
-        insta::assert_snapshot!(shown(&picker), @"");
+        insta::assert_snapshot!(shown(&picker));
         for _ in 0..3 {
             assert_eq!(press(&mut picker, "up"), PickerEvent::Changed);
         }
@@ -311,10 +311,10 @@ mod tests {
     fn typing_searches_and_the_first_cancel_clears_the_search() {
         let mut picker = picker(6);
         press(&mut picker, "4");
-        insta::assert_snapshot!(shown(&picker), @"");
+        insta::assert_snapshot!(shown(&picker));
         assert_eq!(press(&mut picker, "enter"), PickerEvent::Chosen(4));
         press(&mut picker, "x");
-        insta::assert_snapshot!(shown(&picker), @"");
+        insta::assert_snapshot!(shown(&picker));
         assert_eq!(press(&mut picker, "enter"), PickerEvent::Ignored);
         assert_eq!(press(&mut picker, "escape"), PickerEvent::Changed);
         assert_eq!(press(&mut picker, "escape"), PickerEvent::Cancelled);
@@ -331,6 +331,6 @@ mod tests {
     #[test]
     fn foreign_text_stays_on_its_row() {
         let item = PickItem::new("a\nb\u{1b}[2J").detail("c\u{202e}d\ne");
-        insta::assert_snapshot!(shown(&Picker::new(vec![item], 4)), @"");
+        insta::assert_snapshot!(shown(&Picker::new(vec![item], 4)));
     }
 }

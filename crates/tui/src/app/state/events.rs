@@ -202,8 +202,8 @@ impl App {
     }
 
     /// A command of the user begins.
-    pub(crate) fn bash_started(&mut self, command: &str, exclude: bool, now_ms: i64) {
-        self.transcript.bash_started(command, exclude, now_ms);
+    pub(crate) fn bash_started(&mut self, command: &str, exclude: bool) {
+        self.transcript.bash_started(command, exclude);
     }
 
     pub(crate) fn bash_output(&mut self, text: &str) {

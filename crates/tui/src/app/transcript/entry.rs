@@ -17,12 +17,13 @@ use serde_json::Value;
 
 use self::answer::Answer;
 use self::bash::Bash;
-use self::frame::{boxed, paragraphs};
+use self::frame::{boxed, inner_columns, paragraphs};
 use self::tool::ToolCall;
 use super::TranscriptOptions;
 use crate::Row;
 use crate::app::footer::tokens;
 use crate::keymap::{KeyAction, Keymap};
+use crate::markdown::{Markdown, MarkdownOptions};
 use crate::theme::{Theme, Token};
 
 /// What entries are drawn with.
@@ -142,16 +143,16 @@ impl Entry {
         Self::Text(Box::new(Answer::text(text)))
     }
 
-    pub(super) fn answer(now_ms: i64) -> Self {
-        Self::Answer(Box::new(Answer::begun(now_ms)))
+    pub(super) fn answer() -> Self {
+        Self::Answer(Box::new(Answer::begun()))
     }
 
     pub(super) fn tool(id: &str, name: &str) -> Self {
         Self::Tool(Box::new(ToolCall::new(id, name)))
     }
 
-    pub(super) fn bash(command: &str, exclude: bool, now_ms: i64) -> Self {
-        Self::Bash(Box::new(Bash::begun(command, exclude, now_ms)))
+    pub(super) fn bash(command: &str, exclude: bool) -> Self {
+        Self::Bash(Box::new(Bash::begun(command, exclude)))
     }
 
     pub(super) fn compaction(summary: &str, tokens_before: u64) -> Self {
@@ -212,8 +213,18 @@ impl Entry {
 
     /// The rows, with a blank one before all but the first entry.
     pub(super) fn rows(&mut self, cx: ViewCx<'_>, is_first: bool) -> Vec<Row> {
-        let mut rows = self.content(cx);
-        if !rows.is_empty() && !is_first {
+        self.rows_from(0, cx, is_first)
+    }
+
+    /// The same from a row on; what is before it costs nothing where it can be long.
+    pub(super) fn rows_from(&mut self, first: usize, cx: ViewCx<'_>, is_first: bool) -> Vec<Row> {
+        let n_blank = usize::from(!is_first);
+        let skipped = first.saturating_sub(n_blank);
+        let mut rows = match self {
+            Self::Answer(answer) | Self::Text(answer) => answer.rows_from(skipped, cx),
+            _ => self.content(cx).into_iter().skip(skipped).collect(),
+        };
+        if first < n_blank && !rows.is_empty() {
             rows.insert(0, Row::default());
         }
         rows
@@ -248,20 +259,20 @@ impl Entry {
                 let text = text.strip_prefix(prefix.trim_end()).map_or(text.as_str(), str::trim_start);
                 paragraphs(&format!("{prefix}{text}"), style, cx.columns, 1)
             }
-            Self::Text(text) | Self::Answer(text) => text.rows(cx),
-            Self::User(text) => boxed(
-                paragraphs(text, theme.fg(Token::UserMessageText), cx.columns.saturating_sub(2).max(1), 0),
-                Token::UserMessageBg,
-                cx,
-            ),
+            Self::Text(text) | Self::Answer(text) => text.rows_from(0, cx),
+            Self::User(text) => {
+                let options = MarkdownOptions::colored(Token::UserMessageText);
+                boxed(Markdown::of(text, options).rows(inner_columns(cx), theme), Token::UserMessageBg, cx)
+            }
             Self::Tool(tool) => tool.rows(cx),
             Self::Bash(bash) => bash.rows(cx),
             Self::Labelled { label, line, whole, expanded } => {
-                let inner = cx.columns.saturating_sub(2).max(1);
+                let inner = inner_columns(cx);
                 let mut rows = paragraphs(&format!("[{label}]"), theme.bold(Token::CustomMessageLabel), inner, 0);
                 let text = theme.fg(Token::CustomMessageText);
                 if *expanded || cx.options.expanded {
-                    rows.extend(paragraphs(whole, text, inner, 0));
+                    let options = MarkdownOptions::colored(Token::CustomMessageText);
+                    rows.extend(Markdown::of(whole, options).rows(inner, theme));
                 } else {
                     rows.extend(paragraphs(&format!("{line} ({})", cx.expand_hint()), text, inner, 0));
                 }
@@ -288,9 +299,10 @@ impl Entry {
         }
     }
 
-    pub(super) fn invalidate(&mut self) {
+    /// Forgets rows that can be made again.
+    pub(super) fn release(&mut self) {
         if let Self::Text(answer) | Self::Answer(answer) = self {
-            answer.invalidate();
+            answer.release();
         }
     }
 
@@ -326,9 +338,9 @@ impl Entry {
         matches!(self, Self::Answer(answer) if !answer.is_finished())
     }
 
-    pub(super) fn push_delta(&mut self, index: usize, text: &str, now_ms: i64) {
+    pub(super) fn push_delta(&mut self, index: usize, text: &str) {
         if let Self::Answer(answer) = self {
-            answer.push(index, text, now_ms);
+            answer.push(index, text);
         }
     }
 
@@ -340,7 +352,7 @@ impl Entry {
 
     pub(super) fn end_block(&mut self, index: usize, block: &Block, now_ms: i64) {
         if let Self::Answer(answer) = self {
-            answer.end_block(index, block, now_ms);
+            answer.end_block(index, block, Some(now_ms));
         }
     }
 

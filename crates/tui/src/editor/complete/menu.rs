@@ -64,13 +64,13 @@ impl Menu {
         let labels: Vec<String> = self.items.iter().map(label).collect();
         let label_columns = labels.iter().map(|label| width(label)).max().unwrap_or(0).min(MAX_LABEL);
         let mut rows = Vec::with_capacity(n_shown + 1);
-        for at in first..first + n_shown {
+        for (at, (item, label)) in self.items.iter().zip(labels).enumerate().skip(first).take(n_shown) {
             let is_selected = at == self.selected;
             let style = if is_selected { theme.bold(Color::Accent) } else { theme.fg(Color::Text) };
-            let label = truncate(&Row::from(Span::styled(labels[at].clone(), style)), label_columns, "…");
+            let label = truncate(&Row::from(Span::styled(label, style)), label_columns, "…");
             let mut spans = vec![Span::styled(if is_selected { "→ " } else { "  " }, style)];
             let left = columns.saturating_sub(label_columns + 4);
-            let description = self.items[at].description.as_deref();
+            let description = item.description.as_deref();
             match description.filter(|_| columns > MIN_WIDTH && left > MIN_DESCRIPTION) {
                 Some(description) => {
                     spans.extend(pad(label, label_columns + 2, style).spans);

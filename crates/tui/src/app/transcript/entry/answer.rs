@@ -2,16 +2,92 @@
 
 use pinch_llm::event::BlockKind;
 use pinch_llm::message::{AssistantMessage, Block};
+use ratatui_core::style::Modifier;
+use ratatui_core::text::Span;
 
 use super::ViewCx;
 use super::frame::paragraphs;
 use crate::Row;
+use crate::markdown::{Markdown, MarkdownOptions};
 use crate::theme::Token;
 
+/// One block of the answer.
 struct Part {
     index: usize,
     is_thinking: bool,
-    text: String,
+    text: Markdown,
+    /// Bytes that have arrived.
+    n_pushed: usize,
+    /// When it began and ended, in Unix milliseconds.
+    begun_ms: Option<i64>,
+    ended_ms: Option<i64>,
+    /// It is whole.
+    ended: bool,
+}
+
+impl Part {
+    fn new(index: usize, is_thinking: bool, begun_ms: Option<i64>) -> Self {
+        let options = match is_thinking {
+            true => MarkdownOptions::colored(Token::ThinkingText).italic(),
+            false => MarkdownOptions::default(),
+        };
+        Self { index, is_thinking, text: Markdown::new(options), n_pushed: 0, begun_ms, ended_ms: None, ended: false }
+    }
+
+    fn push(&mut self, text: &str) {
+        self.text.push(text);
+        self.n_pushed += text.len();
+    }
+
+    fn finish(&mut self) {
+        self.ended = true;
+        self.text.finish();
+    }
+
+    /// The row that stands for hidden thinking.
+    fn hidden_row(&self, cx: ViewCx<'_>) -> Row {
+        let text = match (self.begun_ms, self.ended_ms) {
+            (Some(begun), None) if !self.ended => format!("Thinking… {}s", (cx.now_ms - begun).max(0) / 1000),
+            (Some(begun), Some(ended)) if ended - begun >= 1000 => format!("Thought for {}s", (ended - begun) / 1000),
+            _ => "Thinking...".to_owned(),
+        };
+        let style = cx.theme.fg(Token::ThinkingText).add_modifier(Modifier::ITALIC);
+        crate::text::truncate(&Row::styled(format!(" {text}"), style), cx.columns, "…")
+    }
+
+    /// The rows from one on.
+    fn rows_from(&mut self, first: usize, cx: ViewCx<'_>) -> Vec<Row> {
+        self.take_options(cx);
+        if self.is_thinking && cx.options.hide_thinking {
+            return std::iter::once(self.hidden_row(cx)).skip(first).collect();
+        }
+        let mut rows = self.text.rows_from(first, inner(cx), cx.theme);
+        for row in rows.iter_mut().filter(|row| !row.spans.is_empty() && cx.columns > 1) {
+            row.spans.insert(0, Span::raw(" "));
+        }
+        rows
+    }
+
+    /// Takes over what the settings say about code.
+    fn take_options(&mut self, cx: ViewCx<'_>) {
+        let options = self.text.options_mut();
+        if options.code_indent != cx.options.code_indent {
+            options.code_indent.clone_from(&cx.options.code_indent);
+        }
+    }
+
+    fn n_stable(&mut self, cx: ViewCx<'_>) -> usize {
+        self.take_options(cx);
+        match self.is_thinking && cx.options.hide_thinking {
+            true => usize::from(self.ended),
+            false => self.text.n_stable_rows(inner(cx), cx.theme),
+        }
+    }
+}
+
+/// The columns beside the blank one at the left.
+fn inner(cx: ViewCx<'_>) -> usize {
+    cx.columns.saturating_sub(1).max(1)
 }
 
 /// The view.
@@ -23,21 +99,23 @@ pub(in crate::app) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn begun(_now_ms: i64) -> Self {
+    pub(super) fn begun() -> Self {
         Self { parts: Vec::new(), failure: None, cut_off: false, finished: false }
     }
 
+    /// A whole text that is shown like an answer.
     pub(super) fn text(text: &str) -> Self {
-        let mut answer = Self::begun(0);
-        answer.parts.push(Part { index: 0, is_thinking: false, text: text.to_owned() });
-        answer.finished = true;
-        answer
+        let mut part = Part::new(0, false, None);
+        part.push(text);
+        part.finish();
+        Self { parts: vec![part], finished: true, ..Self::begun() }
     }
 
+    /// The answer of a message that is whole.
     pub(super) fn of(message: &AssistantMessage) -> Self {
-        let mut answer = Self::begun(0);
+        let mut answer = Self::begun();
         for (index, block) in message.content.iter().enumerate() {
-            answer.end_block(index, block, 0);
+            answer.end_block(index, block, None);
         }
         answer
     }
@@ -46,26 +124,33 @@ impl Answer {
         self.finished
     }
 
-    pub(super) fn begin_block(&mut self, index: usize, kind: &BlockKind, _now_ms: i64) {
+    pub(super) fn begin_block(&mut self, index: usize, kind: &BlockKind, now_ms: i64) {
         let is_thinking = matches!(kind, BlockKind::Thinking { .. });
-        self.parts.push(Part { index, is_thinking, text: String::new() });
+        self.parts.push(Part::new(index, is_thinking, Some(now_ms)));
     }
 
-    pub(super) fn push(&mut self, index: usize, text: &str, _now_ms: i64) {
+    pub(super) fn push(&mut self, index: usize, text: &str) {
         if let Some(part) = self.parts.iter_mut().rev().find(|part| part.index == index) {
-            part.text.push_str(text);
+            part.push(text);
         }
     }
 
-    pub(super) fn end_block(&mut self, index: usize, block: &Block, _now_ms: i64) {
+    pub(super) fn end_block(&mut self, index: usize, block: &Block, now_ms: Option<i64>) {
         let (text, is_thinking) = match block {
             Block::Text(text) => (text.text.as_str(), false),
             Block::Thinking(thinking) => (thinking.thinking.as_str(), true),
             _ => return,
         };
-        match self.parts.iter_mut().rev().find(|part| part.index == index) {
-            Some(part) => part.text = text.to_owned(),
-            None => self.parts.push(Part { index, is_thinking, text: text.to_owned() }),
+        if !self.parts.iter().any(|part| part.index == index) {
+            self.parts.push(Part::new(index, is_thinking, now_ms));
+        }
+        if let Some(part) = self.parts.iter_mut().rev().find(|part| part.index == index) {
+            // Some providers send the end of a block with the block only.
+            if let Some(rest) = text.get(part.n_pushed..) {
+                part.push(rest);
+            }
+            part.ended_ms = now_ms;
+            part.finish();
         }
     }
 
@@ -73,36 +158,69 @@ impl Answer {
         self.failure = failure.map(str::to_owned);
         self.cut_off = cut_off;
         self.finished = true;
+        self.parts.iter_mut().for_each(Part::finish);
     }
 
-    pub(super) fn invalidate(&mut self) {}
+    /// Forgets the rows.
+    pub(super) fn release(&mut self) {
+        self.parts.iter_mut().for_each(|part| part.text.release());
+    }
 
     pub(super) fn plain_text(&self) -> Option<String> {
-        let texts: Vec<&str> =
-            self.parts.iter().filter(|part| !part.is_thinking).map(|part| part.text.trim()).collect();
+        let texts = self.parts.iter().filter(|part| !part.is_thinking).map(|part| part.text.text().trim());
+        let texts: Vec<&str> = texts.collect();
         Some(texts.join("\n")).filter(|text| !text.trim().is_empty())
     }
 
-    pub(super) fn n_final(&mut self, _cx: ViewCx<'_>) -> usize {
-        0
+    /// How many of the first rows never change. All of those before the part that is still arriving.
+    pub(super) fn n_final(&mut self, cx: ViewCx<'_>) -> usize {
+        let mut n = 0;
+        for part in self.parts.iter_mut().filter(|part| !part.text.is_blank()) {
+            let n_part = part.n_stable(cx);
+            if n_part > 0 && n > 0 {
+                n += 1;
+            }
+            n += n_part;
+            if !part.ended {
+                break;
+            }
+        }
+        n
     }
 
-    pub(super) fn rows(&mut self, cx: ViewCx<'_>) -> Vec<Row> {
-        let theme = cx.theme;
+    /// The rows from one on.
+    pub(super) fn rows_from(&mut self, mut first: usize, cx: ViewCx<'_>) -> Vec<Row> {
         let mut rows = Vec::new();
-        for part in self.parts.iter().filter(|part| !part.text.trim().is_empty()) {
-            if !rows.is_empty() {
-                rows.push(Row::default());
+        let mut is_first = true;
+        let mut add = |part_rows: &mut dyn FnMut(usize) -> (Vec<Row>, usize)| {
+            if !is_first {
+                match first {
+                    0 => rows.push(Row::default()),
+                    _ => first -= 1,
+                }
             }
-            let token = if part.is_thinking { Token::ThinkingText } else { Token::Text };
-            let text = if part.is_thinking && cx.options.hide_thinking { "Thinking..." } else { part.text.trim() };
-            rows.extend(paragraphs(text, theme.fg(token), cx.columns, 1));
+            is_first = false;
+            let (part, n_left_out) = part_rows(first);
+            first -= n_left_out;
+            rows.extend(part);
+        };
+        for part in self.parts.iter_mut().filter(|part| !part.text.is_blank()) {
+            add(&mut |first| {
+                let n_stable = part.n_stable(cx);
+                let rows = part.rows_from(first, cx);
+                // What is left out of a part that goes on is never more than what is stable in it.
+                (rows, first.min(n_stable))
+            });
         }
+        let mut notes = Vec::new();
         if let Some(failure) = &self.failure {
-            rows.extend(paragraphs(failure, theme.fg(Token::Error), cx.columns, 1));
+            notes.extend(paragraphs(failure, cx.theme.fg(Token::Error), cx.columns, 1));
         }
         if self.cut_off {
-            rows.extend(paragraphs("The model reached its output limit", theme.fg(Token::Dim), cx.columns, 1));
+            notes.extend(paragraphs("The model reached its output limit", cx.theme.fg(Token::Dim), cx.columns, 1));
+        }
+        if !notes.is_empty() {
+            add(&mut |first| (notes.iter().skip(first).cloned().collect(), first.min(notes.len())));
         }
         rows
     }

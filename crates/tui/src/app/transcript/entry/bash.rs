@@ -29,7 +29,7 @@ pub(in crate::app) struct Bash {
 }
 
 impl Bash {
-    pub(super) fn begun(command: &str, exclude: bool, _now_ms: i64) -> Self {
+    pub(super) fn begun(command: &str, exclude: bool) -> Self {
         Self { command: command.to_owned(), exclude, lines: VecDeque::new(), end: None, expanded: false }
     }
 
@@ -37,7 +37,7 @@ impl Bash {
     pub(super) fn of(raw: &JsonObject) -> Self {
         let text = |name: &str| raw.get(name).and_then(Value::as_str).unwrap_or_default();
         let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
-        let mut bash = Self::begun(text("command"), flag("excludeFromContext"), 0);
+        let mut bash = Self::begun(text("command"), flag("excludeFromContext"));
         bash.push(text("output"));
         let path = raw.get("fullOutputPath").and_then(Value::as_str);
         bash.end = Some(notes(flag("cancelled"), raw.get("exitCode").and_then(Value::as_i64), flag("truncated"), path));

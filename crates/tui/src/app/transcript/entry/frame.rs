@@ -23,6 +23,11 @@ pub(super) fn paragraphs(text: &str, style: Style, columns: usize, indent: usize
     rows
 }
 
+/// The columns inside of a box.
+pub(super) fn inner_columns(cx: ViewCx<'_>) -> usize {
+    cx.columns.saturating_sub(2).max(1)
+}
+
 /// Puts rows into a box with a background and a blank column and row at each side; without colours, behind a bar.
 pub(super) fn boxed(rows: Vec<Row>, background: Token, cx: ViewCx<'_>) -> Vec<Row> {
     if rows.is_empty() {

@@ -1,24 +1,45 @@
 //! A call of a tool and its result.
 
+use std::path::Path;
+
 use pinch_agent_core::tool::{JsonObject, ToolOutput};
-use pinch_llm::message::{Block, ToolResult};
+use pinch_coding_agent::llm::message::{Block, ToolResult};
+use ratatui_core::text::Span;
 use serde_json::Value;
 
 use super::ViewCx;
-use super::frame::{boxed, paragraphs};
+use super::frame::{boxed, inner_columns, paragraphs};
 use crate::Row;
+use crate::app::footer::short_path;
+use crate::diff::{self, DiffOptions};
+use crate::highlight::{Highlighter, Language};
+use crate::text::{Strictness, chop, sanitize, wrap};
 use crate::theme::Token;
 
-const PREVIEW: usize = 10;
+/// Lines of files, of lists and of matches that are shown of a result, and rows of the output of a command.
+const FILE_LINES: usize = 10;
+const LIST_LINES: usize = 20;
+const MATCH_LINES: usize = 15;
+const COMMAND_ROWS: usize = 5;
+const DIFF_LINES: usize = 60;
+/// Bytes of arguments that are kept while they arrive: the preview needs no more.
+const MAX_ARGUMENTS: usize = 16 * 1024;
 
 /// The view.
 pub(in crate::app) struct ToolCall {
     id: String,
     name: String,
+    /// The block of the answer that its arguments arrive in.
     block: Option<usize>,
-    arguments: JsonObject,
+    /// What has arrived of the arguments, up to a bound.
+    arriving: String,
+    arguments: Option<JsonObject>,
     output: String,
+    details: Option<Value>,
+    n_images: usize,
     state: ToolState,
+    begun_ms: Option<i64>,
+    duration_ms: Option<i64>,
     expanded: bool,
 }
 
@@ -36,9 +57,14 @@ impl ToolCall {
             id: id.to_owned(),
             name: name.to_owned(),
             block: None,
-            arguments: JsonObject::new(),
+            arriving: String::new(),
+            arguments: None,
             output: String::new(),
+            details: None,
+            n_images: 0,
             state: ToolState::Pending,
+            begun_ms: None,
+            duration_ms: None,
             expanded: false,
         }
     }
@@ -59,42 +85,56 @@ impl ToolCall {
         self.block = Some(index);
     }
 
-    pub(super) fn push_arguments(&mut self, _text: &str) {}
+    /// More of the arguments, as JSON.
+    pub(super) fn push_arguments(&mut self, text: &str) {
+        let room = MAX_ARGUMENTS.saturating_sub(self.arriving.len());
+        self.arriving.push_str(&text[..text.floor_char_boundary(room.min(text.len()))]);
+    }
 
     pub(super) fn end_block(&mut self, block: &Block) {
         self.block = None;
         if let Block::ToolCall(call) = block {
-            self.id = call.id.as_str().to_owned();
+            call.id.as_str().clone_into(&mut self.id);
             self.name.clone_from(&call.name);
             self.set_arguments(&call.arguments);
         }
     }
 
     pub(super) fn set_arguments(&mut self, arguments: &JsonObject) {
-        self.arguments.clone_from(arguments);
+        self.arguments = Some(arguments.clone());
+        self.arriving = String::new();
     }
 
-    pub(super) fn start(&mut self, arguments: &JsonObject, _now_ms: i64) {
+    pub(super) fn start(&mut self, arguments: &JsonObject, now_ms: i64) {
         self.set_arguments(arguments);
+        self.block = None;
         self.state = ToolState::Running;
+        self.begun_ms = Some(now_ms);
     }
 
     pub(super) fn update(&mut self, so_far: &ToolOutput) {
-        self.output = text_of(&so_far.content);
+        self.take(&so_far.content, so_far.details.as_ref());
     }
 
-    pub(super) fn end(&mut self, output: &ToolOutput, _duration_ms: Option<i64>) {
-        self.output = text_of(&output.content);
+    pub(super) fn end(&mut self, output: &ToolOutput, duration_ms: Option<i64>) {
+        self.take(&output.content, output.details.as_ref());
+        self.duration_ms = duration_ms;
         self.state = if output.failed { ToolState::Failed } else { ToolState::Done };
     }
 
+    fn take(&mut self, content: &[Block], details: Option<&Value>) {
+        self.output = content.iter().filter_map(|block| block.as_text()).collect::<Vec<_>>().join("\n");
+        self.n_images = content.iter().filter(|block| matches!(block, Block::Image(_))).count();
+        self.details = details.cloned();
+    }
+
     pub(super) fn fail(&mut self, text: &str) {
-        self.output = text.to_owned();
+        text.clone_into(&mut self.output);
         self.state = ToolState::Failed;
     }
 
     pub(super) fn set_result(&mut self, result: &ToolResult) {
-        self.output = text_of(&result.content);
+        self.take(&result.content, result.details.as_ref());
         self.state = if result.is_error { ToolState::Failed } else { ToolState::Done };
     }
 
@@ -116,26 +156,42 @@ impl ToolCall {
         self.expanded = !self.expanded;
     }
 
+    /// An argument that is a text; of arguments that are still arriving, what there is of it.
+    fn text(&self, key: &str) -> Option<String> {
+        match &self.arguments {
+            Some(arguments) => match arguments.get(key)? {
+                Value::String(text) => Some(text.clone()),
+                Value::Null => None,
+                _ => Some("[invalid arg]".to_owned()),
+            },
+            None => arriving_text(&self.arriving, key),
+        }
+    }
+
+    fn number(&self, key: &str) -> Option<u64> {
+        self.arguments.as_ref()?.get(key)?.as_u64()
+    }
+
+    /// The path that it is about, with `~` for the home directory.
+    fn path(&self, cx: ViewCx<'_>) -> String {
+        let path = self.text("path").or_else(|| self.text("file_path"));
+        path.map_or_else(|| "...".to_owned(), |path| short_path(Path::new(&path), cx.options.home.as_deref()))
+    }
+
     pub(super) fn rows(&self, cx: ViewCx<'_>) -> Vec<Row> {
         let theme = cx.theme;
-        let inner = cx.columns.saturating_sub(2).max(1);
-        let argument = ["command", "path", "file_path", "pattern"];
-        let argument = argument.iter().find_map(|key| self.arguments.get(*key).and_then(Value::as_str));
-        let title = match argument {
-            Some(argument) if self.name == "bash" => format!("$ {argument}"),
-            Some(argument) => format!("{} {argument}", self.name),
-            None => format!("{} {}", self.name, Value::Object(self.arguments.clone())),
-        };
-        let mut rows = paragraphs(&title, theme.bold(Token::ToolTitle), inner, 0);
-        let lines: Vec<&str> = self.output.trim_end().lines().collect();
-        let shown = if self.expanded || cx.options.expanded { lines.len() } else { PREVIEW };
-        for line in lines.iter().take(shown) {
-            rows.extend(paragraphs(line, theme.fg(Token::ToolOutput), inner, 0));
+        let columns = inner_columns(cx);
+        let mut rows = Vec::new();
+        for line in self.title(cx) {
+            rows.extend(wrap(&line, columns));
         }
-        if lines.len() > shown {
-            let more = format!("... ({} more lines, {})", lines.len() - shown, cx.expand_hint());
-            rows.extend(paragraphs(&more, theme.fg(Token::Muted), inner, 0));
+        rows.extend(self.preview(cx, columns));
+        rows.extend(self.result(cx, columns));
+        if self.n_images > 0 {
+            let noun = if self.n_images == 1 { "image" } else { "images" };
+            rows.push(Row::styled(format!("[{} {noun}]", self.n_images), theme.fg(Token::ToolOutput)));
         }
+        rows.extend(self.time_row(cx));
         let background = match self.state {
             ToolState::Pending | ToolState::Running => Token::ToolPendingBg,
             ToolState::Done => Token::ToolSuccessBg,
@@ -143,8 +199,221 @@ impl ToolCall {
         };
         boxed(rows, background, cx)
     }
+
+    fn title(&self, cx: ViewCx<'_>) -> Vec<Vec<Span<'static>>> {
+        let theme = cx.theme;
+        let clean = |text: String| sanitize(&text, Strictness::Output).into_owned();
+        let name =
+            |name: &str| Span::styled(format!("{} ", sanitize(name, Strictness::Output)), theme.bold(Token::ToolTitle));
+        let accent = |text: String| Span::styled(clean(text).replace('\n', " "), theme.fg(Token::Accent));
+        let muted = |text: String| Span::styled(text, theme.fg(Token::Muted));
+        let limit = |prefix: &str| self.number("limit").map(|n| format!("{prefix} limit {n}")).unwrap_or_default();
+        let place = || self.text("path").map_or_else(|| ".".to_owned(), |_| self.path(cx));
+        match self.name.as_str() {
+            "bash" | "exec" => {
+                let command = clean(self.text("command").unwrap_or_else(|| "...".to_owned()));
+                let mut lines: Vec<Vec<Span<'static>>> = command
+                    .lines()
+                    .enumerate()
+                    .map(|(at, line)| {
+                        let sign = if at == 0 { "$ " } else { "  " };
+                        vec![Span::styled(format!("{sign}{line}"), theme.bold(Token::ToolTitle))]
+                    })
+                    .collect();
+                if let (Some(seconds), Some(last)) = (self.number("timeout"), lines.last_mut()) {
+                    last.push(muted(format!(" (timeout {seconds}s)")));
+                }
+                lines
+            }
+            "read" => {
+                let range = match (self.number("offset"), self.number("limit")) {
+                    (None, None) => String::new(),
+                    (start, None) => format!(":{}", start.unwrap_or(1)),
+                    (start, Some(n)) => format!(":{}-{}", start.unwrap_or(1), start.unwrap_or(1) + n.max(1) - 1),
+                };
+                vec![vec![name("read"), accent(self.path(cx)), Span::styled(range, theme.fg(Token::Warning))]]
+            }
+            tool @ ("write" | "edit" | "ls") => {
+                let path = if tool == "ls" { place() } else { self.path(cx) };
+                vec![vec![name(tool), accent(path), muted(limit(""))]]
+            }
+            "grep" => {
+                let glob = self.text("glob").map(|glob| format!(" ({glob})")).unwrap_or_default();
+                let pattern = self.text("pattern").unwrap_or_else(|| "...".to_owned());
+                vec![vec![name("grep"), accent(format!("/{pattern}/ in {}{glob}", place())), muted(limit(""))]]
+            }
+            "find" => {
+                let pattern = self.text("pattern").unwrap_or_else(|| "...".to_owned());
+                vec![vec![name("find"), accent(format!("{pattern} in {}", place())), muted(limit(""))]]
+            }
+            other => {
+                let mut lines = vec![vec![name(other)]];
+                if let Some(arguments) = self.arguments.as_ref().filter(|arguments| !arguments.is_empty()) {
+                    let text = serde_json::to_string_pretty(arguments).unwrap_or_default();
+                    let shown = if self.is_expanded(cx) { usize::MAX } else { FILE_LINES };
+                    lines.extend(clean(text).lines().take(shown).map(|line| vec![muted(line.to_owned())]));
+                }
+                lines
+            }
+        }
+    }
+
+    fn is_expanded(&self, cx: ViewCx<'_>) -> bool {
+        self.expanded || cx.options.expanded
+    }
+
+    /// What a call will do, before there is a result: the beginning of a file that is written.
+    fn preview(&self, cx: ViewCx<'_>, columns: usize) -> Vec<Row> {
+        if self.name != "write" || self.state == ToolState::Failed {
+            return Vec::new();
+        }
+        let Some(content) = self.text("content") else { return Vec::new() };
+        let path = self.text("path").or_else(|| self.text("file_path")).unwrap_or_default();
+        file_rows(&content, &path, FILE_LINES, columns, cx, self.is_expanded(cx))
+    }
+
+    fn result(&self, cx: ViewCx<'_>, columns: usize) -> Vec<Row> {
+        let theme = cx.theme;
+        let output = self.output.trim_end();
+        if output.is_empty() {
+            return Vec::new();
+        }
+        if self.state == ToolState::Failed && self.name != "bash" {
+            return limited(output, DIFF_LINES, Token::Error, columns, cx, self.is_expanded(cx));
+        }
+        let detail = |key: &str| self.details.as_ref().and_then(|details| details.get(key));
+        match self.name.as_str() {
+            "write" => Vec::new(),
+            "edit" => match detail("diff").and_then(Value::as_str) {
+                Some(diff) => {
+                    let max_lines = if self.is_expanded(cx) { None } else { Some(DIFF_LINES) };
+                    let mut rows = diff::rows(diff, &DiffOptions { columns, max_lines }, theme);
+                    let hidden = max_lines.map_or(0, |max| diff.lines().count().saturating_sub(max));
+                    rows.extend(more_row(hidden, "more", columns, cx));
+                    rows
+                }
+                None => limited(output, FILE_LINES, Token::ToolOutput, columns, cx, self.is_expanded(cx)),
+            },
+            "read" => {
+                let path = self.text("path").or_else(|| self.text("file_path")).unwrap_or_default();
+                file_rows(output, &path, FILE_LINES, columns, cx, self.is_expanded(cx))
+            }
+            "bash" | "exec" => self.command_rows(output, columns, cx),
+            "grep" => limited(output, MATCH_LINES, Token::ToolOutput, columns, cx, self.is_expanded(cx)),
+            "find" | "ls" => limited(output, LIST_LINES, Token::ToolOutput, columns, cx, self.is_expanded(cx)),
+            _ => limited(output, FILE_LINES, Token::ToolOutput, columns, cx, self.is_expanded(cx)),
+        }
+    }
+
+    /// The last rows of the output of a command.
+    fn command_rows(&self, output: &str, columns: usize, cx: ViewCx<'_>) -> Vec<Row> {
+        let style = cx.theme.fg(Token::ToolOutput);
+        let clean = sanitize(output, Strictness::Output);
+        let mut lines: Vec<&str> = clean.lines().collect();
+        let n_lines = lines.len();
+        if !self.is_expanded(cx) && n_lines > COMMAND_ROWS {
+            lines.drain(..n_lines - COMMAND_ROWS);
+        }
+        let mut n_left_out = n_lines - lines.len();
+        let mut rows: Vec<Row> =
+            lines.iter().flat_map(|line| chop(&[Span::styled((*line).to_owned(), style)], columns)).collect();
+        if !self.is_expanded(cx) && rows.len() > COMMAND_ROWS {
+            let cut = rows.len() - COMMAND_ROWS;
+            rows.drain(..cut);
+            n_left_out += cut;
+        }
+        let mut shown = more_row(n_left_out, "earlier", columns, cx);
+        shown.extend(rows);
+        shown
+    }
+
+    fn time_row(&self, cx: ViewCx<'_>) -> Option<Row> {
+        if self.name != "bash" {
+            return None;
+        }
+        let seconds = |ms: i64| format!("{:.1}s", ms.max(0) as f64 / 1000.0);
+        let text = match (self.state, self.begun_ms, self.duration_ms) {
+            (ToolState::Running, Some(begun), _) => format!("Elapsed {}", seconds(cx.now_ms - begun)),
+            (_, _, Some(ms)) if ms >= 1000 => format!("Took {}", seconds(ms)),
+            _ => return None,
+        };
+        Some(crate::text::truncate(&Row::styled(text, cx.theme.fg(Token::Muted)), inner_columns(cx), ""))
+    }
 }
 
-fn text_of(content: &[Block]) -> String {
-    content.iter().filter_map(|block| block.as_text()).collect::<Vec<_>>().join("\n")
+/// A text argument in JSON that is still arriving, as far as it has.
+fn arriving_text(json: &str, key: &str) -> Option<String> {
+    let (_, rest) = json.split_once(&format!("\"{key}\""))?;
+    let rest = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+    let mut end = rest.len();
+    let mut is_escaped = false;
+    for (at, c) in rest.char_indices() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => {
+                end = at;
+                break;
+            }
+            _ => {}
+        }
+    }
+    // An escape that has not arrived whole is left out.
+    let mut text = &rest[..end];
+    for _ in 0..7 {
+        if let Ok(text) = serde_json::from_str::<String>(&format!("\"{text}\"")) {
+            return Some(text);
+        }
+        text = &text[..text.floor_char_boundary(text.len().saturating_sub(1))];
+    }
+    None
+}
+
+/// How much more there is.
+fn more_row(n: usize, which: &str, columns: usize, cx: ViewCx<'_>) -> Vec<Row> {
+    if n == 0 {
+        return Vec::new();
+    }
+    let noun = if n == 1 { "line" } else { "lines" };
+    paragraphs(&format!("... ({n} {which} {noun}, {})", cx.expand_hint()), cx.theme.fg(Token::Muted), columns, 0)
+}
+
+/// The first lines of a text.
+fn limited(text: &str, max: usize, token: Token, columns: usize, cx: ViewCx<'_>, is_expanded: bool) -> Vec<Row> {
+    let clean = sanitize(text, Strictness::Output);
+    let max = if is_expanded { usize::MAX } else { max };
+    let style = cx.theme.fg(token);
+    let lines = clean.lines().take(max);
+    let mut rows: Vec<Row> = lines.flat_map(|line| chop(&[Span::styled(line.to_owned(), style)], columns)).collect();
+    rows.extend(more_row(clean.lines().count().saturating_sub(max), "more", columns, cx));
+    rows
+}
+
+/// The first lines of a file in their colours.
+fn file_rows(text: &str, path: &str, max: usize, columns: usize, cx: ViewCx<'_>, is_expanded: bool) -> Vec<Row> {
+    let clean = sanitize(text, Strictness::Output);
+    let max = if is_expanded { usize::MAX } else { max };
+    let mut highlighter = Highlighter::new(Language::of_file(path, clean.lines().next()));
+    let lines = clean.lines().take(max);
+    let mut rows: Vec<Row> = lines.flat_map(|line| chop(&highlighter.line(line, cx.theme), columns)).collect();
+    rows.extend(more_row(clean.lines().count().saturating_sub(max), "more", columns, cx));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_shown_as_far_as_they_have_arrived() {
+        for (json, expected) in [
+            ("{\"path\": \"a.rs\", \"content\": \"x\\ny", Some("x\ny")),
+            ("{\"content\": \"half an escape \\u26", Some("half an escape ")),
+            ("{\"content\": \"done\", \"path\"", Some("done")),
+            ("{\"content\"", None),
+            ("{\"path\": \"a.rs\"", None),
+        ] {
+            assert_eq!(arriving_text(json, "content").as_deref(), expected, "{json}");
+        }
+    }
 }

@@ -1,0 +1,150 @@
+//! Markdown as it arrives: text goes in piece by piece, rows come out.
+//!
+//! ```
+//! use pinch_tui::markdown::{Markdown, MarkdownOptions};
+//! use pinch_tui::theme::{ColorDepth, Theme};
+//!
+//! let theme = Theme::builtin("dark", ColorDepth::None);
+//! let mut markdown = Markdown::new(MarkdownOptions::default());
+//! markdown.push("# Title\n\nSome *text* that is sti");
+//! let rows = markdown.rows(12, &theme);
+//! let shown: Vec<String> = rows.iter().map(ToString::to_string).collect();
+//! assert_eq!(shown, ["Title", "", "Some text", "that is sti"]);
+//! // The heading, and the rows of the paragraph that are full, can go where they cannot be changed any more.
+//! assert_eq!(markdown.n_stable_rows(12, &theme), 1);
+//! markdown.push("ll arriving.\n");
+//! markdown.finish();
+//! assert_eq!(markdown.n_stable_rows(12, &theme), markdown.rows(12, &theme).len());
+//! ```
+
+mod options;
+
+mod intake;
+
+mod line;
+
+mod cut;
+
+mod split;
+
+mod inline;
+
+mod blocks;
+
+mod layout;
+
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+pub use options::MarkdownOptions;
+
+use intake::Intake;
+use layout::Layout;
+use split::Splitter;
+
+use crate::Row;
+use crate::theme::Theme;
+
+/// A text in Markdown that grows. Each part of it is read and laid out once for a width and a theme; what is not finished is laid out with every
+/// call, and never more than a few kilobytes of it.
+#[derive(Debug)]
+pub struct Markdown {
+    options: MarkdownOptions,
+    intake: Intake,
+    text: String,
+    splitter: Splitter,
+    finished: bool,
+    layout: Option<Layout>,
+}
+
+impl Markdown {
+    /// An empty text.
+    pub fn new(options: MarkdownOptions) -> Self {
+        Self {
+            options,
+            intake: Intake::default(),
+            text: String::new(),
+            splitter: Splitter::new(),
+            finished: false,
+            layout: None,
+        }
+    }
+
+    /// A whole text.
+    pub fn of(text: &str, options: MarkdownOptions) -> Self {
+        let mut markdown = Self::new(options);
+        markdown.push(text);
+        markdown.finish();
+        markdown
+    }
+
+    /// More of the text. Control sequences in it are taken out.
+    pub fn push(&mut self, text: &str) {
+        self.intake.push(text, &mut self.text);
+        self.splitter.advance(&self.text);
+    }
+
+    /// The text is whole.
+    pub fn finish(&mut self) {
+        if !std::mem::replace(&mut self.finished, true) {
+            self.intake.finish(&mut self.text);
+            self.splitter.finish(&self.text);
+        }
+    }
+
+    /// Whether there is nothing to see.
+    pub fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    /// The text so far, without control sequences.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Rows that never change at this width and in this theme, whatever follows: the first ones of [`Markdown::rows`].
+    pub fn n_stable_rows(&mut self, columns: usize, theme: &Theme) -> usize {
+        self.laid_out(columns, theme).stable().len()
+    }
+
+    /// All rows.
+    pub fn rows(&mut self, columns: usize, theme: &Theme) -> Vec<Row> {
+        self.rows_from(0, columns, theme)
+    }
+
+    /// The rows from one on: what is before it costs nothing.
+    pub fn rows_from(&mut self, first: usize, columns: usize, theme: &Theme) -> Vec<Row> {
+        let rest = self.splitter.rest(self.text.len()).filter(|_| !self.finished);
+        let stable = self.laid_out(columns, theme).stable();
+        let left_out = first.min(stable.len());
+        let mut rows = stable[left_out..].to_vec();
+        if let Some(layout) = &self.layout {
+            rows.extend(layout.open_rows(rest, &self.text).into_iter().skip(first - left_out));
+        }
+        rows
+    }
+
+    /// Forgets the rows, which are made again when they are wanted.
+    pub fn release(&mut self) {
+        self.layout = None;
+    }
+
+    /// Lays out what has been finished since the last time.
+    fn laid_out(&mut self, columns: usize, theme: &Theme) -> &Layout {
+        let is_current = |layout: &Layout| layout.is_for(columns, theme, &self.options);
+        let layout = match self.layout.take().filter(is_current) {
+            Some(layout) => layout,
+            None => Layout::new(columns.max(1), theme.clone(), self.options.clone()),
+        };
+        let layout = self.layout.insert(layout);
+        layout.advance(self.splitter.pieces(), &self.text);
+        layout
+    }
+
+    /// How the text is shown; what is changed here holds from the next rows on.
+    pub fn options_mut(&mut self) -> &mut MarkdownOptions {
+        &mut self.options
+    }
+}

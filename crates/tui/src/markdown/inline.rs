@@ -1,0 +1,218 @@
+//! Text within a block: emphasis, code, links.
+
+use pulldown_cmark::{CowStr, Event, LinkType, Tag, TagEnd};
+use ratatui_core::style::{Modifier, Style};
+use ratatui_core::text::Span;
+
+use crate::text::{Strictness, sanitize};
+use crate::theme::{Theme, Token};
+
+/// Lines of styled text, each of which is wrapped by itself.
+pub(super) type Lines = Vec<Vec<Span<'static>>>;
+
+/// Collects the text of a block.
+pub(super) struct InlineWriter<'a> {
+    theme: &'a Theme,
+    lines: Lines,
+    styles: Vec<Style>,
+    /// Links that are open.
+    links: Vec<OpenLink>,
+}
+
+struct OpenLink {
+    url: String,
+    /// The text so far.
+    text: String,
+}
+
+impl<'a> InlineWriter<'a> {
+    /// Text in a style.
+    pub(super) fn new(theme: &'a Theme, style: Style) -> Self {
+        Self { theme, lines: vec![Vec::new()], styles: vec![style], links: Vec::new() }
+    }
+
+    /// What was collected.
+    pub(super) fn finish(self) -> Lines {
+        self.lines
+    }
+
+    /// Whether an event belongs to the text of a block.
+    pub(super) fn is_inline(event: &Event<'_>) -> bool {
+        match event {
+            Event::Start(tag) => is_inline(&tag.to_end()),
+            Event::End(tag) => is_inline(tag),
+            Event::Html(_) | Event::Rule | Event::TaskListMarker(_) => false,
+            _ => true,
+        }
+    }
+
+    /// Takes an event. `source` is what it stands for in the text.
+    pub(super) fn event(&mut self, event: Event<'_>, source: &str) {
+        match event {
+            Event::Start(tag) => self.open(tag, source),
+            Event::End(tag) => self.close(tag, source),
+            Event::Text(text) => self.text(&text),
+            Event::Code(code) => self.push(&code, self.style().patch(self.theme.fg(Token::MdCode))),
+            Event::InlineHtml(html) => match html.to_ascii_lowercase().as_str() {
+                "<br>" | "<br/>" | "<br />" => self.break_line(),
+                _ => self.push(&html, self.style()),
+            },
+            // A model that breaks a line means it.
+            Event::SoftBreak | Event::HardBreak => self.break_line(),
+            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => self.text(&text),
+            Event::Html(_) | Event::Rule | Event::TaskListMarker(_) => {}
+        }
+    }
+
+    fn style(&self) -> Style {
+        self.styles.last().copied().unwrap_or_default()
+    }
+
+    fn open(&mut self, tag: Tag<'_>, source: &str) {
+        let style = match tag {
+            Tag::Emphasis => self.style().add_modifier(Modifier::ITALIC),
+            Tag::Strong => self.style().add_modifier(Modifier::BOLD),
+            Tag::Strikethrough if source.starts_with("~~") => self.style().add_modifier(Modifier::CROSSED_OUT),
+            Tag::Strikethrough => {
+                self.push("~", self.style());
+                self.style()
+            }
+            Tag::Link { link_type, dest_url, .. } => self.open_link(link_type, &dest_url),
+            Tag::Image { link_type, dest_url, .. } => self.open_link(link_type, &dest_url),
+            _ => self.style(),
+        };
+        self.styles.push(style);
+    }
+
+    fn open_link(&mut self, link_type: LinkType, url: &str) -> Style {
+        let url = match link_type {
+            LinkType::Email => url.strip_prefix("mailto:").unwrap_or(url),
+            _ => url,
+        };
+        self.links
+            .push(OpenLink { url: sanitize(url, Strictness::Output).replace(['\n', '\t'], " "), text: String::new() });
+        self.link_style()
+    }
+
+    fn link_style(&self) -> Style {
+        self.style().patch(self.theme.fg(Token::MdLink)).add_modifier(Modifier::UNDERLINED)
+    }
+
+    fn close(&mut self, tag: TagEnd, source: &str) {
+        if tag == TagEnd::Strikethrough && !source.ends_with("~~") {
+            self.push("~", self.style());
+        }
+        if self.styles.len() > 1 {
+            self.styles.pop();
+        }
+        if !matches!(tag, TagEnd::Link | TagEnd::Image) {
+            return;
+        }
+        let Some(link) = self.links.pop() else { return };
+        let target = link.url.strip_prefix("mailto:").unwrap_or(&link.url);
+        if link.text != link.url && link.text != target && !link.url.is_empty() {
+            let style = self.style().patch(self.theme.fg(Token::MdLinkUrl));
+            let before = if link.text.is_empty() { "" } else { " " };
+            self.push(&format!("{before}({})", link.url), style);
+        }
+    }
+
+    /// Text, in which addresses are links.
+    fn text(&mut self, text: &CowStr<'_>) {
+        let style = self.style();
+        let mut rest: &str = text;
+        while self.links.is_empty()
+            && let Some(start) = bare_url(rest)
+        {
+            let url = url_at(&rest[start..]);
+            self.push(&rest[..start], style);
+            self.push(url, self.link_style());
+            rest = &rest[start + url.len()..];
+        }
+        self.push(rest, style);
+    }
+
+    fn push(&mut self, text: &str, style: Style) {
+        // Entities may have become control characters.
+        let text = sanitize(text, Strictness::Prose);
+        if let Some(link) = self.links.last_mut() {
+            link.text.push_str(&text);
+        }
+        for (at, part) in text.split('\n').enumerate() {
+            if at > 0 {
+                self.break_line();
+            }
+            let Some(line) = self.lines.last_mut().filter(|_| !part.is_empty()) else { continue };
+            match line.last_mut() {
+                Some(last) if last.style == style => last.content.to_mut().push_str(part),
+                _ => line.push(Span::styled(part.to_owned(), style)),
+            }
+        }
+    }
+
+    fn break_line(&mut self) {
+        self.lines.push(Vec::new());
+    }
+}
+
+fn is_inline(tag: &TagEnd) -> bool {
+    matches!(
+        tag,
+        TagEnd::Emphasis
+            | TagEnd::Strong
+            | TagEnd::Strikethrough
+            | TagEnd::Superscript
+            | TagEnd::Subscript
+            | TagEnd::Link
+            | TagEnd::Image
+    )
+}
+
+/// Where the first address begins in a text.
+fn bare_url(text: &str) -> Option<usize> {
+    let is_start = |at: &usize| {
+        let before = text[..*at].chars().next_back();
+        let rest = &text[*at..];
+        !before.is_some_and(char::is_alphanumeric)
+            && ["http://", "https://"]
+                .iter()
+                .any(|scheme| rest.starts_with(scheme) && url_at(rest).len() > scheme.len())
+    };
+    text.match_indices("http").map(|(at, _)| at).find(is_start)
+}
+
+/// The address at the beginning of a text, without the punctuation behind it.
+fn url_at(text: &str) -> &str {
+    let end = text.find(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"' | '`'));
+    let mut url = &text[..end.unwrap_or(text.len())];
+    while let Some(last) = url.chars().next_back() {
+        let is_unbalanced = |open, close| last == close && url.matches(close).count() > url.matches(open).count();
+        let is_punctuation = matches!(last, '.' | ',' | ':' | ';' | '!' | '?' | '\'' | '*' | '_' | '~');
+        if !is_punctuation && !is_unbalanced('(', ')') && !is_unbalanced('[', ']') && !is_unbalanced('{', '}') {
+            break;
+        }
+        url = &url[..url.len() - last.len_utf8()];
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_end_before_punctuation() {
+        for (text, url) in [
+            ("see https://a.b/c, and", "https://a.b/c"),
+            ("(https://a.b/c_(d)).", "https://a.b/c_(d)"),
+            ("http://x", "http://x"),
+            ("日本https://x.y。", "https://x.y。"),
+        ] {
+            let start = text.find("http").unwrap();
+            assert_eq!(url_at(&text[start..]), url);
+        }
+        for (text, start) in [("https:// x", None), ("xhttps://a", None), ("a https://b", Some(2)), ("http", None)] {
+            assert_eq!(bare_url(text), start, "{text}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Tables that fit: columns as wide as their content where there is room, narrower ones with wrapped cells where there is not, and records where
+//! even that is too narrow.
+
+use pulldown_cmark::Alignment;
+use ratatui_core::text::Span;
+
+use super::blocks::Table;
+use super::inline::Lines;
+use super::layout::wrapped;
+use crate::Row;
+use crate::text::{row_width, width, wrap};
+use crate::theme::{Theme, Token};
+
+/// A column is at least as wide as its longest word, but no more than this for it.
+const MAX_WORD: usize = 30;
+/// Below this many columns a cell cannot be read.
+const MIN_CELL: usize = 5;
+
+/// The rows of a table.
+pub(super) fn rows(table: &Table, columns: usize, theme: &Theme) -> Vec<Row> {
+    let n = table.head.len().max(table.rows.iter().map(Vec::len).max().unwrap_or(0));
+    if n == 0 {
+        return Vec::new();
+    }
+    // Borders and a space at each side of a cell.
+    let room = columns.saturating_sub(3 * n + 1);
+    match widths(table, n, room) {
+        Some(widths) => drawn(table, &widths, theme),
+        None => records(table, columns, theme),
+    }
+}
+
+fn cell(row: &[Lines], at: usize) -> Lines {
+    row.get(at).cloned().unwrap_or_default()
+}
+
+fn line_width(line: &[Span<'_>]) -> usize {
+    line.iter().map(|span| width(&span.content)).sum()
+}
+
+/// The columns of each cell; `None` when some would be too narrow to read.
+fn widths(table: &Table, n: usize, room: usize) -> Option<Vec<usize>> {
+    let all = || std::iter::once(&table.head).chain(&table.rows);
+    let natural: Vec<usize> = (0..n)
+        .map(|at| all().flat_map(|row| cell(row, at)).map(|line| line_width(&line)).max().unwrap_or(0).max(1))
+        .collect();
+    if natural.iter().sum::<usize>() <= room {
+        return Some(natural);
+    }
+    let longest_word = |at: usize| {
+        let text = all().flat_map(|row| cell(row, at)).map(|line| {
+            let text: String = line.iter().map(|span| span.content.as_ref()).collect();
+            text.split(' ').map(width).max().unwrap_or(0)
+        });
+        text.max().unwrap_or(0).clamp(1, MAX_WORD)
+    };
+    let mut least: Vec<usize> = (0..n).map(|at| longest_word(at).min(natural[at])).collect();
+    if least.iter().sum::<usize>() > room {
+        // Words are cut, too.
+        least = natural.iter().map(|natural| (*natural).min(MIN_CELL)).collect();
+        if least.iter().sum::<usize>() > room {
+            return None;
+        }
+    }
+    let mut left = room - least.iter().sum::<usize>();
+    let wanted: usize = natural.iter().zip(&least).map(|(natural, least)| natural - least).sum();
+    let mut widths = least.clone();
+    for (at, width) in widths.iter_mut().enumerate() {
+        let share = ((natural[at] - least[at]) * (room - least.iter().sum::<usize>())).checked_div(wanted).unwrap_or(0);
+        *width += share;
+        left -= share.min(left);
+    }
+    for (at, width) in widths.iter_mut().enumerate() {
+        if left > 0 && *width < natural[at] {
+            *width += 1;
+            left -= 1;
+        }
+    }
+    Some(widths)
+}
+
+fn drawn(table: &Table, widths: &[usize], theme: &Theme) -> Vec<Row> {
+    let style = theme.fg(Token::MdHr);
+    let rule = |left: &str, middle: &str, right: &str| {
+        let parts: Vec<String> = widths.iter().map(|width| "─".repeat(width + 2)).collect();
+        Row::styled(format!("{left}{}{right}", parts.join(middle)), style)
+    };
+    let mut rows = vec![rule("┌", "┬", "┐")];
+    let mut is_first = true;
+    for row in std::iter::once(&table.head).chain(&table.rows) {
+        if !std::mem::take(&mut is_first) {
+            rows.push(rule("├", "┼", "┤"));
+        }
+        let cells: Vec<Vec<Row>> =
+            widths.iter().enumerate().map(|(at, width)| wrapped(&cell(row, at), *width)).collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        for nth in 0..height {
+            let mut spans = vec![Span::styled("│ ", style)];
+            for (at, width) in widths.iter().enumerate() {
+                let line = cells[at].get(nth).cloned().unwrap_or_default();
+                let missing = width.saturating_sub(row_width(&line));
+                let before = match table.alignments.get(at) {
+                    Some(Alignment::Right) => missing,
+                    Some(Alignment::Center) => missing / 2,
+                    _ => 0,
+                };
+                if before > 0 {
+                    spans.push(Span::raw(" ".repeat(before)));
+                }
+                spans.extend(line.spans);
+                if missing > before {
+                    spans.push(Span::raw(" ".repeat(missing - before)));
+                }
+                spans.push(Span::styled(if at + 1 == widths.len() { " │" } else { " │ " }, style));
+            }
+            rows.push(Row::from(spans));
+        }
+    }
+    rows.push(rule("└", "┴", "┘"));
+    rows
+}
+
+/// Each row as a list of names and values.
+fn records(table: &Table, columns: usize, theme: &Theme) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let body: &[Vec<Lines>] = if table.rows.is_empty() { std::slice::from_ref(&table.head) } else { &table.rows };
+    for row in body {
+        if !rows.is_empty() {
+            rows.push(Row::styled("─".repeat(columns.min(8)), theme.fg(Token::MdHr)));
+        }
+        for (at, value) in row.iter().enumerate() {
+            let mut line: Vec<Span<'static>> = Vec::new();
+            if !table.rows.is_empty() {
+                line.extend(cell(&table.head, at).into_iter().flatten());
+                line.push(Span::raw(": "));
+            }
+            line.extend(value.iter().flatten().cloned());
+            rows.extend(wrap(&line, columns));
+        }
+    }
+    rows
+}
