@@ -4,6 +4,9 @@ mod output;
 mod exit;
 mod signals;
 
+mod browser;
+mod line_input;
+
 mod folders;
 mod open_log;
 mod find_model;
@@ -105,6 +108,10 @@ fn read_arguments() -> Result<Invocation, ExitCode> {
         args.push(arg.into_string().map_err(|arg| {
             report(&CommandFailure::user(format!("argument is not valid UTF-8: {}", arg.to_string_lossy())))
         })?);
+    }
+    // Short forms.
+    if args.first().is_some_and(|first| commands::auth::is_short_form(first)) {
+        args.insert(0, "auth".to_owned());
     }
     if let [first, rest @ ..] = &mut args[..]
         && first == "auth"

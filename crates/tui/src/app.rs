@@ -4,14 +4,14 @@ mod branch;
 mod bridge;
 mod clipboard;
 mod commands;
-mod console;
-mod driver;
 mod external;
 mod footer;
 mod front;
-mod login;
-mod state;
 mod transcript;
+mod state;
+mod console;
+mod login;
+mod driver;
 
 use std::io;
 use std::path::PathBuf;
@@ -24,10 +24,9 @@ use pinch_stdx::host::{Env, Host};
 pub use self::bridge::TerminalUi;
 use self::console::Console;
 use self::driver::Driver;
-pub(crate) use self::footer::tokens;
 use self::front::Front;
 use self::state::{App, AppOptions};
-use crate::terminal::{Capabilities, Device, DeviceError};
+use crate::terminal::{DeviceError, TerminalCapabilities, TerminalDevice};
 
 /// How the interactive mode runs.
 #[derive(Clone, Debug)]
@@ -71,7 +70,7 @@ impl InteractiveOptions {
 }
 
 /// A session to begin with.
-pub struct Opening {
+pub struct SessionOpening {
     /// The session.
     pub runtime: SessionRuntime,
     /// What is sent first, one after another.
@@ -99,7 +98,7 @@ pub enum InteractiveError<E> {
     Terminal(#[from] DeviceError),
     /// There is no session.
     #[error("there is no session")]
-    Opening(E),
+    SessionOpening(E),
 }
 
 impl<E> From<io::Error> for InteractiveError<E> {
@@ -118,11 +117,11 @@ impl<E> From<io::Error> for InteractiveError<E> {
 pub async fn interactive<E>(
     options: InteractiveOptions,
     ui: &TerminalUi,
-    opening: impl Future<Output = Result<Opening, E>>,
+    opening: impl Future<Output = Result<SessionOpening, E>>,
     stop: &Cancel,
 ) -> Result<InteractiveEnd, InteractiveError<E>> {
-    let capabilities = Capabilities::of(options.host.env());
-    let device = Device::open()?;
+    let capabilities = TerminalCapabilities::of(options.host.env());
+    let device = TerminalDevice::open()?;
     let front = Front::new(device, capabilities.clone())?;
     let requests = ui.take_requests().await.ok_or_else(|| io::Error::other("the user interface is already in use"))?;
     let (host, options_resume) = (options.host.clone(), options.resume);
@@ -160,7 +159,7 @@ pub async fn interactive<E>(
         Ok(opened) => opened,
         Err(error) => {
             console.leave(&[]);
-            return Err(InteractiveError::Opening(error));
+            return Err(InteractiveError::SessionOpening(error));
         }
     };
     for warning in &opened.warnings {

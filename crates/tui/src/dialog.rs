@@ -27,13 +27,13 @@ use crate::Row;
 use crate::effect::Effect;
 use crate::key::KeyPress;
 use crate::keymap::Keymap;
-use crate::text::{Strictness, sanitize, truncate, wrap};
-use crate::theme::{Theme, Token};
+use crate::text::{SanitizeMode, sanitize, truncate, wrap};
+use crate::theme::{ColorRole, Palette};
 
 /// What dialogs are drawn and handled with.
 #[derive(Clone, Copy)]
 pub(crate) struct DialogCx<'a> {
-    pub(crate) theme: &'a Theme,
+    pub(crate) theme: &'a Palette,
     pub(crate) keymap: &'a Keymap,
     /// The rows that the dialog may take.
     pub(crate) max_rows: usize,
@@ -63,7 +63,7 @@ impl DialogEvent {
 }
 
 /// What takes the place of the editor.
-pub(crate) trait Dialog {
+pub(crate) trait DialogView {
     /// The rows, and where the cursor of a text field in them is.
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>);
 
@@ -94,15 +94,15 @@ pub(crate) enum DialogNews {
 
 /// Puts a dialog's content between rules, below a title.
 pub(crate) fn framed(title: &str, content: Vec<Row>, hints: &[String], cx: DialogCx<'_>) -> Vec<Row> {
-    let rule = || Row::styled("─".repeat(cx.columns), cx.theme.fg(Token::Border));
+    let rule = || Row::styled("─".repeat(cx.columns), cx.theme.fg(ColorRole::Border));
     let mut rows = vec![rule()];
-    let style = cx.theme.bold(Token::Accent);
-    for line in sanitize(title, Strictness::Output).lines() {
+    let style = cx.theme.bold(ColorRole::Accent);
+    for line in sanitize(title, SanitizeMode::Output).lines() {
         rows.extend(wrap(&[Span::styled(line.to_owned(), style)], cx.columns));
     }
     rows.extend(content);
     if !hints.is_empty() {
-        let hint = Row::styled(hints.join("  "), cx.theme.fg(Token::Dim));
+        let hint = Row::styled(hints.join("  "), cx.theme.fg(ColorRole::Dim));
         rows.push(truncate(&hint, cx.columns, "…"));
     }
     rows.push(rule());
@@ -115,10 +115,10 @@ pub(crate) fn hint(keys: &str, what: &str) -> String {
 }
 
 /// A tab of several, the chosen one marked.
-pub(crate) fn tab(label: &str, is_chosen: bool, theme: &Theme) -> Vec<Span<'static>> {
+pub(crate) fn tab(label: &str, is_chosen: bool, theme: &Palette) -> Vec<Span<'static>> {
     let (sign, style) = match is_chosen {
-        true => ("◉", theme.fg(Token::Accent).add_modifier(Modifier::BOLD)),
-        false => ("○", theme.fg(Token::Muted)),
+        true => ("◉", theme.fg(ColorRole::Accent).add_modifier(Modifier::BOLD)),
+        false => ("○", theme.fg(ColorRole::Muted)),
     };
     vec![Span::styled(format!("{sign} {label}"), style)]
 }

@@ -2,9 +2,9 @@
 //!
 //! ```
 //! use pinch_tui::diff::{self, DiffOptions};
-//! use pinch_tui::theme::{ColorDepth, Theme};
+//! use pinch_tui::theme::{ColorDepth, Palette};
 //!
-//! let theme = Theme::builtin("dark", ColorDepth::None);
+//! let theme = Palette::builtin("dark", ColorDepth::None);
 //! let rows = diff::rows("-1 let a = 1;\n+1 let a = 2;\n 2 next", &DiffOptions { columns: 40, max_lines: None }, &theme);
 //! let shown: Vec<String> = rows.iter().map(ToString::to_string).collect();
 //! assert_eq!(shown, ["1 addition, 1 removal", "-1 let a = 1;", "+1 let a = 2;", " 2 next"]);
@@ -17,8 +17,8 @@ use ratatui_core::text::Span;
 use similar::{Algorithm, ChangeTag, TextDiff};
 
 use crate::Row;
-use crate::text::{Strictness, chop, sanitize};
-use crate::theme::{Theme, Token};
+use crate::text::{SanitizeMode, chop, sanitize};
+use crate::theme::{ColorRole, Palette};
 
 /// How long words are compared; what is not compared by then has no marks.
 const DEADLINE: Duration = Duration::from_millis(20);
@@ -49,14 +49,14 @@ fn parse(line: &str) -> DiffLine<'_> {
 }
 
 /// The rows of a diff whose lines are a sign (`+`, `-` or a space), a number, a space and a text, below a row that counts the changes.
-pub fn rows(diff: &str, options: &DiffOptions, theme: &Theme) -> Vec<Row> {
-    let diff = sanitize(diff, Strictness::Output);
+pub fn rows(diff: &str, options: &DiffOptions, theme: &Palette) -> Vec<Row> {
+    let diff = sanitize(diff, SanitizeMode::Output);
     let lines: Vec<DiffLine<'_>> = diff.lines().map(parse).collect();
     let count = |sign| lines.iter().filter(|line| line.sign == sign).count();
     let (added, removed) = (count('+'), count('-'));
     let noun = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let header = format!("{}, {}", noun(added, "addition", "additions"), noun(removed, "removal", "removals"));
-    let mut rows = chop(&[Span::styled(header, theme.fg(Token::Muted))], options.columns);
+    let mut rows = chop(&[Span::styled(header, theme.fg(ColorRole::Muted))], options.columns);
     let until = Instant::now() + DEADLINE;
     let shown = options.max_lines.unwrap_or(usize::MAX);
     let mut at = 0;
@@ -81,22 +81,22 @@ pub fn rows(diff: &str, options: &DiffOptions, theme: &Theme) -> Vec<Row> {
     rows
 }
 
-fn style_of(sign: char, theme: &Theme) -> Style {
+fn style_of(sign: char, theme: &Palette) -> Style {
     theme.fg(match sign {
-        '+' => Token::ToolDiffAdded,
-        '-' => Token::ToolDiffRemoved,
-        _ => Token::ToolDiffContext,
+        '+' => ColorRole::ToolDiffAdded,
+        '-' => ColorRole::ToolDiffRemoved,
+        _ => ColorRole::ToolDiffContext,
     })
 }
 
-fn line_rows(line: &DiffLine<'_>, text: Vec<Span<'static>>, columns: usize, theme: &Theme) -> Vec<Row> {
+fn line_rows(line: &DiffLine<'_>, text: Vec<Span<'static>>, columns: usize, theme: &Palette) -> Vec<Row> {
     let mut spans = vec![Span::styled(format!("{}{}", line.sign, line.head), style_of(line.sign, theme))];
     spans.extend(text);
     chop(&spans, columns)
 }
 
 /// The texts of a removed and an added line with the words that differ reversed. Blanks at the beginning of a change are not.
-fn words(old: &str, new: &str, until: Instant, theme: &Theme) -> (Vec<Span<'static>>, Vec<Span<'static>>) {
+fn words(old: &str, new: &str, until: Instant, theme: &Palette) -> (Vec<Span<'static>>, Vec<Span<'static>>) {
     let left = until.saturating_duration_since(Instant::now());
     let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(left).diff_words(old, new);
     let mut sides = (Vec::new(), Vec::new());
@@ -131,7 +131,7 @@ mod tests {
     use crate::theme::ColorDepth;
 
     fn marked(diff: &str) -> Vec<String> {
-        let theme = Theme::builtin("dark", ColorDepth::None);
+        let theme = Palette::builtin("dark", ColorDepth::None);
         let rows = rows(diff, &DiffOptions { columns: 60, max_lines: None }, &theme);
         let text = |row: &Row| {
             row.spans.iter().fold(String::new(), |text, span| {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn rows_fit_and_what_is_foreign_is_harmless() {
-        let theme = Theme::builtin("dark", ColorDepth::True);
+        let theme = Palette::builtin("dark", ColorDepth::True);
         let diff = format!("+1 {}\u{1b}[2J\n-20 日本語\n", "long ".repeat(50));
         for columns in 1..40 {
             for row in rows(&diff, &DiffOptions { columns, max_lines: Some(3) }, &theme) {

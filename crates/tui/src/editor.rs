@@ -54,10 +54,10 @@ use crate::key::Key;
 /// use pinch_tui::editor::{Editor, EditorEvent};
 /// use pinch_tui::key::{Key, KeyCode, KeyPress};
 /// use pinch_tui::keymap::Keymap;
-/// use pinch_tui::theme::{ColorDepth, Theme, Token};
+/// use pinch_tui::theme::{ColorDepth, Palette, ColorRole};
 ///
 /// let keymap = Keymap::default();
-/// let theme = Theme::builtin("dark", ColorDepth::True);
+/// let theme = Palette::builtin("dark", ColorDepth::True);
 /// let mut editor = Editor::new().with_placeholder("Type a message");
 /// for c in "hello".chars() {
 ///     assert_eq!(editor.handle(&KeyPress::typed(c), &keymap), EditorEvent::Changed);
@@ -66,7 +66,7 @@ use crate::key::Key;
 /// editor.paste("good morning");
 ///
 /// // Draw it: rules above and below, at most five rows of text in between.
-/// let (rows, cursor) = editor.rows(20, 5, &theme, theme.fg(Token::Border));
+/// let (rows, cursor) = editor.rows(20, 5, &theme, theme.fg(ColorRole::Border));
 /// assert_eq!(rows[1].to_string(), "good morning");
 /// assert_eq!(cursor, Some((1, 12)));
 ///

@@ -4,7 +4,7 @@ use crate::Row;
 use crate::editor::Editor;
 use crate::key::KeyPress;
 use crate::keymap::Keymap;
-use crate::theme::Theme;
+use crate::theme::Palette;
 
 /// An editor for one line.
 pub(crate) struct LineEditor(Box<Editor>);
@@ -40,7 +40,7 @@ impl LineEditor {
     }
 
     /// The row, and the column of the cursor in it.
-    pub(crate) fn row(&mut self, columns: usize, theme: &Theme) -> (Row, usize) {
+    pub(crate) fn row(&mut self, columns: usize, theme: &Palette) -> (Row, usize) {
         let (mut rows, cursor) = self.0.rows(columns, 1, theme, ratatui_core::style::Style::new());
         let row = if rows.is_empty() { Row::default() } else { rows.swap_remove(0) };
         (row, cursor.map_or(0, |(_, column)| column))

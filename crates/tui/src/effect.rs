@@ -88,8 +88,8 @@ pub(crate) enum Effect {
     Login(String),
     /// Remove the credentials of a provider.
     Logout(String),
-    /// Answer the question of an extension.
-    Answer(Answer),
+    /// DialogAnswer the question of an extension.
+    DialogAnswer(DialogAnswer),
     /// Change between the regular and the fullscreen mode.
     ToggleFullscreen,
 }
@@ -111,7 +111,7 @@ pub(crate) enum DialogName {
 
 /// The answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum DialogAnswer {
     Text(String),
     Yes(bool),
     Dismissed,

@@ -4,18 +4,18 @@
 //! the same calls give plain text, so that callers need no conditions.
 //!
 //! ```
-//! use pinch_tui::highlight::{Highlighter, Language};
-//! use pinch_tui::theme::{ColorDepth, Theme};
+//! use pinch_tui::highlight::{Highlighter, CodeLanguage};
+//! use pinch_tui::theme::{ColorDepth, Palette};
 //!
-//! let theme = Theme::builtin("dark", ColorDepth::True);
-//! let mut highlighter = Highlighter::new(Language::named("rust"));
+//! let theme = Palette::builtin("dark", ColorDepth::True);
+//! let mut highlighter = Highlighter::new(CodeLanguage::named("rust"));
 //! let spans = highlighter.line("let x = 1; // one", &theme);
 //! assert_eq!(spans.iter().map(|span| &*span.content).collect::<String>(), "let x = 1; // one");
 //! ```
 
 use ratatui_core::text::Span;
 
-use crate::theme::{Theme, Token};
+use crate::theme::{ColorRole, Palette};
 
 mod names;
 #[cfg(feature = "highlight")]
@@ -24,18 +24,18 @@ mod grammar;
 mod plain;
 
 #[cfg(feature = "highlight")]
-use grammar::{Grammar, LineState};
+use grammar::{Grammar, GrammarState};
 #[cfg(not(feature = "highlight"))]
-use plain::{Grammar, LineState};
+use plain::{NoGrammar as Grammar, NoLineState as GrammarState};
 
 /// Characters of a line that is highlighted at most: of longer ones nobody reads the colours, and grammars may be slow.
 pub const MAX_LINE_CHARS: usize = 2000;
 
 /// A language whose grammar is known.
 #[derive(Clone, Copy, Debug)]
-pub struct Language(Grammar);
+pub struct CodeLanguage(Grammar);
 
-impl Language {
+impl CodeLanguage {
     /// The language of this name or file extension, as behind the backquotes of a code block: `rust`, `rs`, `Python`. Of `rust,ignore` or
     /// `{.python}` the name counts only.
     pub fn named(name: &str) -> Option<Self> {
@@ -54,20 +54,20 @@ impl Language {
 
 /// Highlights the lines of one text in their order, each of them once.
 #[derive(Clone, Debug)]
-pub struct Highlighter(Option<LineState>);
+pub struct Highlighter(Option<GrammarState>);
 
 impl Highlighter {
     /// Starts at the first line of a text. Without a language every line has the colour of code.
-    pub fn new(language: Option<Language>) -> Self {
-        Self(language.map(|language| LineState::new(language.0)))
+    pub fn new(language: Option<CodeLanguage>) -> Self {
+        Self(language.map(|language| GrammarState::new(language.0)))
     }
 
     /// The next line, which is given without its line feed, in pieces. Lines of more than [`MAX_LINE_CHARS`] characters have one colour and do
     /// not count for what follows.
-    pub fn line(&mut self, line: &str, theme: &Theme) -> Vec<Span<'static>> {
+    pub fn line(&mut self, line: &str, theme: &Palette) -> Vec<Span<'static>> {
         let is_short = line.len() <= MAX_LINE_CHARS || line.chars().count() <= MAX_LINE_CHARS;
         let pieces = self.0.as_mut().filter(|_| is_short).and_then(|state| state.line(line));
-        let pieces = pieces.unwrap_or_else(|| vec![(Token::MdCodeBlock, line.to_owned())]);
+        let pieces = pieces.unwrap_or_else(|| vec![(ColorRole::MdCodeBlock, line.to_owned())]);
         pieces.into_iter().map(|(token, text)| Span::styled(text, theme.fg(token))).collect()
     }
 }
@@ -80,13 +80,13 @@ mod tests {
     /// The pieces of a text with what they are, where they are anything.
     #[cfg(feature = "highlight")]
     #[track_caller]
-    fn check(language: &str, text: &str, expected: &[(Token, &str)]) {
-        let mut state = LineState::new(Language::named(language).unwrap().0);
-        let pieces: Vec<(Token, String)> = text.lines().flat_map(|line| state.line(line).unwrap()).collect();
-        let shown: Vec<(Token, &str)> = pieces
+    fn check(language: &str, text: &str, expected: &[(ColorRole, &str)]) {
+        let mut state = GrammarState::new(CodeLanguage::named(language).unwrap().0);
+        let pieces: Vec<(ColorRole, String)> = text.lines().flat_map(|line| state.line(line).unwrap()).collect();
+        let shown: Vec<(ColorRole, &str)> = pieces
             .iter()
             .map(|(token, text)| (*token, text.trim()))
-            .filter(|(token, text)| *token != Token::Text && !text.is_empty())
+            .filter(|(token, text)| *token != ColorRole::Text && !text.is_empty())
             .collect();
         assert_eq!(shown, expected);
     }
@@ -94,7 +94,7 @@ mod tests {
     #[cfg(feature = "highlight")]
     #[test]
     fn words_have_the_token_of_what_they_are() {
-        use Token::*;
+        use ColorRole::*;
         check(
             "rust",
             "fn one() -> u8 { 1 } // \"1\"",
@@ -131,46 +131,46 @@ mod tests {
         check(
             "c",
             "/* a\nb */ 1",
-            &[(Token::SyntaxComment, "/* a"), (Token::SyntaxComment, "b */"), (Token::SyntaxNumber, "1")],
+            &[(ColorRole::SyntaxComment, "/* a"), (ColorRole::SyntaxComment, "b */"), (ColorRole::SyntaxNumber, "1")],
         );
     }
 
     #[cfg(feature = "highlight")]
     #[test]
     fn languages_are_found_by_name_extension_file_name_and_interpreter() {
-        let is_same = |language: Option<Language>, name: &str| {
-            let (a, b) = (language.map(|l| l.0.name()), Language::named(name).map(|l| l.0.name()));
+        let is_same = |language: Option<CodeLanguage>, name: &str| {
+            let (a, b) = (language.map(|l| l.0.name()), CodeLanguage::named(name).map(|l| l.0.name()));
             assert_eq!(a, b, "{name}");
             assert!(a.is_some(), "{name}");
         };
-        is_same(Language::named("Rust"), "rs");
-        is_same(Language::named("rust,no_run"), "rs");
-        is_same(Language::named("{.python}"), "py");
-        is_same(Language::named("tsx"), "javascript");
-        is_same(Language::named("c++"), "cpp");
-        is_same(Language::of_file("src/Makefile", None), "make");
-        is_same(Language::of_file("/a/b.c/x.RS", None), "rust");
-        is_same(Language::of_file("bin/tool", Some("#!/usr/bin/env -S python3 -u")), "python");
-        is_same(Language::of_file("bin/tool", Some("#!/bin/sh")), "bash");
+        is_same(CodeLanguage::named("Rust"), "rs");
+        is_same(CodeLanguage::named("rust,no_run"), "rs");
+        is_same(CodeLanguage::named("{.python}"), "py");
+        is_same(CodeLanguage::named("tsx"), "javascript");
+        is_same(CodeLanguage::named("c++"), "cpp");
+        is_same(CodeLanguage::of_file("src/Makefile", None), "make");
+        is_same(CodeLanguage::of_file("/a/b.c/x.RS", None), "rust");
+        is_same(CodeLanguage::of_file("bin/tool", Some("#!/usr/bin/env -S python3 -u")), "python");
+        is_same(CodeLanguage::of_file("bin/tool", Some("#!/bin/sh")), "bash");
         for (path, line) in [("tool", None), ("tool", Some("text")), ("a.unknown", None), (".rs", None), ("", None)] {
-            assert!(Language::of_file(path, line).is_none(), "{path}");
+            assert!(CodeLanguage::of_file(path, line).is_none(), "{path}");
         }
-        assert!(Language::named("").is_none() && Language::named("text").is_none());
+        assert!(CodeLanguage::named("").is_none() && CodeLanguage::named("text").is_none());
     }
 
     #[test]
     fn text_without_a_language_and_long_lines_have_the_color_of_code() {
-        let theme = Theme::builtin("dark", ColorDepth::True);
-        for (language, line) in [(None, "let x".to_owned()), (Language::named("rust"), "let x;".repeat(400))] {
+        let theme = Palette::builtin("dark", ColorDepth::True);
+        for (language, line) in [(None, "let x".to_owned()), (CodeLanguage::named("rust"), "let x;".repeat(400))] {
             let spans = Highlighter::new(language).line(&line, &theme);
-            assert_eq!(spans, [Span::styled(line, theme.fg(Token::MdCodeBlock))]);
+            assert_eq!(spans, [Span::styled(line, theme.fg(ColorRole::MdCodeBlock))]);
         }
     }
 
     #[test]
     fn no_character_is_lost() {
-        let theme = Theme::builtin("dark", ColorDepth::True);
-        let mut highlighter = Highlighter::new(Language::named("rust"));
+        let theme = Palette::builtin("dark", ColorDepth::True);
+        let mut highlighter = Highlighter::new(CodeLanguage::named("rust"));
         for line in ["", "let é = \"日本\"; /* 👍", "\tend */ x", "'"] {
             let spans = highlighter.line(line, &theme);
             assert_eq!(spans.iter().map(|span| &*span.content).collect::<String>(), line);

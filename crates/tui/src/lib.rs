@@ -36,6 +36,8 @@ pub mod diff;
 
 pub mod widget;
 
+mod figures;
+
 mod editor_line;
 
 mod effect;

@@ -2,9 +2,9 @@
 //!
 //! ```
 //! use pinch_tui::markdown::{Markdown, MarkdownOptions};
-//! use pinch_tui::theme::{ColorDepth, Theme};
+//! use pinch_tui::theme::{ColorDepth, Palette};
 //!
-//! let theme = Theme::builtin("dark", ColorDepth::None);
+//! let theme = Palette::builtin("dark", ColorDepth::None);
 //! let mut markdown = Markdown::new(MarkdownOptions::default());
 //! markdown.push("# Title\n\nSome *text* that is sti");
 //! let rows = markdown.rows(12, &theme);
@@ -31,32 +31,32 @@ mod inline;
 
 mod blocks;
 
-mod layout;
-
 mod table;
+
+mod layout;
 
 #[cfg(test)]
 mod tests;
 
 pub use options::MarkdownOptions;
 
-use intake::Intake;
-use layout::Layout;
+use intake::TextIntake;
+use layout::MarkdownLayout;
 use split::Splitter;
 
 use crate::Row;
-use crate::theme::Theme;
+use crate::theme::Palette;
 
 /// A text in Markdown that grows. Each part of it is read and laid out once for a width and a theme; what is not finished is laid out with every
 /// call, and never more than a few kilobytes of it.
 #[derive(Debug)]
 pub struct Markdown {
     options: MarkdownOptions,
-    intake: Intake,
+    intake: TextIntake,
     text: String,
     splitter: Splitter,
     finished: bool,
-    layout: Option<Layout>,
+    layout: Option<MarkdownLayout>,
 }
 
 impl Markdown {
@@ -64,7 +64,7 @@ impl Markdown {
     pub fn new(options: MarkdownOptions) -> Self {
         Self {
             options,
-            intake: Intake::default(),
+            intake: TextIntake::default(),
             text: String::new(),
             splitter: Splitter::new(),
             finished: false,
@@ -105,17 +105,17 @@ impl Markdown {
     }
 
     /// Rows that never change at this width and in this theme, whatever follows: the first ones of [`Markdown::rows`].
-    pub fn n_stable_rows(&mut self, columns: usize, theme: &Theme) -> usize {
+    pub fn n_stable_rows(&mut self, columns: usize, theme: &Palette) -> usize {
         self.laid_out(columns, theme).stable().len()
     }
 
     /// All rows.
-    pub fn rows(&mut self, columns: usize, theme: &Theme) -> Vec<Row> {
+    pub fn rows(&mut self, columns: usize, theme: &Palette) -> Vec<Row> {
         self.rows_from(0, columns, theme)
     }
 
     /// The rows from one on: what is before it costs nothing.
-    pub fn rows_from(&mut self, first: usize, columns: usize, theme: &Theme) -> Vec<Row> {
+    pub fn rows_from(&mut self, first: usize, columns: usize, theme: &Palette) -> Vec<Row> {
         let rest = self.splitter.rest(self.text.len()).filter(|_| !self.finished);
         let stable = self.laid_out(columns, theme).stable();
         let left_out = first.min(stable.len());
@@ -132,11 +132,11 @@ impl Markdown {
     }
 
     /// Lays out what has been finished since the last time.
-    fn laid_out(&mut self, columns: usize, theme: &Theme) -> &Layout {
-        let is_current = |layout: &Layout| layout.is_for(columns, theme, &self.options);
+    fn laid_out(&mut self, columns: usize, theme: &Palette) -> &MarkdownLayout {
+        let is_current = |layout: &MarkdownLayout| layout.is_for(columns, theme, &self.options);
         let layout = match self.layout.take().filter(is_current) {
             Some(layout) => layout,
-            None => Layout::new(columns.max(1), theme.clone(), self.options.clone()),
+            None => MarkdownLayout::new(columns.max(1), theme.clone(), self.options.clone()),
         };
         let layout = self.layout.insert(layout);
         layout.advance(self.splitter.pieces(), &self.text);

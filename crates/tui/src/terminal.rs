@@ -1,16 +1,16 @@
 //! The terminal itself: what it can do, what it sends, and how rows get onto it.
 
-mod capabilities;
-mod device;
-mod encode;
-mod fullscreen;
 mod input;
+mod capabilities;
+mod encode;
 mod screen;
+mod fullscreen;
+mod device;
 
-pub use capabilities::{Capabilities, Images, QUERIES};
-pub use device::{Device, DeviceError, Modes, is_terminal};
+pub use capabilities::{ImageProtocol, QUERIES, TerminalCapabilities};
+pub use device::{DeviceError, Modes, TerminalDevice, is_terminal};
 pub use fullscreen::Fullscreen;
-pub use input::{Input, Mouse, MouseKind, Report, from_event};
+pub use input::{Mouse, MouseKind, Report, TerminalInput, from_event};
 pub use screen::{Cursor, InlineScreen};
 
 /// The size of a terminal, in cells.

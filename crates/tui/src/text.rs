@@ -6,6 +6,6 @@ mod wrap;
 mod chop;
 
 pub use chop::{Chopper, chop};
-pub use sanitize::{Strictness, sanitize};
+pub use sanitize::{SanitizeMode, sanitize};
 pub use width::{grapheme_width, width};
-pub use wrap::{Wrapper, pad, row_width, truncate, wrap};
+pub use wrap::{TextWrapper, pad, row_width, truncate, wrap};

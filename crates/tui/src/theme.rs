@@ -21,10 +21,10 @@ macro_rules! tokens {
         /// What a colour is for; the names are those of theme files.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(usize)]
-        pub enum Token { $(#[doc = concat!("The colour `", stringify!($token), "` of a theme.")] $(#[$doc])* $token),* }
+        pub enum ColorRole { $(#[doc = concat!("The colour `", stringify!($token), "` of a theme.")] $(#[$doc])* $token),* }
 
         #[cfg(test)]
-        const TOKENS: &[Token] = &[$(Token::$token),*];
+        const TOKENS: &[ColorRole] = &[$(ColorRole::$token),*];
     };
 }
 
@@ -40,13 +40,13 @@ tokens! {
 
 /// The colours of a theme, converted for a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Theme {
+pub struct Palette {
     name: String,
     depth: ColorDepth,
     colors: [Color; COLORS.len()],
 }
 
-impl Theme {
+impl Palette {
     /// The colours of a theme file for a terminal of this depth.
     pub fn new(file: &ThemeFile, depth: ColorDepth) -> Self {
         let colors = COLORS.map(|name| {
@@ -86,12 +86,12 @@ impl Theme {
     }
 
     /// A colour.
-    pub fn color(&self, token: Token) -> Color {
+    pub fn color(&self, token: ColorRole) -> Color {
         self.colors[token as usize]
     }
 
     /// Text in a colour.
-    pub fn fg(&self, token: Token) -> Style {
+    pub fn fg(&self, token: ColorRole) -> Style {
         match self.color(token) {
             Color::Reset => Style::new(),
             color => Style::new().fg(color),
@@ -99,12 +99,12 @@ impl Theme {
     }
 
     /// Bold text in a colour.
-    pub fn bold(&self, token: Token) -> Style {
+    pub fn bold(&self, token: ColorRole) -> Style {
         self.fg(token).add_modifier(Modifier::BOLD)
     }
 
     /// A background in a colour.
-    pub fn bg(&self, token: Token) -> Style {
+    pub fn bg(&self, token: ColorRole) -> Style {
         match self.color(token) {
             Color::Reset => Style::new(),
             color => Style::new().bg(color),
@@ -198,7 +198,7 @@ mod tests {
         let at = |depth| {
             let mut file = file.clone();
             file.colors.insert("accent".to_owned(), ThemeColor::Rgb(0x8a, 0xbe, 0xb7));
-            Theme::new(&file, depth).color(Token::Accent)
+            Palette::new(&file, depth).color(ColorRole::Accent)
         };
         assert_eq!(at(ColorDepth::True), Color::Rgb(0x8a, 0xbe, 0xb7));
         assert_eq!(at(ColorDepth::Ansi256), Color::Indexed(109));

@@ -1,9 +1,12 @@
-//! `pinch auth …`: credentials, for scripts.
+//! `pinch auth …`: logging in and out, and credentials for scripts.
 //!
-//! Exit codes: 0 = there are credentials, 1 = there are none, 2 = there are some that cannot be used.
+//! Exit codes for scripts: 0 = there are credentials, 1 = there are none, 2 = there are some that cannot be used.
+
+mod login;
+mod logout;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +14,11 @@ use std::time::Duration;
 use pinch_embed::coding_agent::auth::{AuthError, AuthStorage, KeyLookup, RequestAuth as _};
 use pinch_embed::coding_agent::document::Problem;
 use pinch_embed::coding_agent::models::{ModelRegistry, RegistryAuth, pattern};
+use pinch_embed::coding_agent::services::{DirectorySettings, ServiceOptions};
 use pinch_embed::llm::ids::ProviderId;
 use pinch_embed::llm::oauth::OAuthCredential;
 use pinch_embed::llm::request::Auth as Credentials;
 use pinch_embed::stdx::host::Host;
-use pinch_embed::stdx::text::with_causes;
 use serde_json::json;
 
 use crate::exit::{CommandFailure, tell, unwritten, warn_of};
@@ -31,11 +34,13 @@ const INVALID: u8 = 2;
 const PRINTING: &str = "Credential printing requires";
 
 /// The commands below `auth`.
-const COMMANDS: [&str; 4] = ["logout", "print-api-key", "print-bearer-token", "check"];
+const COMMANDS: [&str; 5] = ["login", "logout", "print-api-key", "print-bearer-token", "check"];
 
 /// The commands of `pinch auth`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum AuthCommand {
+    /// Log in to a provider with a subscription or an API key
+    Login(login::Args),
     /// Report whether requests to a provider would carry credentials: ready, not_ready or invalid
     Check(AuthCheck),
     /// Print the API key of a provider
@@ -43,7 +48,7 @@ pub(crate) enum AuthCommand {
     /// Print the access token of a provider's login, refreshed if necessary
     PrintBearerToken(Bearer),
     /// Remove the credentials of a provider from auth.json
-    Logout(Logout),
+    Logout(logout::Args),
 }
 
 /// Whose credentials are meant.
@@ -99,15 +104,9 @@ pub(crate) struct Bearer {
     min_expiry: String,
 }
 
-/// What `pinch auth logout` takes.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Logout {
-    /// Provider
-    provider: String,
-
-    /// Directory of auth.json (default: ~/.pinch/agent)
-    #[arg(long, value_name = "DIR")]
-    agent_dir: Option<PathBuf>,
+/// Whether a command is a short form of one below `auth`.
+pub(crate) fn is_short_form(word: &str) -> bool {
+    matches!(word, "login" | "logout")
 }
 
 /// What is said of a command below `auth` that there is not.
@@ -123,10 +122,11 @@ pub(crate) fn unknown(word: &str) -> Option<String> {
 /// Runs the command.
 pub(crate) async fn run(command: AuthCommand) -> Result<ExitCode, CommandFailure> {
     match command {
+        AuthCommand::Login(args) => Box::pin(login::run(&args)).await,
         AuthCommand::Check(args) => check(&args).await,
         AuthCommand::PrintApiKey(of) => print_api_key(&of).await,
         AuthCommand::PrintBearerToken(args) => print_bearer_token(&args).await,
-        AuthCommand::Logout(args) => logout(&args).await,
+        AuthCommand::Logout(args) => logout::run(&args).await,
     }
 }
 
@@ -141,6 +141,31 @@ impl CredentialOwner {
             (None, None) => wrong(&format!("{what} --provider <provider> or --model <model>")),
             _ => Ok(()),
         }
+    }
+}
+
+/// The sources of credentials.
+struct AuthSources {
+    auth: RegistryAuth,
+    registry: Arc<ModelRegistry>,
+    host: Host,
+    /// What could not be read of models.json.
+    problems: Vec<Problem>,
+}
+
+impl AuthSources {
+    /// Opens the documents of an agent directory. auth.json is read on first use.
+    fn open(agent_dir: Option<&Path>) -> Result<Self, CommandFailure> {
+        let host = Host::system();
+        let folders = Folders::find(agent_dir, &host)?;
+        // Problems with settings are reported where they matter.
+        let (settings, _) = DirectorySettings::read(&ServiceOptions::new(host, &folders.agent_dir), &folders.cwd);
+        let host = settings.host().clone();
+        let (registry, problems) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
+        let registry = Arc::new(registry);
+        let storage = AuthStorage::file(&folders.agent_dir.join("auth.json"));
+        let auth = RegistryAuth::new(Arc::clone(&registry), storage, None, host.clone());
+        Ok(Self { auth, registry, host, problems })
     }
 }
 
@@ -166,13 +191,9 @@ impl AuthContext {
 
     /// Reads the documents. `Err` holds the name of an unknown provider or model.
     fn read(of: &ProviderArgs) -> Result<Result<Self, String>, CommandFailure> {
-        let host = Host::system();
-        let folders = Folders::find(of.agent_dir.as_deref(), &host)?;
-        let (registry, mut problems) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
-        let (storage, more) = AuthStorage::load(&folders.agent_dir.join("auth.json"));
-        problems.extend(more);
-        let registry = Arc::new(registry);
-        let auth = RegistryAuth::new(Arc::clone(&registry), storage, None, host.clone());
+        let AuthSources { auth, registry, host, mut problems } = AuthSources::open(of.agent_dir.as_deref())?;
+        auth.storage().entries();
+        problems.extend(auth.storage().drain_problems());
         let provider = match (&of.whose.provider, &of.whose.model) {
             (Some(name), None) => {
                 let stored = auth.storage().providers().into_iter().find(|id| id.as_str() == name);
@@ -374,41 +395,6 @@ async fn print_bearer_token(args: &Bearer) -> Result<ExitCode, CommandFailure> {
         Err(error) => Unavailable::Invalid(error.to_string()),
     };
     Ok(answer.tell(name))
-}
-
-/// What a logout leaves alone.
-const ELSEWHERE: &str = "Environment variables and models.json config are unchanged.";
-
-async fn logout(args: &Logout) -> Result<ExitCode, CommandFailure> {
-    let host = Host::system();
-    let folders = Folders::find(args.agent_dir.as_deref(), &host)?;
-    let storage = AuthStorage::file(&folders.agent_dir.join("auth.json"));
-    let (registry, _) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
-    let stored = storage.providers();
-    let problems = storage.drain_problems();
-    if let Some(problem) = problems.first() {
-        tell(&format_args!("Could not read stored credentials: {problem}"));
-        return Ok(ExitCode::from(NOT_READY));
-    }
-    let is_named = |id: &ProviderId| id.as_str() == args.provider;
-    let Some(provider) = stored.iter().find(|id| is_named(id)).cloned().or_else(|| registry.provider(&args.provider))
-    else {
-        let names: Vec<&str> = stored.iter().map(ProviderId::as_str).collect();
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        tell(&format_args!("Unknown provider \"{}\".\nStored credentials: {names}", args.provider));
-        return Ok(ExitCode::from(NOT_READY));
-    };
-    let name = registry.display_name(&provider);
-    let Some(entry) = storage.get(&provider) else {
-        print(&format!("No stored credentials for {name}. {ELSEWHERE}"))?;
-        return Ok(ExitCode::SUCCESS);
-    };
-    storage.remove(&provider, &host).await.map_err(|error| CommandFailure::internal(with_causes(&error)))?;
-    match entry["type"] == "oauth" {
-        true => print(&format!("Logged out of {name}."))?,
-        false => print(&format!("Removed stored API key for {name}. {ELSEWHERE}"))?,
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn print(line: &str) -> Result<(), CommandFailure> {

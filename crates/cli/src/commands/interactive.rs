@@ -6,13 +6,13 @@ use std::sync::Arc;
 use pinch_cli::options::CliOptions;
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
-use pinch_tui::app::{InteractiveEnd, InteractiveError, InteractiveOptions, Opening, TerminalUi, interactive};
+use pinch_tui::app::{InteractiveEnd, InteractiveError, InteractiveOptions, SessionOpening, TerminalUi, interactive};
 use pinch_tui::terminal;
 
 use crate::exit::{self, Blame, CommandFailure};
 use crate::folders::Folders;
 use crate::messages::Messages;
-use crate::{signals, wiring};
+use crate::{browser, signals, wiring};
 
 /// Exit code of programs whose terminal went away.
 const HUNG_UP: u8 = 129;
@@ -36,6 +36,7 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
     wanted.tui_mode.clone_from(&options.tui_mode);
     wanted.verbose = options.verbose;
     wanted.resume = options.resume;
+    wanted.browser = Some(browser::open);
     let ui = TerminalUi::new();
     let stop = Cancel::new();
     // What is said on the way would be written across the screen.
@@ -43,7 +44,7 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
     let opening = async {
         let mut runtime = wiring::runtime(options, host, Some(Arc::new(ui.clone()))).await?;
         let prompts = messages.into_prompts(&runtime.session_mut().control(), &stop).await;
-        Ok::<_, CommandFailure>(Opening { runtime, prompts, warnings: exit::take_warnings() })
+        Ok::<_, CommandFailure>(SessionOpening { runtime, prompts, warnings: exit::take_warnings() })
     };
     let (end, code) = signals::guard(&stop, interactive(wanted, &ui, opening, &stop)).await;
     drop(kept);
@@ -51,7 +52,7 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
         Ok(InteractiveEnd::Left(runtime)) => (Some(runtime), ExitCode::SUCCESS),
         Ok(InteractiveEnd::HungUp(runtime)) => (Some(runtime), ExitCode::from(HUNG_UP)),
         Ok(_) => (None, ExitCode::SUCCESS),
-        Err(InteractiveError::Opening(failure)) => return Err(failure),
+        Err(InteractiveError::SessionOpening(failure)) => return Err(failure),
         Err(error) => return Err(CommandFailure::new(Blame::Internal, error.to_string())),
     };
     if let Some(mut runtime) = runtime {

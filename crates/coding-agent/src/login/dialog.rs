@@ -76,7 +76,7 @@ pub struct LoginDialog {
     shared: Arc<DialogShared>,
     page: Option<SignInPage>,
     progress: VecDeque<String>,
-    question: Option<(LoginQuestion, Reply)>,
+    question: Option<(LoginQuestion, LoginReply)>,
 }
 
 impl LoginDialog {
@@ -118,7 +118,7 @@ impl LoginDialog {
 
     /// The question that waits for an answer.
     pub fn question(&self) -> Option<&LoginQuestion> {
-        let is_waiting = |(_, reply): &&(LoginQuestion, Reply)| !reply.is_closed();
+        let is_waiting = |(_, reply): &&(LoginQuestion, LoginReply)| !reply.is_closed();
         self.question.as_ref().filter(is_waiting).map(|(question, _)| question)
     }
 
@@ -174,13 +174,13 @@ impl LoginUi for DialogUi {
     }
 }
 
-type Reply = oneshot::Sender<Option<String>>;
+type LoginReply = oneshot::Sender<Option<String>>;
 
 #[derive(Debug)]
 enum DialogItem {
     Page(SignInPage),
     Progress(String),
-    Question(LoginQuestion, Reply),
+    Question(LoginQuestion, LoginReply),
 }
 
 /// What was written and not yet read.

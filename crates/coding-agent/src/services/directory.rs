@@ -55,6 +55,11 @@ impl DirectorySettings {
         (Self { options, cwd: cwd.to_owned(), project, trust, settings }, problems)
     }
 
+    /// The host, with the proxy that the settings name.
+    pub fn host(&self) -> &Host {
+        &self.options.host
+    }
+
     /// The settings.
     pub fn settings(&self) -> &SettingsManager {
         &self.settings

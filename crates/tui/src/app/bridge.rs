@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use pinch_coding_agent::extension::ui::{Dialog as Question, DialogKind, DialogReply, Ui, UiUpdate};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use crate::effect::Answer;
+use crate::effect::DialogAnswer;
 
 /// Requests that wait for the loop; what is shown beyond that is dropped.
 const MAX_WAITING: usize = 1024;
@@ -15,7 +15,7 @@ const MAX_WAITING: usize = 1024;
 #[derive(Debug)]
 pub(crate) enum UiRequest {
     /// A question. Its answer is dropped when the asker is gone.
-    Ask { question: Question, reply: oneshot::Sender<Answer> },
+    Ask { question: Question, reply: oneshot::Sender<DialogAnswer> },
     /// Something to show.
     Show(UiUpdate),
 }
@@ -53,8 +53,8 @@ impl Ui for TerminalUi {
             let (reply, answer) = oneshot::channel();
             self.requests.send(UiRequest::Ask { question: dialog.clone(), reply }).await.ok()?;
             match (answer.await.ok()?, &dialog.kind) {
-                (Answer::Yes(yes), DialogKind::Confirm { .. }) => Some(DialogReply::Yes(yes)),
-                (Answer::Text(text), _) => Some(DialogReply::Text(text)),
+                (DialogAnswer::Yes(yes), DialogKind::Confirm { .. }) => Some(DialogReply::Yes(yes)),
+                (DialogAnswer::Text(text), _) => Some(DialogReply::Text(text)),
                 _ => None,
             }
         })

@@ -9,19 +9,19 @@ use crate::effect::{DialogName, Effect};
 use crate::keymap::{KeyAction, KeyContext, Keymap};
 
 /// A command.
-pub(crate) struct Command {
+pub(crate) struct InterfaceCommand {
     pub(crate) name: &'static str,
     /// What may follow it; empty: nothing.
     pub(crate) argument: &'static str,
     pub(crate) about: &'static str,
 }
 
-const fn command(name: &'static str, argument: &'static str, about: &'static str) -> Command {
-    Command { name, argument, about }
+const fn command(name: &'static str, argument: &'static str, about: &'static str) -> InterfaceCommand {
+    InterfaceCommand { name, argument, about }
 }
 
 /// All commands, in the order in which they are offered.
-pub(crate) const COMMANDS: &[Command] = &[
+pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("settings", "", "Change settings"),
     command("model", "[model]", "Choose a model"),
     command("scoped-models", "", "Choose the models to cycle through"),
@@ -53,7 +53,7 @@ const ALIASES: [(&str, &str); 3] = [("clear", "new"), ("exit", "quit"), ("think"
 
 /// What a submitted text means to the interface.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Parsed {
+pub(crate) enum ParsedCommand {
     /// Something to do.
     Effects(Vec<Effect>),
     /// A text to show.
@@ -70,7 +70,7 @@ pub(crate) enum ShownText {
 }
 
 /// Reads a submitted text. `None`: it is not a command of the interface.
-pub(crate) fn parse(text: &str) -> Option<Parsed> {
+pub(crate) fn parse(text: &str) -> Option<ParsedCommand> {
     let rest = text.trim().strip_prefix('/')?;
     let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| *name);
@@ -87,7 +87,7 @@ pub(crate) fn parse(text: &str) -> Option<Parsed> {
                 Some(level) => Effect::SetThinking { level, save: false },
                 None => {
                     let levels = "off, minimal, low, medium, high or xhigh";
-                    return Some(Parsed::Problem(format!("There is no thinking level {word:?}; use {levels}")));
+                    return Some(ParsedCommand::Problem(format!("There is no thinking level {word:?}; use {levels}")));
                 }
             },
         },
@@ -98,13 +98,13 @@ pub(crate) fn parse(text: &str) -> Option<Parsed> {
         "export" => Effect::Export(given.map(unquoted)),
         "import" => match given {
             Some(path) => Effect::Import(unquoted(path)),
-            None => return Some(Parsed::Problem("Usage: /import <path.jsonl>".to_owned())),
+            None => return Some(ParsedCommand::Problem("Usage: /import <path.jsonl>".to_owned())),
         },
         "copy" => Effect::Copy,
         "name" => Effect::Name(given),
         "session" => Effect::ShowSession,
-        "help" => return Some(Parsed::Show(ShownText::Help)),
-        "hotkeys" => return Some(Parsed::Show(ShownText::Hotkeys)),
+        "help" => return Some(ParsedCommand::Show(ShownText::Help)),
+        "hotkeys" => return Some(ParsedCommand::Show(ShownText::Hotkeys)),
         "fork" => Effect::Open(DialogName::Fork),
         "clone" => Effect::Clone,
         "tree" => Effect::Open(DialogName::Tree),
@@ -119,12 +119,12 @@ pub(crate) fn parse(text: &str) -> Option<Parsed> {
         "quit" => Effect::Exit,
         _ => return None,
     };
-    Some(Parsed::Effects(vec![effect]))
+    Some(ParsedCommand::Effects(vec![effect]))
 }
 
 /// The commands, as completion offers them.
 pub(crate) fn suggestions(services: &Services) -> Vec<CommandSuggestion> {
-    let suggestion = |command: &Command| {
+    let suggestion = |command: &InterfaceCommand| {
         let mut suggestion = CommandSuggestion::new(command.name, command.about);
         suggestion.argument_hint = Some(command.argument.to_owned()).filter(|hint| !hint.is_empty());
         suggestion.arguments = match command.name {
@@ -213,14 +213,14 @@ mod tests {
     #[test]
     fn arguments_are_read_and_quotes_taken_off() {
         let effects = |text| match parse(text) {
-            Some(Parsed::Effects(effects)) => effects,
+            Some(ParsedCommand::Effects(effects)) => effects,
             other => panic!("{other:?}"),
         };
         assert_eq!(effects("/export \"my file.html\""), [Effect::Export(Some("my file.html".to_owned()))]);
         assert_eq!(effects("/exit"), [Effect::Exit]);
         assert_eq!(effects(" /name  New name "), [Effect::Name(Some("New name".to_owned()))]);
-        assert!(matches!(parse("/import"), Some(Parsed::Problem(_))));
-        assert!(matches!(parse("/thinking hgih"), Some(Parsed::Problem(_))));
+        assert!(matches!(parse("/import"), Some(ParsedCommand::Problem(_))));
+        assert!(matches!(parse("/thinking hgih"), Some(ParsedCommand::Problem(_))));
         assert_eq!(parse("/etc/hosts is a file"), None);
         assert_eq!(parse("model"), None);
     }

@@ -1,6 +1,8 @@
 //! The user's side of the interactive mode: the terminal, the state of the interface, and what happens beside the session. The session itself is
 //! owned by [`super::driver`], which lends it to a run while the console goes on.
 
+mod lookups;
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -13,48 +15,36 @@ use pinch_agent_core::queue::QueueKind;
 use pinch_agent_core::tool::ToolError;
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::extension::payloads::UserBashAction;
-use pinch_coding_agent::extension::{Completion, InputSource, Point};
+use pinch_coding_agent::extension::{InputSource, Point};
 use pinch_coding_agent::services::Services;
-use pinch_coding_agent::session::{Change, SessionControl, SessionView, models};
-use pinch_coding_agent::store::{ListScope, SessionStore, SessionSummary};
+use pinch_coding_agent::session::{Change, SessionControl, models};
+use pinch_coding_agent::store::SessionStore;
 use pinch_coding_agent::tools::bash::{BashTool, UserCommand};
 use pinch_llm::model::thinking;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
-use pinch_stdx::text::with_causes;
 use tokio::sync::mpsc;
 
+use self::lookups::LookupResult;
 use super::bridge::UiRequest;
 use super::front::{Front, FrontEvent};
-use super::state::{Activity, App};
+use super::state::{App, SessionActivity};
 use super::{clipboard, external};
-use crate::dialog::{Dialog, DialogNews, ForkDialog, TreeDialog};
-use crate::dialog::{ModelDialog, ScopedModelDialog, SessionDialog};
-use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
+use crate::dialog::{DialogNews, DialogView};
 use crate::effect::{DialogName, Effect};
-use crate::terminal::Input;
+use crate::terminal::TerminalInput;
 
 /// Pieces of output of the user's commands that wait to be shown.
 const MAX_OUTPUT: usize = 256;
 
 /// A dialog that was made from the session.
-type MadeDialog = Box<dyn Dialog + Send>;
+type MadeDialog = Box<dyn DialogView + Send>;
 
 /// A command of the user that has ended.
-pub(super) struct FinishedBash {
+pub(super) struct EndedBash {
     pub(super) command: String,
     pub(super) exclude: bool,
     pub(super) end: Result<UserCommand, ToolError>,
-}
-
-/// Something that was looked up beside the session.
-enum Found {
-    Sessions(Result<Vec<SessionSummary>, String>),
-    AllSessions(Result<Vec<SessionSummary>, String>),
-    Done(Result<String, String>),
-    Completions(Box<(CompletionRequest, Vec<Completion>)>),
-    Files(Option<Arc<PathIndex>>),
-    Image(Result<std::path::PathBuf, String>),
 }
 
 /// Something that concerns the console.
@@ -62,13 +52,13 @@ pub(super) enum ConsoleEvent {
     Front(FrontEvent),
     Ui(UiRequest),
     Output(String),
-    Bash(Box<FinishedBash>),
-    Found(FoundEvent),
-    Dialog(MadeDialog),
+    Bash(Box<EndedBash>),
+    LookupResult(FoundEvent),
+    DialogView(MadeDialog),
 }
 
 /// Something that was looked up.
-pub(super) struct FoundEvent(Found);
+pub(super) struct FoundEvent(LookupResult);
 
 /// What a session is reached by while something else has it borrowed.
 #[derive(Clone)]
@@ -86,15 +76,15 @@ pub(super) struct Console {
     pub(super) host: Host,
     requests: mpsc::Receiver<UiRequest>,
     pub(super) session: Option<SessionHandles>,
-    bash: FuturesUnordered<BoxFuture<'static, FinishedBash>>,
+    bash: FuturesUnordered<BoxFuture<'static, EndedBash>>,
     bash_cancel: Cancel,
     output: (mpsc::Sender<String>, mpsc::Receiver<String>),
-    lookups: FuturesUnordered<BoxFuture<'static, Found>>,
+    lookups: FuturesUnordered<BoxFuture<'static, LookupResult>>,
     dialogs: (mpsc::Sender<MadeDialog>, mpsc::Receiver<MadeDialog>),
     /// What has to wait until the session is idle.
     pub(super) postponed: VecDeque<Effect>,
     /// Commands that ended while the session was not to be changed.
-    pub(super) finished_bash: Vec<FinishedBash>,
+    pub(super) finished_bash: Vec<EndedBash>,
     /// The list of sessions that comes next is the first thing that the user sees.
     pub(super) choose_first: bool,
     /// The files of the working directory are being listed.
@@ -138,16 +128,16 @@ impl Console {
             Some(request) = self.requests.recv() => ConsoleEvent::Ui(request),
             Some(text) = self.output.1.recv() => ConsoleEvent::Output(text),
             Some(finished) = self.bash.next(), if !self.bash.is_empty() => ConsoleEvent::Bash(Box::new(finished)),
-            Some(found) = self.lookups.next(), if !self.lookups.is_empty() => ConsoleEvent::Found(FoundEvent(found)),
-            Some(dialog) = self.dialogs.1.recv() => ConsoleEvent::Dialog(dialog),
+            Some(found) = self.lookups.next(), if !self.lookups.is_empty() => ConsoleEvent::LookupResult(FoundEvent(found)),
+            Some(dialog) = self.dialogs.1.recv() => ConsoleEvent::DialogView(dialog),
         }
     }
 
     /// Takes an event in. What it leads to and needs the session waits in `postponed`.
     pub(super) async fn handle(&mut self, event: ConsoleEvent) {
         match event {
-            ConsoleEvent::Front(FrontEvent::Frame) => return self.draw(),
-            ConsoleEvent::Front(FrontEvent::Input(input)) => {
+            ConsoleEvent::Front(FrontEvent::ScreenFrame) => return self.draw(),
+            ConsoleEvent::Front(FrontEvent::TerminalInput(input)) => {
                 let mut inputs = vec![input];
                 // A burst of keys is one change of the screen.
                 while let Some(input) = self.front.try_next() {
@@ -165,8 +155,8 @@ impl Console {
                 self.app.bash_finished(&finished.end);
                 self.finished_bash.push(*finished);
             }
-            ConsoleEvent::Found(FoundEvent(found)) => self.found(found),
-            ConsoleEvent::Dialog(dialog) => self.app.open(dialog),
+            ConsoleEvent::LookupResult(FoundEvent(found)) => self.found(found),
+            ConsoleEvent::DialogView(dialog) => self.app.open(dialog),
         }
         self.front.mark();
     }
@@ -209,15 +199,16 @@ impl Console {
         }
     }
 
-    async fn inputs(&mut self, inputs: Vec<Input>) {
-        let n_typed = inputs.iter().filter(|input| matches!(input, Input::Key(press) if press.text.is_some())).count();
+    async fn inputs(&mut self, inputs: Vec<TerminalInput>) {
+        let n_typed =
+            inputs.iter().filter(|input| matches!(input, TerminalInput::Key(press) if press.text.is_some())).count();
         // A terminal without bracketed paste sends a pasted text as keys.
         let is_pasted = n_typed > 32;
         for input in inputs {
-            if input == Input::Closed {
+            if input == TerminalInput::Closed {
                 return self.hang_up();
             }
-            if let Input::Report(report) = &input {
+            if let TerminalInput::Report(report) = &input {
                 self.app.learn(report, self.front.capabilities());
                 continue;
             }
@@ -227,33 +218,6 @@ impl Console {
             }
             self.complete();
         }
-    }
-
-    /// Looks up what the editor wants to complete.
-    fn complete(&mut self) {
-        let Some(request) = self.app.take_completion() else { return };
-        let sources = self.app.completion_sources();
-        let is_stale = sources.files.as_ref().is_none_or(|files| !files.is_current());
-        if matches!(request.query, CompletionQuery::Mention { .. }) && is_stale && !self.indexing {
-            self.indexing = true;
-            let root = sources.root.clone();
-            let build = tokio::task::spawn_blocking(move || PathIndex::build(&root, &Cancel::new()).ok().map(Arc::new));
-            self.lookups.push(async move { Found::Files(build.await.ok().flatten()) }.boxed());
-        }
-        let work = async move {
-            tokio::time::sleep(request.debounce()).await;
-            let (query, cancel) = (request.query.clone(), request.cancel.clone());
-            let found = tokio::task::spawn_blocking(move || sources.complete(&query, &cancel)).await;
-            Found::Completions(Box::new((request, found.unwrap_or_default())))
-        };
-        self.lookups.push(work.boxed());
-    }
-
-    fn paste_image(&mut self) {
-        let temp = self.host.temp().to_owned();
-        let env = self.host.env().clone();
-        let work = async move { Found::Image(clipboard::image(&env, &temp).await) };
-        self.lookups.push(work.boxed());
     }
 
     /// Whether the session is at work.
@@ -280,7 +244,7 @@ impl Console {
             }
             Effect::Abort => self.abort(),
             Effect::Dequeue => self.dequeue(),
-            Effect::Answer(answer) => self.app.answer(answer),
+            Effect::DialogAnswer(answer) => self.app.answer(answer),
             Effect::Bash { command, exclude } => self.run_bash(command, exclude),
             Effect::Copy => self.copy().await,
             Effect::PasteImage => self.paste_image(),
@@ -361,7 +325,7 @@ impl Console {
 
     /// Puts a message of the user into a queue; commands of extensions run at once.
     async fn queue(&mut self, control: &SessionControl, kind: QueueKind, text: String) {
-        if self.app.activity() == Activity::Compacting {
+        if self.app.activity() == SessionActivity::Compacting {
             self.app.wait_for_compaction(kind, text);
             return;
         }
@@ -370,7 +334,7 @@ impl Console {
             self.lookups.push(
                 async move {
                     control.run_command(&found, &args).await;
-                    Found::Done(Ok(String::new()))
+                    LookupResult::Done(Ok(String::new()))
                 }
                 .boxed(),
             );
@@ -381,7 +345,7 @@ impl Console {
             self.lookups.push(
                 async move {
                     control.say(kind, &text, Vec::new(), InputSource::Interactive).await;
-                    Found::Done(Ok(String::new()))
+                    LookupResult::Done(Ok(String::new()))
                 }
                 .boxed(),
             );
@@ -409,12 +373,12 @@ impl Console {
 
     fn abort(&mut self) {
         match self.app.activity() {
-            Activity::Retrying => {
+            SessionActivity::Retrying => {
                 if let Some(session) = &self.session {
                     session.control.cancel_retry();
                 }
             }
-            Activity::Working => {
+            SessionActivity::Working => {
                 let waits = self.session.as_ref().is_some_and(|session| session.control.n_waiting() > 0);
                 if waits {
                     self.dequeue();
@@ -422,8 +386,8 @@ impl Console {
                 self.stop(CancelReason::User);
                 self.app.aborting();
             }
-            Activity::Compacting | Activity::Summarising => self.stop(CancelReason::User),
-            Activity::Idle => {
+            SessionActivity::Compacting | SessionActivity::Summarising => self.stop(CancelReason::User),
+            SessionActivity::Idle => {
                 self.bash_cancel.cancel(CancelReason::User);
                 self.bash_cancel = Cancel::new();
             }
@@ -450,7 +414,7 @@ impl Console {
                 UserBashAction::Block { reason } => Err(ToolError::new(reason)),
                 _ => Err(ToolError::new("an extension wants something that is not supported")),
             };
-            FinishedBash { command, exclude, end }
+            EndedBash { command, exclude, end }
         };
         self.bash.push(work.boxed());
     }
@@ -522,107 +486,6 @@ impl Console {
         if let Err(why) = saved {
             self.app.error(&format!("The default model cannot be saved: {why}"));
         }
-    }
-
-    pub(super) fn list_sessions(&mut self, all: bool) {
-        let Some(session) = &self.session else { return };
-        let store = Arc::clone(&session.store);
-        let scope = match all {
-            true => ListScope::All,
-            false => ListScope::Cwd(session.services.cwd().to_string_lossy().into_owned()),
-        };
-        let work = async move {
-            let listed = store.list(scope).await.map_err(|error| with_causes(&error));
-            if all { Found::AllSessions(listed) } else { Found::Sessions(listed) }
-        };
-        self.lookups.push(work.boxed());
-    }
-
-    fn delete_session(&mut self, path: std::path::PathBuf) {
-        let Some(session) = &self.session else { return };
-        let store = Arc::clone(&session.store);
-        let work = async move {
-            let at = pinch_coding_agent::store::SessionRef::Path(path);
-            Found::Done(store.remove(&at).await.map(|()| String::new()).map_err(|error| with_causes(&error)))
-        };
-        self.lookups.push(work.boxed());
-    }
-
-    fn found(&mut self, found: Found) {
-        match found {
-            Found::Sessions(Ok(sessions)) => {
-                let current = self.app.session_path();
-                let dialog = SessionDialog::new(sessions, current);
-                let is_first = std::mem::take(&mut self.choose_first);
-                self.app.open(Box::new(if is_first { dialog.or_exit() } else { dialog }));
-            }
-            Found::AllSessions(Ok(sessions)) => self.app.tell_dialog(DialogNews::Sessions(sessions)),
-            Found::Done(Ok(text)) => {
-                if !text.is_empty() {
-                    self.app.status(&text);
-                }
-            }
-            Found::Completions(answer) => self.app.offer(&answer.0, answer.1),
-            Found::Files(files) => {
-                self.indexing = false;
-                if let Some(files) = files {
-                    self.app.set_files(files);
-                }
-            }
-            Found::Image(Ok(path)) => self.app.insert_image(&path),
-            Found::Sessions(Err(why))
-            | Found::AllSessions(Err(why))
-            | Found::Done(Err(why))
-            | Found::Image(Err(why)) => {
-                self.app.error(&why);
-            }
-        }
-    }
-
-    fn open(&mut self, name: DialogName) {
-        let Some(session) = self.session.clone() else {
-            return self.app.status("The session is still being loaded");
-        };
-        match name {
-            DialogName::Models { search } => {
-                let all = session.services.available_models();
-                if let Some(model) = self.app.exact_model(&search, &all) {
-                    return self.postponed.push_back(Effect::SetModel { model, save: false });
-                }
-                let problem = session.services.models().error();
-                let Some(current) = self.app.model().cloned() else { return };
-                self.app.open(Box::new(ModelDialog::new(all, self.app.scope(), current, &search, problem)));
-            }
-            DialogName::ScopedModels => {
-                let all = session.services.available_models();
-                let enabled = self.app.scope_names();
-                self.app.open(Box::new(ScopedModelDialog::new(&all, enabled)));
-            }
-            DialogName::Sessions => self.list_sessions(false),
-            DialogName::Settings => {
-                let has_images = self.front.capabilities().images != crate::terminal::Images::None;
-                self.app.open_settings(&session.services, has_images);
-            }
-            DialogName::Themes => self.app.open_themes(&session.services),
-            DialogName::Thinking => self.app.open_thinking(),
-            DialogName::Tree => {
-                let (filter, height, asks) = self.app.tree_options(self.front.size(), &session.services);
-                self.with_view(&session.control, move |view| Box::new(TreeDialog::new(view.log, filter, height, asks)));
-            }
-            // The driver opens them.
-            DialogName::Login | DialogName::Logout => {}
-            DialogName::Fork => self.with_view(&session.control, |view| Box::new(ForkDialog::new(view.fork_points()))),
-        }
-    }
-
-    /// Opens a dialog that is made from the session, as soon as the session can be looked at.
-    fn with_view(
-        &mut self,
-        control: &SessionControl,
-        make: impl FnOnce(&SessionView<'_>) -> Box<dyn Dialog + Send> + Send + 'static,
-    ) {
-        let dialogs = self.dialogs.0.clone();
-        control.observe(move |view| drop(dialogs.try_send(make(view))));
     }
 
     /// Stops the program until the shell continues it.

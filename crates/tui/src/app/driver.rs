@@ -23,8 +23,8 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::text::with_causes;
 use tokio::sync::mpsc;
 
-use super::console::{Console, FinishedBash, SessionHandles};
-use super::state::Activity;
+use super::console::{Console, EndedBash, SessionHandles};
+use super::state::SessionActivity;
 use crate::dialog::DialogNews;
 use crate::effect::{DialogName, Effect};
 
@@ -99,8 +99,8 @@ impl Driver {
         }
     }
 
-    async fn record_bash(&mut self, finished: FinishedBash) {
-        let FinishedBash { command, exclude, end } = finished;
+    async fn record_bash(&mut self, finished: EndedBash) {
+        let EndedBash { command, exclude, end } = finished;
         let Ok(done) = end else { return };
         let record = done.into_record(&command, exclude, self.console.host.now_ms());
         if let Err(error) = self.session().record_bash(record).await {
@@ -305,14 +305,14 @@ impl Driver {
         let to = Navigation { summarise, focus, cancel: cancel.clone(), ..Navigation::to(target) };
         self.console.work = Some(cancel);
         if summarise {
-            self.console.app.begin(Activity::Summarising, self.console.host.now_ms());
+            self.console.app.begin(SessionActivity::Summarising, self.console.host.now_ms());
         }
         let (events, mut incoming) = mpsc::channel(MAX_EVENTS);
         let emit = move |event| drop(events.try_send(event));
         let work = self.runtime.session_mut().navigate(to, &emit);
         let done = with_events(&mut self.console, &mut incoming, work).await;
         self.console.work = None;
-        self.console.app.begin(Activity::Idle, self.console.host.now_ms());
+        self.console.app.begin(SessionActivity::Idle, self.console.host.now_ms());
         match done {
             Ok(moved) if moved.aborted => {
                 self.console.app.status("The summary was cancelled");

@@ -55,7 +55,8 @@ pub(super) fn suspend() {
 #[cfg(not(unix))]
 pub(super) fn suspend() {}
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -1,16 +1,15 @@
 //! The footer: where the session is, what it has spent, how full the window is, and which model answers.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use pinch_coding_agent::session::stats::Spent;
 use ratatui_core::style::Style;
 use ratatui_core::text::Span;
+use std::collections::BTreeMap;
 
 use super::branch::Head;
 use crate::Row;
-use crate::text::{Strictness, row_width, sanitize, truncate, width};
-use crate::theme::{Theme, Token};
+use crate::figures::tokens;
+use crate::text::{SanitizeMode, row_width, sanitize, truncate, width};
+use crate::theme::{ColorRole, Palette};
 
 /// What the footer says.
 #[derive(Clone, Debug, Default)]
@@ -35,52 +34,30 @@ pub(crate) struct Footer {
     pub(crate) statuses: BTreeMap<String, String>,
 }
 
-/// A path with `~` for the home directory.
-pub(crate) fn short_path(path: &Path, home: Option<&Path>) -> String {
-    let short = match home.and_then(|home| path.strip_prefix(home).ok()) {
-        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
-        Some(rest) => format!("~/{}", rest.display()),
-        None => path.display().to_string(),
-    };
-    sanitize(&short, Strictness::Output).into_owned()
-}
-
-/// A number of tokens in few characters: `950`, `1.2k`, `45k`, `1.2M`.
-pub(crate) fn tokens(n: u64) -> String {
-    let in_units = |unit: f64| n as f64 / unit;
-    match n {
-        0..1_000 => n.to_string(),
-        1_000..10_000 => format!("{:.1}k", in_units(1e3)),
-        10_000..1_000_000 => format!("{:.0}k", in_units(1e3)),
-        1_000_000..10_000_000 => format!("{:.1}M", in_units(1e6)),
-        _ => format!("{:.0}M", in_units(1e6)),
-    }
-}
-
 impl Footer {
     /// The footer's rows: two, and a third where extensions have something to say.
-    pub(crate) fn rows(&self, columns: usize, theme: &Theme) -> Vec<Row> {
-        let dim = theme.fg(Token::Dim);
+    pub(crate) fn rows(&self, columns: usize, theme: &Palette) -> Vec<Row> {
+        let dim = theme.fg(ColorRole::Dim);
         let mut place = self.cwd.clone();
         match &self.head {
-            Some(Head::Branch(name)) => place.push_str(&format!(" ({})", sanitize(name, Strictness::Output))),
+            Some(Head::Branch(name)) => place.push_str(&format!(" ({})", sanitize(name, SanitizeMode::Output))),
             Some(Head::Detached) => place.push_str(" (detached)"),
             None => {}
         }
         if let Some(name) = &self.session_name {
-            place.push_str(&format!(" • {}", sanitize(name, Strictness::Output).replace('\n', " ")));
+            place.push_str(&format!(" • {}", sanitize(name, SanitizeMode::Output).replace('\n', " ")));
         }
         let mut rows = vec![truncate(&Row::styled(place, dim), columns, "..."), self.figures(columns, theme)];
         if !self.statuses.is_empty() {
-            let texts: Vec<_> = self.statuses.values().map(|text| sanitize(text, Strictness::Output)).collect();
+            let texts: Vec<_> = self.statuses.values().map(|text| sanitize(text, SanitizeMode::Output)).collect();
             let line = texts.join(" ").replace('\n', " ");
             rows.push(truncate(&Row::styled(line, dim), columns, "..."));
         }
         rows
     }
 
-    fn figures(&self, columns: usize, theme: &Theme) -> Row {
-        let dim = theme.fg(Token::Dim);
+    fn figures(&self, columns: usize, theme: &Palette) -> Row {
+        let dim = theme.fg(ColorRole::Dim);
         let mut left: Vec<Span<'static>> = Vec::new();
         let mut add = |text: String, style: Style| {
             let gap = if left.is_empty() { "" } else { " " };
@@ -104,8 +81,8 @@ impl Footer {
                 Some(used) => {
                     let percent = used as f64 * 100.0 / self.context_window as f64;
                     let style = match percent {
-                        90.0.. => theme.fg(Token::Error),
-                        70.0.. => theme.fg(Token::Warning),
+                        90.0.. => theme.fg(ColorRole::Error),
+                        70.0.. => theme.fg(ColorRole::Warning),
                         _ => dim,
                     };
                     add(format!("{percent:.1}%/{window}{auto}"), style);
@@ -123,7 +100,7 @@ impl Footer {
         let with_provider = self.provider.as_ref().map(|provider| format!("({provider}) {model}"));
         let fits = |text: &String| used + 2 + width(text) <= columns;
         let right = with_provider.filter(fits).unwrap_or(model);
-        let right = sanitize(&right, Strictness::Output).replace('\n', " ");
+        let right = sanitize(&right, SanitizeMode::Output).replace('\n', " ");
         let room = columns.saturating_sub(used + 2);
         if room == 0 {
             return truncate(&left, columns, "...");
@@ -161,7 +138,7 @@ mod tests {
     }
 
     fn shown(footer: &Footer, columns: usize) -> String {
-        let theme = Theme::builtin("dark", ColorDepth::True);
+        let theme = Palette::builtin("dark", ColorDepth::True);
         let rows = footer.rows(columns, &theme);
         assert!(rows.iter().all(|row| row_width(row) <= columns));
         rows.iter().map(|row| format!("{row}|\n")).collect()
@@ -170,11 +147,5 @@ mod tests {
     #[test]
     fn the_right_side_is_cut_first_and_the_provider_goes_before_that() {
         insta::assert_snapshot!([100, 80, 60, 20].map(|columns| shown(&footer(), columns)).join("\n"));
-    }
-
-    #[test]
-    fn tokens_have_two_or_three_digits() {
-        let shown = [0, 999, 1_000, 9_949, 10_000, 999_400, 1_000_000, 12_000_000].map(tokens);
-        assert_eq!(shown, ["0", "999", "1.0k", "9.9k", "10k", "999k", "1.0M", "12M"]);
     }
 }

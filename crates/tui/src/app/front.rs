@@ -6,7 +6,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Row;
-use crate::terminal::{Capabilities, Cursor, Device, Fullscreen, InlineScreen, Input, Modes, QUERIES, Report, Size};
+use crate::terminal::{
+    Cursor, Fullscreen, InlineScreen, Modes, QUERIES, Report, Size, TerminalCapabilities, TerminalDevice, TerminalInput,
+};
 
 /// Between two frames.
 const FRAME: Duration = Duration::from_millis(16);
@@ -19,7 +21,7 @@ const LONGEST_RESIZE: Duration = Duration::from_millis(150);
 
 /// One frame.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Frame {
+pub(crate) struct ScreenFrame {
     /// Rows that go into the scrollback; in fullscreen mode there are none.
     pub(crate) finished: Vec<Row>,
     /// The live area, or the whole screen.
@@ -36,12 +38,12 @@ pub(crate) struct Frame {
 #[derive(Debug)]
 pub(crate) enum FrontEvent {
     /// From the user.
-    Input(Input),
+    TerminalInput(TerminalInput),
     /// A frame is due.
-    Frame,
+    ScreenFrame,
 }
 
-enum Display {
+enum ScreenMode {
     Inline(InlineScreen),
     Fullscreen(Fullscreen),
 }
@@ -55,9 +57,9 @@ struct Resizing {
 
 /// The terminal, and what is known of its screen.
 pub(crate) struct Front {
-    device: Device,
-    display: Display,
-    capabilities: Capabilities,
+    device: TerminalDevice,
+    display: ScreenMode,
+    capabilities: TerminalCapabilities,
     resizing: Option<Resizing>,
     dirty: bool,
     drawn_at: Option<Instant>,
@@ -67,10 +69,10 @@ pub(crate) struct Front {
 
 impl Front {
     /// Takes the terminal over and asks it what it can do; answers come as inputs.
-    pub(crate) fn new(mut device: Device, capabilities: Capabilities) -> io::Result<Self> {
+    pub(crate) fn new(mut device: TerminalDevice, capabilities: TerminalCapabilities) -> io::Result<Self> {
         let size = device.size()?;
         device.write(QUERIES)?;
-        let display = Display::Inline(InlineScreen::new(size, capabilities.reflows));
+        let display = ScreenMode::Inline(InlineScreen::new(size, capabilities.reflows));
         Ok(Self {
             device,
             display,
@@ -83,14 +85,14 @@ impl Front {
         })
     }
 
-    pub(crate) fn capabilities(&self) -> &Capabilities {
+    pub(crate) fn capabilities(&self) -> &TerminalCapabilities {
         &self.capabilities
     }
 
     pub(crate) fn size(&self) -> Size {
         match &self.display {
-            Display::Inline(screen) => screen.size(),
-            Display::Fullscreen(screen) => screen.size(),
+            ScreenMode::Inline(screen) => screen.size(),
+            ScreenMode::Fullscreen(screen) => screen.size(),
         }
     }
 
@@ -106,7 +108,7 @@ impl Front {
 
     /// Whether this is the fullscreen mode.
     pub(crate) fn is_fullscreen(&self) -> bool {
-        matches!(self.display, Display::Fullscreen(_))
+        matches!(self.display, ScreenMode::Fullscreen(_))
     }
 
     /// When the next frame is due. `animates`: something on the screen moves at this interval.
@@ -139,37 +141,37 @@ impl Front {
                     if let Some(resizing) = self.resizing.take() {
                         self.resize(resizing.size);
                     }
-                    return FrontEvent::Frame;
+                    return FrontEvent::ScreenFrame;
                 }
                 input = self.device.next() => match input {
-                    Input::Resized(size) => {
+                    TerminalInput::Resized(size) => {
                         let now = Instant::now();
                         let since = self.resizing.as_ref().map_or(now, |resizing| resizing.since);
                         self.resizing = Some(Resizing { size, since, last: now });
                     }
-                    Input::Report(report) => {
+                    TerminalInput::Report(report) => {
                         if self.learn(&report) {
-                            return FrontEvent::Input(Input::Report(report));
+                            return FrontEvent::TerminalInput(TerminalInput::Report(report));
                         }
                     }
-                    input => return FrontEvent::Input(input),
+                    input => return FrontEvent::TerminalInput(input),
                 },
             }
         }
     }
 
     /// An input that is there already.
-    pub(crate) fn try_next(&mut self) -> Option<Input> {
+    pub(crate) fn try_next(&mut self) -> Option<TerminalInput> {
         if self.resizing.is_some() {
             return None;
         }
         match self.device.try_next()? {
-            Input::Resized(size) => {
+            TerminalInput::Resized(size) => {
                 let now = Instant::now();
                 self.resizing = Some(Resizing { size, since: now, last: now });
                 None
             }
-            Input::Report(report) => self.learn(&report).then_some(Input::Report(report)),
+            TerminalInput::Report(report) => self.learn(&report).then_some(TerminalInput::Report(report)),
             input => Some(input),
         }
     }
@@ -183,8 +185,8 @@ impl Front {
                 self.device.set_modes(Modes { keyboard: true, ..self.device.modes() }).unwrap_or_default();
             }
             Report::Synchronized(can) => match &mut self.display {
-                Display::Inline(screen) => screen.set_synchronized(*can),
-                Display::Fullscreen(screen) => screen.set_synchronized(*can),
+                ScreenMode::Inline(screen) => screen.set_synchronized(*can),
+                ScreenMode::Fullscreen(screen) => screen.set_synchronized(*can),
             },
             Report::Background(_) | Report::Done => {}
         }
@@ -193,8 +195,8 @@ impl Front {
 
     fn resize(&mut self, size: Size) {
         match &mut self.display {
-            Display::Inline(screen) => screen.resize(size),
-            Display::Fullscreen(screen) => screen.resize(size),
+            ScreenMode::Inline(screen) => screen.resize(size),
+            ScreenMode::Fullscreen(screen) => screen.resize(size),
         }
         self.dirty = true;
     }
@@ -202,8 +204,8 @@ impl Front {
     /// The next frame draws everything.
     pub(crate) fn invalidate(&mut self) {
         match &mut self.display {
-            Display::Inline(screen) => screen.invalidate(),
-            Display::Fullscreen(screen) => screen.invalidate(),
+            ScreenMode::Inline(screen) => screen.invalidate(),
+            ScreenMode::Fullscreen(screen) => screen.invalidate(),
         }
         self.dirty = true;
     }
@@ -215,30 +217,30 @@ impl Front {
         }
         let size = self.size();
         if on {
-            if let Display::Inline(screen) = &mut self.display {
+            if let ScreenMode::Inline(screen) = &mut self.display {
                 let bytes = screen.leave(&[]);
                 self.device.write(&bytes)?;
             }
             self.device.set_modes(Modes { alternate: true, mouse: true, ..self.device.modes() })?;
             let mut screen = Fullscreen::new(size);
             screen.set_synchronized(self.capabilities.synchronized);
-            self.display = Display::Fullscreen(screen);
+            self.display = ScreenMode::Fullscreen(screen);
         } else {
             self.device.set_modes(Modes { alternate: false, mouse: false, ..self.device.modes() })?;
             let mut screen = InlineScreen::new(size, self.capabilities.reflows);
             screen.set_synchronized(self.capabilities.synchronized);
-            self.display = Display::Inline(screen);
+            self.display = ScreenMode::Inline(screen);
         }
         self.dirty = true;
         Ok(())
     }
 
     /// Draws a frame.
-    pub(crate) fn draw(&mut self, frame: &Frame) -> io::Result<()> {
+    pub(crate) fn draw(&mut self, frame: &ScreenFrame) -> io::Result<()> {
         let hidden = Cursor { row: frame.live.len().saturating_sub(1), column: 0, visible: false };
         let mut bytes = match &mut self.display {
-            Display::Inline(screen) => screen.draw(&frame.finished, &frame.live, frame.cursor.unwrap_or(hidden)),
-            Display::Fullscreen(screen) => screen.draw(&frame.live, frame.cursor),
+            ScreenMode::Inline(screen) => screen.draw(&frame.finished, &frame.live, frame.cursor.unwrap_or(hidden)),
+            ScreenMode::Fullscreen(screen) => screen.draw(&frame.live, frame.cursor),
         };
         if frame.title != self.title {
             let title: String = frame.title.chars().filter(|c| !c.is_control()).collect();
@@ -264,7 +266,7 @@ impl Front {
 
     /// Gives the terminal to another program; the live area is taken away.
     pub(crate) fn leave(&mut self, last: &[Row]) -> io::Result<()> {
-        if let Display::Inline(screen) = &mut self.display {
+        if let ScreenMode::Inline(screen) = &mut self.display {
             let bytes = screen.leave(last);
             self.device.write(&bytes)?;
         }
@@ -276,7 +278,7 @@ impl Front {
         self.device.enter()?;
         let size = self.device.size()?;
         self.resize(size);
-        if let Display::Inline(screen) = &mut self.display {
+        if let ScreenMode::Inline(screen) = &mut self.display {
             screen.restart();
         }
         self.title.clear();

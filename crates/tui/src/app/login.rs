@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::console::Console;
 use crate::dialog::{ChoiceDialog, LoginView};
-use crate::effect::{Answer, Effect};
+use crate::effect::{DialogAnswer, Effect};
 use crate::widget::PickItem;
 
 /// Offers the providers to log in to, or those with stored credentials to log out of.
@@ -38,7 +38,7 @@ pub(super) async fn choose(console: &mut Console, services: &Arc<Services>, logs
 }
 
 /// What the login has to show and to ask, as a dialog whose answer comes out of the returned channel.
-fn show(console: &mut Console, name: &str, dialog: &LoginDialog) -> oneshot::Receiver<Answer> {
+fn show(console: &mut Console, name: &str, dialog: &LoginDialog) -> oneshot::Receiver<DialogAnswer> {
     let (reply, answer) = oneshot::channel();
     let progress = dialog.progress().next_back().map(str::to_owned);
     let view = LoginView::new(name, dialog.page().cloned(), progress, dialog.question());
@@ -69,7 +69,7 @@ pub(super) async fn log_in(console: &mut Console, services: &Arc<Services>, prov
             }
             given = &mut answer => {
                 let text = match given {
-                    Ok(Answer::Text(text)) => Some(text),
+                    Ok(DialogAnswer::Text(text)) => Some(text),
                     _ => None,
                 };
                 if text.is_none() {

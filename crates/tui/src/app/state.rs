@@ -23,18 +23,19 @@ use pinch_stdx::host::{Env, Host};
 use tokio::sync::oneshot;
 
 use super::branch;
-use super::footer::{Footer, short_path};
-use super::transcript::{NoticeKind, Transcript};
+use super::footer::Footer;
+use super::transcript::{NoticeKind, TranscriptView};
 use crate::Row;
-use crate::dialog::Dialog;
+use crate::dialog::DialogView;
 use crate::editor::Editor;
 use crate::editor::complete::{Autocomplete, CommandSuggestion, CompletionSources};
-use crate::effect::Answer;
+use crate::effect::DialogAnswer;
+use crate::figures::short_path;
 use crate::key::Key;
 use crate::keymap::Keymap;
-use crate::terminal::Capabilities;
-use crate::text::{Strictness, sanitize};
-use crate::theme::{ColorDepth, Theme, Token};
+use crate::terminal::TerminalCapabilities;
+use crate::text::{SanitizeMode, sanitize};
+use crate::theme::{ColorDepth, ColorRole, Palette};
 use crate::widget::Loader;
 
 /// How long a terminal may take to name its colours, in milliseconds; over ssh it may take longer.
@@ -42,7 +43,7 @@ const COLORS_MS: i64 = 150;
 
 /// What the session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Activity {
+pub(crate) enum SessionActivity {
     Idle,
     /// A run is under way.
     Working,
@@ -56,7 +57,7 @@ pub(crate) enum Activity {
 /// An activity, since when it goes on, and what is said of it.
 #[derive(Clone, Debug)]
 struct Ongoing {
-    activity: Activity,
+    activity: SessionActivity,
     since_ms: i64,
     text: String,
     /// When a wait is over.
@@ -65,8 +66,8 @@ struct Ongoing {
 
 /// A dialog that is open, and who waits for its answer.
 struct OpenDialog {
-    dialog: Box<dyn Dialog + Send>,
-    reply: Option<oneshot::Sender<Answer>>,
+    dialog: Box<dyn DialogView + Send>,
+    reply: Option<oneshot::Sender<DialogAnswer>>,
 }
 
 /// Lines of an extension beside the editor.
@@ -95,14 +96,14 @@ pub(crate) struct AppOptions {
 /// The state.
 pub(crate) struct App {
     options: AppOptions,
-    theme: Theme,
+    theme: Palette,
     depth: ColorDepth,
     light_background: Option<bool>,
     /// When the colours of the terminal are not waited for any longer, in Unix milliseconds; `None`: they are known.
     colors_due_ms: Option<i64>,
     keymap: Keymap,
     interface: Option<Interface>,
-    transcript: Transcript,
+    transcript: TranscriptView,
     editor: Editor,
     completion: Autocomplete,
     sources: CompletionSources,
@@ -136,7 +137,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(options: AppOptions, capabilities: &Capabilities) -> Self {
+    pub(crate) fn new(options: AppOptions, capabilities: &TerminalCapabilities) -> Self {
         let home = options.host.home().map(Path::to_owned);
         let footer = Footer {
             cwd: short_path(&options.cwd, home.as_deref()),
@@ -149,19 +150,19 @@ impl App {
         let name = options.theme.clone().unwrap_or_else(|| if is_light { "light" } else { "dark" }.to_owned());
         let still = options.host.env().is_on("PINCH_REDUCED_MOTION");
         let mut app = Self {
-            theme: Theme::builtin(&name, capabilities.depth),
+            theme: Palette::builtin(&name, capabilities.depth),
             depth: capabilities.depth,
             light_background: capabilities.light_background,
             colors_due_ms: Some(options.host.now_ms() + COLORS_MS),
             keymap: Keymap::default(),
             interface: None,
-            transcript: Transcript::default(),
+            transcript: TranscriptView::default(),
             editor: Editor::new().with_placeholder("Type a message, / for commands"),
             completion: Autocomplete::default(),
             sources,
             pending_keys: Vec::new(),
             dialogs: Vec::new(),
-            ongoing: Ongoing { activity: Activity::Idle, since_ms: 0, text: String::new(), until_ms: None },
+            ongoing: Ongoing { activity: SessionActivity::Idle, since_ms: 0, text: String::new(), until_ms: None },
             loader: if still { Loader::still() } else { Loader::default() },
             footer,
             queue: Default::default(),
@@ -310,7 +311,7 @@ impl App {
     pub(crate) fn use_theme(&mut self, name: &str, services: &Services) -> bool {
         let resources = services.resources();
         let Some(file) = resources.themes.iter().find(|theme| theme.name == name) else { return false };
-        self.theme = Theme::new(file, self.depth);
+        self.theme = Palette::new(file, self.depth);
         self.transcript.invalidate();
         true
     }
@@ -361,18 +362,18 @@ impl App {
         self.scope = names.iter().filter_map(find).collect();
     }
 
-    pub(crate) fn activity(&self) -> Activity {
+    pub(crate) fn activity(&self) -> SessionActivity {
         self.ongoing.activity
     }
 
     /// Something begins, or is over.
-    pub(crate) fn begin(&mut self, activity: Activity, now_ms: i64) {
+    pub(crate) fn begin(&mut self, activity: SessionActivity, now_ms: i64) {
         let text = match activity {
-            Activity::Idle => "",
-            Activity::Working => "Working",
-            Activity::Retrying => "Retrying",
-            Activity::Compacting => "Compacting context",
-            Activity::Summarising => "Summarizing branch",
+            SessionActivity::Idle => "",
+            SessionActivity::Working => "Working",
+            SessionActivity::Retrying => "Retrying",
+            SessionActivity::Compacting => "Compacting context",
+            SessionActivity::Summarising => "Summarizing branch",
         };
         self.ongoing = Ongoing { activity, since_ms: now_ms, text: text.to_owned(), until_ms: None };
         self.is_aborting = false;
@@ -496,9 +497,9 @@ impl App {
         if !log.is_saved() {
             return Vec::new();
         }
-        let name = log.name().map(|name| format!("{} ", sanitize(&name, Strictness::Output).replace('\n', " ")));
+        let name = log.name().map(|name| format!("{} ", sanitize(&name, SanitizeMode::Output).replace('\n', " ")));
         let text = format!("{}continue with: pinch --session {}", name.unwrap_or_default(), log.id());
-        vec![Row::styled(text, self.theme.fg(Token::Dim))]
+        vec![Row::styled(text, self.theme.fg(ColorRole::Dim))]
     }
 
     pub(crate) fn named(&mut self, name: Option<String>) {

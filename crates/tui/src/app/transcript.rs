@@ -13,10 +13,10 @@ use pinch_llm::event::StreamEvent;
 use pinch_llm::message::Message;
 
 pub(crate) use self::entry::NoticeKind;
-use self::entry::{Entry, ViewCx};
+use self::entry::{TranscriptEntry, ViewCx};
 use crate::Row;
 use crate::keymap::Keymap;
-use crate::theme::Theme;
+use crate::theme::Palette;
 
 /// How the conversation is shown.
 #[derive(Clone, Debug, Default)]
@@ -33,13 +33,13 @@ pub(crate) struct TranscriptOptions {
 
 /// Rows of an entry, as they were made last.
 struct Cached {
-    entry: Entry,
+    entry: TranscriptEntry,
     rows: Option<(usize, Vec<Row>)>,
 }
 
 /// The conversation.
 #[derive(Default)]
-pub(crate) struct Transcript {
+pub(crate) struct TranscriptView {
     pub(crate) options: TranscriptOptions,
     entries: Vec<Cached>,
     /// Entries that are in the scrollback whole.
@@ -51,7 +51,7 @@ pub(crate) struct Transcript {
     heard_ms: i64,
 }
 
-impl Transcript {
+impl TranscriptView {
     /// Forgets everything; what is in the scrollback stays there.
     pub(crate) fn clear(&mut self) {
         self.entries.retain(|cached| cached.entry.is_notice());
@@ -61,10 +61,10 @@ impl Transcript {
 
     /// Shows that another conversation begins.
     pub(crate) fn separate(&mut self) {
-        self.push(Entry::Rule);
+        self.push(TranscriptEntry::Rule);
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: TranscriptEntry) {
         self.entries.push(Cached { entry, rows: None });
     }
 
@@ -103,7 +103,7 @@ impl Transcript {
     }
 
     /// The rows that became final since the last call, for the scrollback.
-    pub(crate) fn take_finished(&mut self, columns: usize, theme: &Theme, keymap: &Keymap) -> Vec<Row> {
+    pub(crate) fn take_finished(&mut self, columns: usize, theme: &Palette, keymap: &Keymap) -> Vec<Row> {
         let mut finished = Vec::new();
         let options = self.options.clone();
         let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms };
@@ -128,7 +128,7 @@ impl Transcript {
     }
 
     /// The rows that are not final.
-    pub(crate) fn live(&mut self, columns: usize, theme: &Theme, keymap: &Keymap, now_ms: i64) -> Vec<Row> {
+    pub(crate) fn live(&mut self, columns: usize, theme: &Palette, keymap: &Keymap, now_ms: i64) -> Vec<Row> {
         let options = self.options.clone();
         let cx = ViewCx { columns, theme, keymap, options: &options, now_ms };
         let mut rows = Vec::new();
@@ -145,7 +145,7 @@ impl Transcript {
         columns: usize,
         height: usize,
         scrolled: usize,
-        theme: &Theme,
+        theme: &Palette,
         keymap: &Keymap,
     ) -> (Vec<Row>, usize) {
         let options = self.options.clone();
@@ -205,7 +205,7 @@ impl Transcript {
         match event {
             AgentEvent::MessageStart(message) => {
                 if let Message::Assistant(_) = &**message {
-                    self.push(Entry::answer());
+                    self.push(TranscriptEntry::answer());
                 }
             }
             AgentEvent::MessageUpdate(update) => self.answer_update(update, now_ms),
@@ -213,7 +213,7 @@ impl Transcript {
             AgentEvent::ToolStart(start) => match self.tool_mut(start.id.as_str()) {
                 Some(tool) => tool.start_tool(&start.args, now_ms),
                 None => {
-                    let mut entry = Entry::tool(start.id.as_str(), &start.name);
+                    let mut entry = TranscriptEntry::tool(start.id.as_str(), &start.name);
                     entry.set_arguments(&start.args);
                     entry.start_tool(&start.args, now_ms);
                     self.push(entry);
@@ -236,7 +236,7 @@ impl Transcript {
     fn answer_update(&mut self, update: &StreamEvent, now_ms: i64) {
         use pinch_llm::event::BlockKind;
         if let StreamEvent::BlockStart { kind: BlockKind::ToolCall { id, name }, index } = update {
-            let mut entry = Entry::tool(id.as_str(), name);
+            let mut entry = TranscriptEntry::tool(id.as_str(), name);
             entry.set_block(*index);
             self.push(entry);
             return;
@@ -306,14 +306,14 @@ impl Transcript {
                 }
             }
             _ => {
-                if let Some(entry) = Entry::of_message(message) {
+                if let Some(entry) = TranscriptEntry::of_message(message) {
                     self.push(entry);
                 }
             }
         }
     }
 
-    fn tool_mut(&mut self, id: &str) -> Option<&mut Entry> {
+    fn tool_mut(&mut self, id: &str) -> Option<&mut TranscriptEntry> {
         let open = self.entries.iter_mut().skip(self.n_committed).rev();
         open.map(|cached| &mut cached.entry).find(|entry| entry.call_id() == Some(id))
     }
@@ -327,12 +327,12 @@ impl Transcript {
 
     /// The conversation was compacted.
     pub(crate) fn compacted(&mut self, summary: &str, tokens_before: u64) {
-        self.push(Entry::compaction(summary, tokens_before));
+        self.push(TranscriptEntry::compaction(summary, tokens_before));
     }
 
     /// An entry was appended that belongs to no message of a run.
     pub(crate) fn appended(&mut self, body: &EntryBody) {
-        if let Some(entry) = Entry::of_entry(body) {
+        if let Some(entry) = TranscriptEntry::of_entry(body) {
             self.push(entry);
         }
     }
@@ -345,30 +345,30 @@ impl Transcript {
             && let Some(last) = self.entries.last_mut()
             && last.entry.is_status()
         {
-            last.entry = Entry::notice(kind, text);
+            last.entry = TranscriptEntry::notice(kind, text);
             last.rows = None;
             return;
         }
-        self.push(Entry::notice(kind, text));
+        self.push(TranscriptEntry::notice(kind, text));
     }
 
     /// A text of the interface in Markdown.
     pub(crate) fn markdown(&mut self, text: &str) {
-        self.push(Entry::text(text));
+        self.push(TranscriptEntry::text(text));
     }
 
     /// The header.
     pub(crate) fn header(&mut self, name: &str, hints: &str) {
-        self.push(Entry::Header { name: name.to_owned(), hints: hints.to_owned() });
+        self.push(TranscriptEntry::Header { name: name.to_owned(), hints: hints.to_owned() });
     }
 
     /// Lines of little importance.
     pub(crate) fn dim(&mut self, text: &str) {
-        self.push(Entry::notice(NoticeKind::Resources, text));
+        self.push(TranscriptEntry::notice(NoticeKind::Resources, text));
     }
 
     pub(crate) fn bash_started(&mut self, command: &str, exclude: bool) {
-        self.push(Entry::bash(command, exclude));
+        self.push(TranscriptEntry::bash(command, exclude));
     }
 
     pub(crate) fn bash_output(&mut self, text: &str) {

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use pinch_coding_agent::extension::ui::{Dialog as Question, DialogKind};
 
-use super::{Dialog, DialogCx, DialogEvent, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint};
 use crate::Row;
 use crate::editor::{Editor, EditorEvent};
 use crate::editor_line::LineEditor;
-use crate::effect::{Answer, Effect};
+use crate::effect::{DialogAnswer, Effect};
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext};
-use crate::text::{Strictness, sanitize, wrap};
-use crate::theme::Token;
+use crate::text::{SanitizeMode, sanitize, wrap};
+use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
 /// Typing ahead must not answer a question that has just appeared.
@@ -23,7 +23,7 @@ pub(crate) struct Ask {
     title: String,
     /// More about the question.
     message: String,
-    field: Field,
+    field: AskField,
     options: Vec<String>,
     /// When it appeared, in Unix milliseconds, and how long it stays.
     since_ms: i64,
@@ -32,7 +32,7 @@ pub(crate) struct Ask {
     guarded: bool,
 }
 
-enum Field {
+enum AskField {
     Choice(Picker),
     /// The first option means yes.
     Confirm(Picker),
@@ -50,22 +50,22 @@ impl Ask {
             DialogKind::Select { options } => {
                 let items = options.iter().map(PickItem::new).collect();
                 let picker = if options.len() > 9 { Picker::new(items, 10) } else { Picker::without_search(items, 10) };
-                (Field::Choice(picker), String::new(), options.clone())
+                (AskField::Choice(picker), String::new(), options.clone())
             }
             DialogKind::Confirm { message } => {
                 let items = vec![PickItem::new("Yes"), PickItem::new("No")];
-                (Field::Confirm(Picker::without_search(items, 2)), message.clone(), Vec::new())
+                (AskField::Confirm(Picker::without_search(items, 2)), message.clone(), Vec::new())
             }
             DialogKind::Input { placeholder } => {
                 let placeholder = placeholder.clone().unwrap_or_default();
-                (Field::Line { line: LineEditor::new(""), placeholder }, String::new(), Vec::new())
+                (AskField::Line { line: LineEditor::new(""), placeholder }, String::new(), Vec::new())
             }
             DialogKind::Editor { prefill } => {
                 let mut editor = Editor::default();
                 editor.set_text(prefill.as_deref().unwrap_or_default());
-                (Field::Text(Box::new(editor)), String::new(), Vec::new())
+                (AskField::Text(Box::new(editor)), String::new(), Vec::new())
             }
-            _ => (Field::Line { line: LineEditor::new(""), placeholder: String::new() }, String::new(), Vec::new()),
+            _ => (AskField::Line { line: LineEditor::new(""), placeholder: String::new() }, String::new(), Vec::new()),
         };
         let (title, timeout) = (question.title.clone(), question.timeout);
         Self { title, message, field, options, since_ms: now_ms, timeout, guarded: false }
@@ -83,11 +83,11 @@ impl Ask {
     }
 }
 
-fn answered(answer: Answer) -> DialogEvent {
-    DialogEvent::close_with(Effect::Answer(answer))
+fn answered(answer: DialogAnswer) -> DialogEvent {
+    DialogEvent::close_with(Effect::DialogAnswer(answer))
 }
 
-impl Dialog for Ask {
+impl DialogView for Ask {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let mut title = self.title.clone();
         if let Some(seconds) = self.remaining(cx.now_ms) {
@@ -95,32 +95,32 @@ impl Dialog for Ask {
         }
         let title_rows = framed(&title, Vec::new(), &[], cx).len() - 1;
         let mut content = Vec::new();
-        for line in sanitize(&self.message, Strictness::Output).lines() {
+        for line in sanitize(&self.message, SanitizeMode::Output).lines() {
             content.extend(wrap(&[line.to_owned().into()], cx.columns));
         }
         let room = cx.max_rows.saturating_sub(title_rows + 4).max(1);
         content.truncate(room.max(3) - 2);
         let mut cursor = None;
         match &mut self.field {
-            Field::Choice(picker) | Field::Confirm(picker) => content.extend(picker.rows(cx.columns, cx.theme)),
-            Field::Line { line, placeholder } => {
+            AskField::Choice(picker) | AskField::Confirm(picker) => content.extend(picker.rows(cx.columns, cx.theme)),
+            AskField::Line { line, placeholder } => {
                 let (mut row, column) = line.row(cx.columns, cx.theme);
                 if line.text().is_empty() && !placeholder.is_empty() {
-                    let text = sanitize(placeholder, Strictness::Output).replace('\n', " ");
-                    row.push_span(ratatui_core::text::Span::styled(text, cx.theme.fg(Token::Dim)));
+                    let text = sanitize(placeholder, SanitizeMode::Output).replace('\n', " ");
+                    row.push_span(ratatui_core::text::Span::styled(text, cx.theme.fg(ColorRole::Dim)));
                     row = crate::text::truncate(&row, cx.columns, "…");
                 }
                 cursor = Some((title_rows + content.len(), column));
                 content.push(row);
             }
-            Field::Text(editor) => {
-                let (rows, at) = editor.rows(cx.columns, room, cx.theme, cx.theme.fg(Token::BorderMuted));
+            AskField::Text(editor) => {
+                let (rows, at) = editor.rows(cx.columns, room, cx.theme, cx.theme.fg(ColorRole::BorderMuted));
                 cursor = at.map(|(row, column)| (title_rows + content.len() + row, column));
                 content.extend(rows);
             }
         }
         let confirm = match self.field {
-            Field::Text(_) => cx.keymap.hint(KeyAction::Submit),
+            AskField::Text(_) => cx.keymap.hint(KeyAction::Submit),
             _ => cx.keymap.hint(KeyAction::SelectConfirm),
         };
         let hints = [hint(&confirm, "answer"), hint(&cx.keymap.hint(KeyAction::SelectCancel), "cancel")];
@@ -134,35 +134,35 @@ impl Dialog for Ask {
             return DialogEvent::Ignored;
         }
         match &mut self.field {
-            Field::Choice(picker) => match picker.key(press, cx.keymap) {
+            AskField::Choice(picker) => match picker.key(press, cx.keymap) {
                 PickerEvent::Ignored => DialogEvent::Ignored,
                 PickerEvent::Changed => DialogEvent::Changed,
-                PickerEvent::Cancelled => answered(Answer::Dismissed),
+                PickerEvent::Cancelled => answered(DialogAnswer::Dismissed),
                 PickerEvent::Chosen(at) => match self.options.get(at) {
-                    Some(option) => answered(Answer::Text(option.clone())),
+                    Some(option) => answered(DialogAnswer::Text(option.clone())),
                     None => DialogEvent::Ignored,
                 },
             },
-            Field::Confirm(picker) => match (press.text, picker.key(press, cx.keymap)) {
-                (Some('y' | 'Y'), _) if !self.guarded => answered(Answer::Yes(true)),
-                (Some('n' | 'N'), _) => answered(Answer::Yes(false)),
+            AskField::Confirm(picker) => match (press.text, picker.key(press, cx.keymap)) {
+                (Some('y' | 'Y'), _) if !self.guarded => answered(DialogAnswer::Yes(true)),
+                (Some('n' | 'N'), _) => answered(DialogAnswer::Yes(false)),
                 (_, PickerEvent::Changed) => DialogEvent::Changed,
-                (_, PickerEvent::Cancelled) => answered(Answer::Dismissed),
-                (_, PickerEvent::Chosen(at)) => answered(Answer::Yes(at == 0)),
+                (_, PickerEvent::Cancelled) => answered(DialogAnswer::Dismissed),
+                (_, PickerEvent::Chosen(at)) => answered(DialogAnswer::Yes(at == 0)),
                 (_, PickerEvent::Ignored) => DialogEvent::Ignored,
             },
-            Field::Line { line, .. } => match action {
-                Some(KeyAction::SelectConfirm) => answered(Answer::Text(line.text())),
-                Some(KeyAction::SelectCancel) => answered(Answer::Dismissed),
+            AskField::Line { line, .. } => match action {
+                Some(KeyAction::SelectConfirm) => answered(DialogAnswer::Text(line.text())),
+                Some(KeyAction::SelectCancel) => answered(DialogAnswer::Dismissed),
                 _ => {
                     line.key(press, cx.keymap);
                     DialogEvent::Changed
                 }
             },
-            Field::Text(editor) => match action {
-                Some(KeyAction::SelectCancel) => answered(Answer::Dismissed),
+            AskField::Text(editor) => match action {
+                Some(KeyAction::SelectCancel) => answered(DialogAnswer::Dismissed),
                 _ => match editor.handle(press, cx.keymap) {
-                    EditorEvent::Submit(submission) => answered(Answer::Text(submission.text)),
+                    EditorEvent::Submit(submission) => answered(DialogAnswer::Text(submission.text)),
                     EditorEvent::Ignored => DialogEvent::Ignored,
                     _ => DialogEvent::Changed,
                 },
@@ -176,9 +176,9 @@ impl Dialog for Ask {
 
     fn paste(&mut self, text: &str) {
         match &mut self.field {
-            Field::Choice(picker) | Field::Confirm(picker) => picker.paste(text),
-            Field::Line { line, .. } => line.paste(text),
-            Field::Text(editor) => editor.paste(text),
+            AskField::Choice(picker) | AskField::Confirm(picker) => picker.paste(text),
+            AskField::Line { line, .. } => line.paste(text),
+            AskField::Text(editor) => editor.paste(text),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Choosing one of several things, each of which does something.
 
-use super::{Dialog, DialogCx, DialogEvent, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint};
 use crate::Row;
 use crate::effect::Effect;
 use crate::key::KeyPress;
@@ -42,7 +42,7 @@ impl ChoiceDialog {
     }
 }
 
-impl Dialog for ChoiceDialog {
+impl DialogView for ChoiceDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let content = self.picker.rows(cx.columns, cx.theme);
         let hints = [

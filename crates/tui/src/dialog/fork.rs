@@ -2,7 +2,7 @@
 
 use pinch_coding_agent::entry::EntryId;
 
-use super::{Dialog, DialogCx, DialogEvent, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint};
 use crate::Row;
 use crate::effect::Effect;
 use crate::key::KeyPress;
@@ -25,7 +25,7 @@ impl ForkDialog {
     }
 }
 
-impl Dialog for ForkDialog {
+impl DialogView for ForkDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let content = self.picker.rows(cx.columns, cx.theme);
         let hints = [

@@ -4,14 +4,14 @@ use pinch_coding_agent::login::LoginQuestion;
 use pinch_llm::oauth::SignInPage;
 use ratatui_core::text::Span;
 
-use super::{Dialog, DialogCx, DialogEvent, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint};
 use crate::Row;
 use crate::editor_line::LineEditor;
-use crate::effect::{Answer, Effect};
+use crate::effect::{DialogAnswer, Effect};
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext};
-use crate::text::{Strictness, sanitize, truncate, wrap};
-use crate::theme::Token;
+use crate::text::{SanitizeMode, sanitize, truncate, wrap};
+use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
 /// The dialog. It is made anew when the login has something else to show or to ask.
@@ -19,10 +19,10 @@ pub(crate) struct LoginView {
     title: String,
     page: Option<SignInPage>,
     progress: Option<String>,
-    field: Field,
+    field: LoginField,
 }
 
-enum Field {
+enum LoginField {
     Nothing,
     Line { about: String, line: LineEditor },
     Choice { picker: Picker, ids: Vec<String>, about: String },
@@ -37,17 +37,17 @@ impl LoginView {
         question: Option<&LoginQuestion>,
     ) -> Self {
         let field = match question {
-            None => Field::Nothing,
-            Some(LoginQuestion::Text(prompt)) => Field::Line {
+            None => LoginField::Nothing,
+            Some(LoginQuestion::Text(prompt)) => LoginField::Line {
                 about: prompt.message.clone(),
                 line: if prompt.is_secret { LineEditor::masked() } else { LineEditor::new("") },
             },
             Some(LoginQuestion::Choice(choice)) => {
                 let items = choice.options.iter().map(|option| PickItem::new(option.label.clone())).collect();
                 let ids = choice.options.iter().map(|option| option.id.clone()).collect();
-                Field::Choice { picker: Picker::without_search(items, 10), ids, about: choice.message.clone() }
+                LoginField::Choice { picker: Picker::without_search(items, 10), ids, about: choice.message.clone() }
             }
-            Some(LoginQuestion::Paste) => Field::Line {
+            Some(LoginQuestion::Paste) => LoginField::Line {
                 about: "If the browser runs on another computer, paste the address it ends at, or the code:".to_owned(),
                 line: LineEditor::new(""),
             },
@@ -56,47 +56,47 @@ impl LoginView {
     }
 }
 
-impl Dialog for LoginView {
+impl DialogView for LoginView {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let theme = cx.theme;
         let mut content = Vec::new();
-        let text = |text: &str, token: Token| {
+        let text = |text: &str, token: ColorRole| {
             let mut rows = Vec::new();
-            for line in sanitize(text, Strictness::Output).lines() {
+            for line in sanitize(text, SanitizeMode::Output).lines() {
                 rows.extend(wrap(&[Span::styled(line.to_owned(), theme.fg(token))], cx.columns));
             }
             rows
         };
         if let Some(page) = &self.page {
             // The whole address, so that it can be copied.
-            content.extend(text(&page.url, Token::MdLink));
+            content.extend(text(&page.url, ColorRole::MdLink));
             if let Some(instructions) = &page.instructions {
-                content.extend(text(instructions, Token::Text));
+                content.extend(text(instructions, ColorRole::Text));
             }
             if let Some(code) = &page.user_code {
-                content.extend(text(&format!("Code: {code}"), Token::Accent));
+                content.extend(text(&format!("Code: {code}"), ColorRole::Accent));
             }
         }
         if let Some(progress) = &self.progress {
-            content.extend(text(progress, Token::Muted));
+            content.extend(text(progress, ColorRole::Muted));
         }
         let title_rows = 2;
         let mut cursor = None;
         match &mut self.field {
-            Field::Nothing => {}
-            Field::Line { about, line } => {
-                content.extend(text(about, Token::Text));
+            LoginField::Nothing => {}
+            LoginField::Line { about, line } => {
+                content.extend(text(about, ColorRole::Text));
                 let (row, column) = line.row(cx.columns, theme);
                 cursor = Some((title_rows + content.len(), column));
                 content.push(row);
             }
-            Field::Choice { picker, about, .. } => {
-                content.extend(text(about, Token::Text));
+            LoginField::Choice { picker, about, .. } => {
+                content.extend(text(about, ColorRole::Text));
                 content.extend(picker.rows(cx.columns, theme));
             }
         }
         let mut hints = vec![hint(&cx.keymap.hint(KeyAction::SelectCancel), "cancel")];
-        if !matches!(self.field, Field::Nothing) {
+        if !matches!(self.field, LoginField::Nothing) {
             hints.insert(0, hint(&cx.keymap.hint(KeyAction::SelectConfirm), "continue"));
         }
         let title = truncate(&Row::from(self.title.clone()), cx.columns, "…").to_string();
@@ -104,24 +104,26 @@ impl Dialog for LoginView {
     }
 
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent {
-        let answered = |answer| DialogEvent::close_with(Effect::Answer(answer));
+        let answered = |answer| DialogEvent::close_with(Effect::DialogAnswer(answer));
         let action = cx.keymap.action(KeyContext::Select, &press.key);
         if action == Some(KeyAction::SelectCancel) {
-            return answered(Answer::Dismissed);
+            return answered(DialogAnswer::Dismissed);
         }
         match &mut self.field {
-            Field::Nothing => DialogEvent::Ignored,
-            Field::Line { line, .. } if action == Some(KeyAction::SelectConfirm) => answered(Answer::Text(line.text())),
-            Field::Line { line, .. } => {
+            LoginField::Nothing => DialogEvent::Ignored,
+            LoginField::Line { line, .. } if action == Some(KeyAction::SelectConfirm) => {
+                answered(DialogAnswer::Text(line.text()))
+            }
+            LoginField::Line { line, .. } => {
                 line.key(press, cx.keymap);
                 DialogEvent::Changed
             }
-            Field::Choice { picker, ids, .. } => match picker.key(press, cx.keymap) {
+            LoginField::Choice { picker, ids, .. } => match picker.key(press, cx.keymap) {
                 PickerEvent::Chosen(at) => {
-                    ids.get(at).cloned().map_or(DialogEvent::Ignored, |id| answered(Answer::Text(id)))
+                    ids.get(at).cloned().map_or(DialogEvent::Ignored, |id| answered(DialogAnswer::Text(id)))
                 }
                 PickerEvent::Changed => DialogEvent::Changed,
-                PickerEvent::Cancelled => answered(Answer::Dismissed),
+                PickerEvent::Cancelled => answered(DialogAnswer::Dismissed),
                 PickerEvent::Ignored => DialogEvent::Ignored,
             },
         }
@@ -129,9 +131,9 @@ impl Dialog for LoginView {
 
     fn paste(&mut self, text: &str) {
         match &mut self.field {
-            Field::Line { line, .. } => line.paste(text.trim()),
-            Field::Choice { picker, .. } => picker.paste(text),
-            Field::Nothing => {}
+            LoginField::Line { line, .. } => line.paste(text.trim()),
+            LoginField::Choice { picker, .. } => picker.paste(text),
+            LoginField::Nothing => {}
         }
     }
 }

@@ -6,14 +6,14 @@ use pinch_coding_agent::session::ScopedModel;
 use pinch_llm::model::Model;
 use ratatui_core::text::Span;
 
-use super::{Dialog, DialogCx, DialogEvent, framed, hint, tab};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint, tab};
 use crate::Row;
-use crate::app::tokens;
 use crate::effect::Effect;
+use crate::figures::tokens;
 use crate::key::{Key, KeyCode, KeyPress};
 use crate::keymap::KeyAction;
 use crate::text::truncate;
-use crate::theme::Token;
+use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
 /// The key that makes the selected model the default of new sessions.
@@ -77,22 +77,22 @@ impl ModelDialog {
     }
 }
 
-impl Dialog for ModelDialog {
+impl DialogView for ModelDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let theme = cx.theme;
         let mut content = Vec::new();
         if self.scope.is_empty() {
             let text = "Only models of providers with credentials are listed; /login adds one";
-            content.push(truncate(&Row::styled(text, theme.fg(Token::Muted)), cx.columns, "…"));
+            content.push(truncate(&Row::styled(text, theme.fg(ColorRole::Muted)), cx.columns, "…"));
         } else {
             let mut line = tab("scoped", self.shows_scope, theme);
             line.push(Span::raw("  "));
             line.extend(tab("all", !self.shows_scope, theme));
-            line.push(Span::styled("  tab changes", theme.fg(Token::Dim)));
+            line.push(Span::styled("  tab changes", theme.fg(ColorRole::Dim)));
             content.push(truncate(&Row::from(line), cx.columns, "…"));
         }
         if let Some(problem) = &self.problem {
-            content.push(truncate(&Row::styled(problem.clone(), theme.fg(Token::Error)), cx.columns, "…"));
+            content.push(truncate(&Row::styled(problem.clone(), theme.fg(ColorRole::Error)), cx.columns, "…"));
         }
         content.extend(self.picker.rows(cx.columns, theme));
         if let Some(model) = self.picker.selected().and_then(|at| self.models().get(at)) {
@@ -109,7 +109,7 @@ impl Dialog for ModelDialog {
             if model.rates.input > 0.0 || model.rates.output > 0.0 {
                 facts.push(format!("${} in, ${} out per million tokens", model.rates.input, model.rates.output));
             }
-            content.push(truncate(&Row::styled(facts.join(" · "), theme.fg(Token::Muted)), cx.columns, "…"));
+            content.push(truncate(&Row::styled(facts.join(" · "), theme.fg(ColorRole::Muted)), cx.columns, "…"));
         }
         let hints = [
             hint(&cx.keymap.hint(KeyAction::SelectConfirm), "use in this session"),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use pinch_llm::model::Model;
 
-use super::{Dialog, DialogCx, DialogEvent, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint};
 use crate::Row;
 use crate::effect::Effect;
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext};
 use crate::text::truncate;
-use crate::theme::Token;
+use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
 /// The dialog. Changes apply to the session at once; saving keeps them.
@@ -112,13 +112,13 @@ impl ScopedModelDialog {
     }
 }
 
-impl Dialog for ScopedModelDialog {
+impl DialogView for ScopedModelDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let mut content = self.picker.rows(cx.columns, cx.theme);
         let n = self.enabled.as_ref().map_or(self.all.len(), Vec::len);
         let unsaved = if self.unsaved { " (unsaved)" } else { "" };
         let line = format!("{n}/{} enabled{unsaved}", self.all.len());
-        content.push(truncate(&Row::styled(line, cx.theme.fg(Token::Muted)), cx.columns, "…"));
+        content.push(truncate(&Row::styled(line, cx.theme.fg(ColorRole::Muted)), cx.columns, "…"));
         let key = |action| cx.keymap.hint(action);
         let hints = [
             hint(&key(KeyAction::SelectConfirm), "toggle"),

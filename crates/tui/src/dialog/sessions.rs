@@ -10,21 +10,21 @@ use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::Span;
 
 use self::threads::threaded;
-use super::{Dialog, DialogCx, DialogEvent, DialogNews, framed, hint, tab};
+use super::{DialogCx, DialogEvent, DialogNews, DialogView, framed, hint, tab};
 use crate::Row;
 use crate::editor_line::LineEditor;
 use crate::effect::Effect;
 use crate::key::{Key, KeyCode, KeyPress};
 use crate::keymap::{KeyAction, KeyContext};
-use crate::text::{Strictness, row_width, sanitize, truncate};
-use crate::theme::Token;
+use crate::text::{SanitizeMode, row_width, sanitize, truncate};
+use crate::theme::ColorRole;
 
 /// Sessions that are shown at a time.
 const HEIGHT: usize = 10;
 
 /// The order of the sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum SessionOrder {
     /// Forks below the sessions that they come from.
     Threaded,
     Recent,
@@ -39,20 +39,20 @@ pub(crate) struct SessionDialog {
     shows_all: bool,
     /// The file of the session that is open; it cannot be deleted.
     current: Option<PathBuf>,
-    order: Order,
+    order: SessionOrder,
     names: NameFilter,
     shows_paths: bool,
     line: LineEditor,
     /// The sessions that are shown, each with the lines that connect it to the one it is a fork of.
     rows: Vec<(String, SessionSummary)>,
     selected: usize,
-    state: State,
+    state: SessionListState,
     message: Option<String>,
     /// Leaving the list ends the program.
     exits: bool,
 }
 
-enum State {
+enum SessionListState {
     Browsing,
     Renaming(LineEditor),
     Deleting,
@@ -66,13 +66,13 @@ impl SessionDialog {
             everywhere: None,
             shows_all: false,
             current,
-            order: Order::Threaded,
+            order: SessionOrder::Threaded,
             names: NameFilter::All,
             shows_paths: false,
             line: LineEditor::new(""),
             rows: Vec::new(),
             selected: 0,
-            state: State::Browsing,
+            state: SessionListState::Browsing,
             message: None,
             exits: false,
         };
@@ -92,10 +92,10 @@ impl SessionDialog {
             (false, _) => self.here.clone(),
         };
         let query = self.line.text();
-        let sort = if self.order == Order::Recent { SortMode::Recent } else { SortMode::Relevance };
+        let sort = if self.order == SessionOrder::Recent { SortMode::Recent } else { SortMode::Relevance };
         let found = search(sessions, &query, sort, self.names);
         self.rows = match self.order {
-            Order::Threaded if query.trim().is_empty() => threaded(found),
+            SessionOrder::Threaded if query.trim().is_empty() => threaded(found),
             _ => found.into_iter().map(|session| (String::new(), session)).collect(),
         };
         self.selected = self.selected.min(self.rows.len().saturating_sub(1));
@@ -126,7 +126,7 @@ impl SessionDialog {
         if Some(&session.path) == self.current.as_ref() {
             self.message = Some("The open session cannot be deleted".to_owned());
         } else {
-            self.state = State::Deleting;
+            self.state = SessionListState::Deleting;
         }
     }
 
@@ -160,9 +160,9 @@ impl SessionDialog {
             Some(KeyAction::SessionTogglePath) => self.shows_paths = !self.shows_paths,
             Some(KeyAction::SessionToggleSort) => {
                 self.order = match self.order {
-                    Order::Threaded => Order::Recent,
-                    Order::Recent => Order::Relevance,
-                    Order::Relevance => Order::Threaded,
+                    SessionOrder::Threaded => SessionOrder::Recent,
+                    SessionOrder::Recent => SessionOrder::Relevance,
+                    SessionOrder::Relevance => SessionOrder::Threaded,
                 };
                 self.arrange();
             }
@@ -175,7 +175,7 @@ impl SessionDialog {
             }
             Some(KeyAction::SessionRename) => {
                 let Some(session) = self.selected() else { return DialogEvent::Ignored };
-                self.state = State::Renaming(LineEditor::new(session.name.as_deref().unwrap_or_default()));
+                self.state = SessionListState::Renaming(LineEditor::new(session.name.as_deref().unwrap_or_default()));
             }
             Some(KeyAction::SessionDelete) => self.begin_deleting(),
             Some(KeyAction::SessionDeleteNoninvasive) if self.line.text().is_empty() => self.begin_deleting(),
@@ -193,9 +193,9 @@ impl SessionDialog {
         let theme = cx.theme;
         let is_selected = at == self.selected;
         let style = match () {
-            () if is_selected && matches!(self.state, State::Deleting) => theme.fg(Token::Error),
-            () if Some(&session.path) == self.current.as_ref() => theme.fg(Token::Accent),
-            () if session.name.is_some() => theme.fg(Token::Warning),
+            () if is_selected && matches!(self.state, SessionListState::Deleting) => theme.fg(ColorRole::Error),
+            () if Some(&session.path) == self.current.as_ref() => theme.fg(ColorRole::Accent),
+            () if session.name.is_some() => theme.fg(ColorRole::Warning),
             () => Style::new(),
         };
         let mut facts = String::new();
@@ -206,13 +206,13 @@ impl SessionDialog {
             facts.push_str(&format!("{} ", session.cwd));
         }
         facts.push_str(&format!("{} {:>3}", session.message_count, age(cx.now_ms - session.modified)));
-        let facts = sanitize(&facts, Strictness::Output).replace('\n', " ");
-        let facts = truncate(&Row::styled(facts, theme.fg(Token::Dim)), cx.columns / 2, "…");
+        let facts = sanitize(&facts, SanitizeMode::Output).replace('\n', " ");
+        let facts = truncate(&Row::styled(facts, theme.fg(ColorRole::Dim)), cx.columns / 2, "…");
         let text = session.name.as_deref().unwrap_or(&session.first_message);
-        let text = sanitize(text, Strictness::Output).split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = sanitize(text, SanitizeMode::Output).split_whitespace().collect::<Vec<_>>().join(" ");
         let spans = vec![
-            Span::styled(if is_selected { "→ " } else { "  " }, theme.fg(Token::Accent)),
-            Span::styled(prefix.clone(), theme.fg(Token::Dim)),
+            Span::styled(if is_selected { "→ " } else { "  " }, theme.fg(ColorRole::Accent)),
+            Span::styled(prefix.clone(), theme.fg(ColorRole::Dim)),
             Span::styled(text, style),
         ];
         let room = cx.columns.saturating_sub(row_width(&facts) + 1);
@@ -220,7 +220,7 @@ impl SessionDialog {
         let gap = cx.columns.saturating_sub(row_width(&row) + row_width(&facts));
         row.push_span(Span::raw(" ".repeat(gap)));
         row.spans.extend(facts.spans.into_iter().map(|span| span.patch_style(facts.style)));
-        if is_selected { row.style(theme.bg(Token::SelectedBg).add_modifier(Modifier::BOLD)) } else { row }
+        if is_selected { row.style(theme.bg(ColorRole::SelectedBg).add_modifier(Modifier::BOLD)) } else { row }
     }
 
     fn state_row(&self, cx: DialogCx<'_>) -> Row {
@@ -230,11 +230,11 @@ impl SessionDialog {
         spans.extend(tab("all", self.shows_all, theme));
         let names = if self.names == NameFilter::Named { "named" } else { "all" };
         let order = match self.order {
-            Order::Threaded => "threaded",
-            Order::Recent => "recent",
-            Order::Relevance => "relevance",
+            SessionOrder::Threaded => "threaded",
+            SessionOrder::Recent => "recent",
+            SessionOrder::Relevance => "relevance",
         };
-        spans.push(Span::styled(format!("   names: {names}   order: {order}"), theme.fg(Token::Muted)));
+        spans.push(Span::styled(format!("   names: {names}   order: {order}"), theme.fg(ColorRole::Muted)));
         truncate(&Row::from(spans), cx.columns, "…")
     }
 }
@@ -253,7 +253,7 @@ pub(crate) fn age(ms: i64) -> String {
     }
 }
 
-impl Dialog for SessionDialog {
+impl DialogView for SessionDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let mut content = vec![self.state_row(cx)];
         let (line, column) = self.line.row(cx.columns, cx.theme);
@@ -262,7 +262,8 @@ impl Dialog for SessionDialog {
         let height = HEIGHT.min(cx.max_rows.saturating_sub(8)).max(1);
         let first = self.selected.saturating_sub(height / 2).min(self.rows.len().saturating_sub(height));
         content.extend((first..self.rows.len().min(first + height)).map(|at| self.row(at, cx)));
-        let muted = |text: &str| truncate(&Row::styled(text.to_owned(), cx.theme.fg(Token::Muted)), cx.columns, "…");
+        let muted =
+            |text: &str| truncate(&Row::styled(text.to_owned(), cx.theme.fg(ColorRole::Muted)), cx.columns, "…");
         if self.rows.is_empty() {
             let text = if self.shows_all && self.everywhere.is_none() { "  Loading…" } else { "  No sessions" };
             content.push(muted(text));
@@ -270,11 +271,11 @@ impl Dialog for SessionDialog {
             content.push(muted(&format!("  ({}/{})", self.selected + 1, self.rows.len())));
         }
         if let Some(message) = &self.message {
-            content.push(truncate(&Row::styled(message.clone(), cx.theme.fg(Token::Error)), cx.columns, "…"));
+            content.push(truncate(&Row::styled(message.clone(), cx.theme.fg(ColorRole::Error)), cx.columns, "…"));
         }
         let key = |action| cx.keymap.hint(action);
         let hints = match &mut self.state {
-            State::Browsing => vec![
+            SessionListState::Browsing => vec![
                 hint(&key(KeyAction::SelectConfirm), "continue"),
                 hint("tab", "scope"),
                 hint(&key(KeyAction::SessionRename), "rename"),
@@ -283,13 +284,13 @@ impl Dialog for SessionDialog {
                 hint(&key(KeyAction::SessionToggleNamedFilter), "named"),
                 hint(&key(KeyAction::SessionTogglePath), "paths"),
             ],
-            State::Renaming(line) => {
+            SessionListState::Renaming(line) => {
                 let (row, column) = line.row(cx.columns, cx.theme);
                 cursor = Some((2 + content.len(), column));
                 content.push(row);
                 vec![hint(&key(KeyAction::SelectConfirm), "rename"), hint(&key(KeyAction::SelectCancel), "cancel")]
             }
-            State::Deleting => vec!["Delete this session? y/n".to_owned()],
+            SessionListState::Deleting => vec!["Delete this session? y/n".to_owned()],
         };
         (framed("Continue a session", content, &hints, cx), cursor)
     }
@@ -297,26 +298,26 @@ impl Dialog for SessionDialog {
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent {
         let select = cx.keymap.action(KeyContext::Select, &press.key);
         match &mut self.state {
-            State::Browsing => self.browse(press, cx),
-            State::Renaming(line) => {
+            SessionListState::Browsing => self.browse(press, cx),
+            SessionListState::Renaming(line) => {
                 match select {
                     Some(KeyAction::SelectConfirm) => {
                         let name = line.text().trim().to_owned();
-                        self.state = State::Browsing;
+                        self.state = SessionListState::Browsing;
                         let path = self.selected().map(|session| session.path.clone());
                         if let Some(path) = path.filter(|_| !name.is_empty()) {
                             self.rename(&path, &name);
                             return DialogEvent::Do(vec![Effect::RenameSession { path, name }]);
                         }
                     }
-                    Some(KeyAction::SelectCancel) => self.state = State::Browsing,
+                    Some(KeyAction::SelectCancel) => self.state = SessionListState::Browsing,
                     _ => line.key(press, cx.keymap),
                 }
                 DialogEvent::Changed
             }
-            State::Deleting => {
+            SessionListState::Deleting => {
                 let confirmed = matches!(press.text, Some('y' | 'Y')) || select == Some(KeyAction::SelectConfirm);
-                self.state = State::Browsing;
+                self.state = SessionListState::Browsing;
                 let path = self.selected().map(|session| session.path.clone());
                 match path.filter(|_| confirmed) {
                     Some(path) => {
@@ -331,12 +332,12 @@ impl Dialog for SessionDialog {
 
     fn paste(&mut self, text: &str) {
         match &mut self.state {
-            State::Browsing => {
+            SessionListState::Browsing => {
                 self.line.paste(text);
                 self.arrange();
             }
-            State::Renaming(line) => line.paste(text),
-            State::Deleting => {}
+            SessionListState::Renaming(line) => line.paste(text),
+            SessionListState::Deleting => {}
         }
     }
 

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Dialog, DialogCx, DialogEvent, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint};
 use crate::Row;
 use crate::effect::{DialogName, Effect};
 use crate::key::{KeyCode, KeyPress};
 use crate::keymap::KeyAction;
 use crate::text::{truncate, wrap};
-use crate::theme::Token;
+use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
 /// What the dialog has to know.
@@ -139,7 +139,7 @@ impl SettingsDialog {
         let items = self.settings.iter().map(|setting| PickItem::new(setting.label).detail(self.shown(setting)));
         let more = [
             PickItem::new("Thinking level").detail(format!("{} ›", self.facts.thinking)),
-            PickItem::new("Theme").detail(format!("{} ›", self.facts.theme)),
+            PickItem::new("Palette").detail(format!("{} ›", self.facts.theme)),
         ];
         let items: Vec<PickItem> = items.chain(more).collect();
         self.picker.set_items(items);
@@ -164,15 +164,15 @@ impl SettingsDialog {
     }
 }
 
-impl Dialog for SettingsDialog {
+impl DialogView for SettingsDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let mut content = self.picker.rows(cx.columns, cx.theme);
         if let Some(setting) = self.picker.selected().and_then(|at| self.settings.get(at)) {
-            let about = ratatui_core::text::Span::styled(setting.about, cx.theme.fg(Token::Muted));
+            let about = ratatui_core::text::Span::styled(setting.about, cx.theme.fg(ColorRole::Muted));
             content.extend(wrap(&[about], cx.columns));
         }
         if let Some(problem) = &self.problem {
-            content.push(truncate(&Row::styled(problem.clone(), cx.theme.fg(Token::Error)), cx.columns, "…"));
+            content.push(truncate(&Row::styled(problem.clone(), cx.theme.fg(ColorRole::Error)), cx.columns, "…"));
         }
         let hints = [
             hint(&cx.keymap.hint(KeyAction::SelectConfirm), "change"),

@@ -10,16 +10,16 @@ use pinch_coding_agent::session_log::SessionLog;
 use ratatui_core::style::Modifier;
 use ratatui_core::text::Span;
 
-use self::describe::{Described, EntryKind, describe};
+use self::describe::{Described, TreeEntryKind, describe};
 use self::layout::{TreeRow, lay_out};
-use super::{Dialog, DialogCx, DialogEvent, DialogNews, framed, hint};
+use super::{DialogCx, DialogEvent, DialogNews, DialogView, framed, hint};
 use crate::Row;
 use crate::editor_line::LineEditor;
 use crate::effect::Effect;
 use crate::key::{KeyCode, KeyPress};
 use crate::keymap::{KeyAction, KeyContext};
-use crate::text::{Strictness, sanitize, truncate};
-use crate::theme::{Theme, Token};
+use crate::text::{SanitizeMode, sanitize, truncate};
+use crate::theme::{ColorRole, Palette};
 
 /// Which entries are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,19 +49,19 @@ impl TreeFilter {
         Self::ALL.into_iter().find(|filter| filter.as_str() == word).unwrap_or(Self::Default)
     }
 
-    fn shows(self, node: &Node) -> bool {
+    fn shows(self, node: &EntryNode) -> bool {
         match self {
             Self::All => true,
             Self::LabeledOnly => node.label.is_some(),
-            Self::UserOnly => node.text.kind == EntryKind::User,
-            Self::NoTools => !matches!(node.text.kind, EntryKind::Note | EntryKind::Tool),
-            Self::Default => node.text.kind != EntryKind::Note,
+            Self::UserOnly => node.text.kind == TreeEntryKind::User,
+            Self::NoTools => !matches!(node.text.kind, TreeEntryKind::Note | TreeEntryKind::Tool),
+            Self::Default => node.text.kind != TreeEntryKind::Note,
         }
     }
 }
 
 /// An entry.
-struct Node {
+struct EntryNode {
     id: EntryId,
     parent: Option<usize>,
     text: Described,
@@ -72,7 +72,7 @@ struct Node {
 
 /// The dialog.
 pub(crate) struct TreeDialog {
-    nodes: Vec<Node>,
+    nodes: Vec<EntryNode>,
     leaf: Option<usize>,
     /// The entries from the root to the leaf.
     path: HashSet<usize>,
@@ -83,14 +83,14 @@ pub(crate) struct TreeDialog {
     selected: usize,
     height: usize,
     shows_label_times: bool,
-    state: State,
+    state: TreeState,
     problem: Option<String>,
     /// Going somewhere else asks first whether the branch that is left is to be summarised.
     asks_for_summary: bool,
 }
 
 /// What the keys are for.
-enum State {
+enum TreeState {
     Browsing,
     /// The label of an entry is edited.
     Labelling {
@@ -122,7 +122,7 @@ impl TreeDialog {
             }
         }
         let mut calls = HashMap::new();
-        let nodes: Vec<Node> = tree
+        let nodes: Vec<EntryNode> = tree
             .nodes
             .iter()
             .enumerate()
@@ -131,7 +131,7 @@ impl TreeDialog {
                     .try_entry(at)
                     .map_or_else(|_| Described::unknown(&node.type_name), |entry| describe(&entry.body, &mut calls));
                 let label = node.label.as_ref();
-                Node {
+                EntryNode {
                     id: node.id.clone(),
                     parent: parents[at],
                     text,
@@ -157,7 +157,7 @@ impl TreeDialog {
             selected: 0,
             height: height.max(5),
             shows_label_times: false,
-            state: State::Browsing,
+            state: TreeState::Browsing,
             problem: None,
             asks_for_summary,
         };
@@ -215,7 +215,7 @@ impl TreeDialog {
             return DialogEvent::Changed;
         }
         if self.asks_for_summary {
-            self.state = State::Asking { node, choice: 0 };
+            self.state = TreeState::Asking { node, choice: 0 };
             return DialogEvent::Changed;
         }
         self.go(node, false, None)
@@ -262,7 +262,7 @@ impl TreeDialog {
             Some(KeyAction::TreeEditLabel) => {
                 let Some(node) = self.selected_node() else { return DialogEvent::Ignored };
                 let line = LineEditor::new(self.nodes[node].label.as_deref().unwrap_or_default());
-                self.state = State::Labelling { node, line };
+                self.state = TreeState::Labelling { node, line };
             }
             Some(KeyAction::TreeToggleLabelTimestamp) => self.shows_label_times = !self.shows_label_times,
             Some(KeyAction::TreeFilterDefault) => return self.set_filter(TreeFilter::Default),
@@ -307,22 +307,22 @@ impl TreeDialog {
         let node = &self.nodes[row.node];
         let theme = cx.theme;
         let is_selected = at == self.selected;
-        let mut spans = vec![Span::styled(if is_selected { "→ " } else { "  " }, theme.fg(Token::Accent))];
-        spans.push(Span::styled(row.prefix.clone(), theme.fg(Token::Dim)));
+        let mut spans = vec![Span::styled(if is_selected { "→ " } else { "  " }, theme.fg(ColorRole::Accent))];
+        spans.push(Span::styled(row.prefix.clone(), theme.fg(ColorRole::Dim)));
         if self.path.contains(&row.node) {
-            spans.push(Span::styled("• ", theme.fg(Token::Accent)));
+            spans.push(Span::styled("• ", theme.fg(ColorRole::Accent)));
         }
         if let Some(label) = &node.label {
-            let label = sanitize(label, Strictness::Output).replace('\n', " ");
-            spans.push(Span::styled(format!("[{label}] "), theme.fg(Token::Warning)));
+            let label = sanitize(label, SanitizeMode::Output).replace('\n', " ");
+            spans.push(Span::styled(format!("[{label}] "), theme.fg(ColorRole::Warning)));
             if self.shows_label_times {
                 let time = node.label_time.get(..16).unwrap_or_default().replace('T', " ");
-                spans.push(Span::styled(format!("{time} "), theme.fg(Token::Muted)));
+                spans.push(Span::styled(format!("{time} "), theme.fg(ColorRole::Muted)));
             }
         }
         spans.extend(node.text.spans(theme));
         let line = truncate(&Row::from(spans), cx.columns, "…");
-        if is_selected { line.style(theme.bg(Token::SelectedBg).add_modifier(Modifier::BOLD)) } else { line }
+        if is_selected { line.style(theme.bg(ColorRole::SelectedBg).add_modifier(Modifier::BOLD)) } else { line }
     }
 
     fn list(&self, cx: DialogCx<'_>) -> Vec<Row> {
@@ -330,21 +330,21 @@ impl TreeDialog {
         let first = self.selected.saturating_sub(height / 2).min(self.rows.len().saturating_sub(height));
         let mut rows: Vec<Row> =
             (self.rows.iter().enumerate().skip(first).take(height)).map(|(at, row)| self.row(at, row, cx)).collect();
-        let muted = |text: String, theme: &Theme| Row::styled(text, theme.fg(Token::Muted));
+        let muted = |text: String, theme: &Palette| Row::styled(text, theme.fg(ColorRole::Muted));
         if rows.is_empty() {
             rows.push(muted("  No entries".to_owned(), cx.theme));
         }
         let mut line =
             format!("  ({}/{}) {}", (self.selected + 1).min(self.rows.len()), self.rows.len(), self.filter.as_str());
         if !self.search.is_empty() {
-            line.push_str(&format!("  search: {}", sanitize(&self.search, Strictness::Output)));
+            line.push_str(&format!("  search: {}", sanitize(&self.search, SanitizeMode::Output)));
         }
         rows.push(truncate(&muted(line, cx.theme), cx.columns, "…"));
         rows
     }
 }
 
-impl Dialog for TreeDialog {
+impl DialogView for TreeDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let mut content = self.list(cx);
         let mut cursor = None;
@@ -357,8 +357,8 @@ impl Dialog for TreeDialog {
             hint(&key(KeyAction::SelectCancel), "close"),
         ];
         match &mut self.state {
-            State::Browsing => {}
-            State::Labelling { line, .. } | State::Focusing { line, .. } => {
+            TreeState::Browsing => {}
+            TreeState::Labelling { line, .. } | TreeState::Focusing { line, .. } => {
                 let (row, column) = line.row(cx.columns, cx.theme);
                 content.push(row);
                 // One row of the frame is above the content, and the title.
@@ -366,10 +366,10 @@ impl Dialog for TreeDialog {
                 hints =
                     vec![hint(&key(KeyAction::SelectConfirm), "save"), hint(&key(KeyAction::SelectCancel), "cancel")];
             }
-            State::Asking { choice, .. } => {
+            TreeState::Asking { choice, .. } => {
                 for (at, text) in CHOICES.iter().enumerate() {
                     let (sign, style) = match at == *choice {
-                        true => ("→ ", cx.theme.bold(Token::Accent)),
+                        true => ("→ ", cx.theme.bold(ColorRole::Accent)),
                         false => ("  ", ratatui_core::style::Style::new()),
                     };
                     content.push(Row::styled(format!("{sign}{text}"), style));
@@ -378,13 +378,13 @@ impl Dialog for TreeDialog {
             }
         }
         if let Some(problem) = &self.problem {
-            content.push(truncate(&Row::styled(problem.clone(), cx.theme.fg(Token::Warning)), cx.columns, "…"));
+            content.push(truncate(&Row::styled(problem.clone(), cx.theme.fg(ColorRole::Warning)), cx.columns, "…"));
         }
         let title = match self.state {
-            State::Labelling { .. } => "Label of the entry (empty removes it)",
-            State::Asking { .. } => "Summarize the branch that is left?",
-            State::Focusing { .. } => "Instructions for the summary",
-            State::Browsing => "Session tree",
+            TreeState::Labelling { .. } => "Label of the entry (empty removes it)",
+            TreeState::Asking { .. } => "Summarize the branch that is left?",
+            TreeState::Focusing { .. } => "Instructions for the summary",
+            TreeState::Browsing => "Session tree",
         };
         (framed(title, content, &hints, cx), cursor)
     }
@@ -392,40 +392,40 @@ impl Dialog for TreeDialog {
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent {
         let select = cx.keymap.action(KeyContext::Select, &press.key);
         match &mut self.state {
-            State::Browsing => return self.browse(press, cx),
-            State::Labelling { node, line } => match select {
+            TreeState::Browsing => return self.browse(press, cx),
+            TreeState::Labelling { node, line } => match select {
                 Some(KeyAction::SelectConfirm) => {
                     let text = line.text().trim().to_owned();
                     let target = self.nodes[*node].id.clone();
-                    self.state = State::Browsing;
+                    self.state = TreeState::Browsing;
                     return DialogEvent::Do(vec![Effect::Label {
                         target,
                         label: Some(text).filter(|text| !text.is_empty()),
                     }]);
                 }
-                Some(KeyAction::SelectCancel) => self.state = State::Browsing,
+                Some(KeyAction::SelectCancel) => self.state = TreeState::Browsing,
                 _ => line.key(press, cx.keymap),
             },
-            State::Asking { node, choice } => match (select, press.text) {
+            TreeState::Asking { node, choice } => match (select, press.text) {
                 (Some(KeyAction::SelectUp), _) => *choice = (*choice + CHOICES.len() - 1) % CHOICES.len(),
                 (Some(KeyAction::SelectDown), _) => *choice = (*choice + 1) % CHOICES.len(),
-                (Some(KeyAction::SelectCancel), _) => self.state = State::Browsing,
+                (Some(KeyAction::SelectCancel), _) => self.state = TreeState::Browsing,
                 (Some(KeyAction::SelectConfirm), _) => {
                     let node = *node;
                     match *choice {
                         0 => return self.go(node, false, None),
                         1 => return self.go(node, true, None),
-                        _ => self.state = State::Focusing { node, line: LineEditor::new("") },
+                        _ => self.state = TreeState::Focusing { node, line: LineEditor::new("") },
                     }
                 }
                 _ => return DialogEvent::Ignored,
             },
-            State::Focusing { node, line } => match select {
+            TreeState::Focusing { node, line } => match select {
                 Some(KeyAction::SelectConfirm) => {
                     let (node, text) = (*node, line.text().trim().to_owned());
                     return self.go(node, true, Some(text).filter(|text| !text.is_empty()));
                 }
-                Some(KeyAction::SelectCancel) => self.state = State::Asking { node: *node, choice: 2 },
+                Some(KeyAction::SelectCancel) => self.state = TreeState::Asking { node: *node, choice: 2 },
                 _ => line.key(press, cx.keymap),
             },
         }
@@ -434,12 +434,12 @@ impl Dialog for TreeDialog {
 
     fn paste(&mut self, text: &str) {
         match &mut self.state {
-            State::Labelling { line, .. } | State::Focusing { line, .. } => line.paste(text),
-            State::Browsing => {
-                self.search.extend(sanitize(text, Strictness::Prose).chars().filter(|c| !c.is_control()));
+            TreeState::Labelling { line, .. } | TreeState::Focusing { line, .. } => line.paste(text),
+            TreeState::Browsing => {
+                self.search.extend(sanitize(text, SanitizeMode::Prose).chars().filter(|c| !c.is_control()));
                 self.arrange(self.selected_node());
             }
-            State::Asking { .. } => {}
+            TreeState::Asking { .. } => {}
         }
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::key::{KeyCode, KeyPress};
-use crate::text::{Strictness, sanitize};
+use crate::text::{SanitizeMode, sanitize};
 
 /// Keys in one batch of input from which on they were pasted, not typed.
 const MAX_TYPED: usize = 32;
@@ -16,7 +16,7 @@ pub(super) fn clean(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let decoded = decode_keys(text);
-    let text = sanitize(&decoded, Strictness::Prose);
+    let text = sanitize(&decoded, SanitizeMode::Prose);
     Cow::Owned(text.replace('\t', "    "))
 }
 

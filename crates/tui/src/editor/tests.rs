@@ -8,7 +8,7 @@ mod vi;
 use super::*;
 use crate::key::KeyPress;
 use crate::keymap::Keymap;
-use crate::theme::{ColorDepth, Theme, Token};
+use crate::theme::{ColorDepth, ColorRole, Palette};
 
 /// An editor with a text in which `|` is the cursor.
 fn editor(text: &str) -> Editor {
@@ -66,8 +66,8 @@ fn check(before: &str, keys: &str, after: &str) {
 
 /// Rows as text, with `|` for the cursor.
 fn drawn(editor: &mut Editor, columns: usize, height: usize) -> String {
-    let theme = Theme::builtin("dark", ColorDepth::True);
-    let (rows, cursor) = editor.rows(columns, height, &theme, theme.fg(Token::Border));
+    let theme = Palette::builtin("dark", ColorDepth::True);
+    let (rows, cursor) = editor.rows(columns, height, &theme, theme.fg(ColorRole::Border));
     let mut lines = Vec::new();
     for (at, row) in rows.iter().enumerate() {
         assert!(crate::text::row_width(row) <= columns, "{row}");

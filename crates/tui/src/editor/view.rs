@@ -8,7 +8,7 @@ use super::step::{Step, steps};
 use super::vi::ViMode;
 use crate::Row;
 use crate::text::{grapheme_width, truncate, width};
-use crate::theme::{Theme, Token};
+use crate::theme::{ColorRole, Palette};
 
 /// What stands before the text of an editor with one line.
 const PROMPT: &str = "> ";
@@ -54,7 +54,7 @@ impl Editor {
         &mut self,
         columns: usize,
         height: usize,
-        theme: &Theme,
+        theme: &Palette,
         rule_style: Style,
     ) -> (Vec<Row>, Option<(usize, usize)>) {
         if columns == 0 {
@@ -81,7 +81,7 @@ impl Editor {
         let mut rows = Vec::with_capacity(n_shown + 2);
         rows.push(rule(columns, &more('↑', first), rule_style));
         if self.is_empty() && !self.view.placeholder.is_empty() {
-            let text = Span::styled(self.view.placeholder.clone(), theme.fg(Token::Dim));
+            let text = Span::styled(self.view.placeholder.clone(), theme.fg(ColorRole::Dim));
             rows.push(indented(padding, truncate(&Row::from(text), text_width, "…").spans));
         } else {
             self.push_text(&mut rows, first, n_shown, padding, theme);
@@ -117,7 +117,7 @@ impl Editor {
     }
 
     /// Draws `n` rows of text from row `first` on.
-    fn push_text(&mut self, rows: &mut Vec<Row>, first: usize, n: usize, padding: usize, theme: &Theme) {
+    fn push_text(&mut self, rows: &mut Vec<Row>, first: usize, n: usize, padding: usize, theme: &Palette) {
         let text_width = self.wrap.width();
         let (mut skip, mut left) = (first, n);
         for (at, line) in self.buffer.lines().iter().enumerate() {
@@ -140,12 +140,12 @@ impl Editor {
         if self.is_masked { 1 } else { step.columns(max) }
     }
 
-    fn single_row(&mut self, columns: usize, theme: &Theme) -> (Vec<Row>, Option<(usize, usize)>) {
+    fn single_row(&mut self, columns: usize, theme: &Palette) -> (Vec<Row>, Option<(usize, usize)>) {
         let prompt = if columns > PROMPT.len() { PROMPT } else { "" };
         let room = columns - prompt.len();
         let mut row = vec![Span::raw(prompt)];
         if self.is_empty() {
-            let text = Span::styled(self.view.placeholder.clone(), theme.fg(Token::Dim));
+            let text = Span::styled(self.view.placeholder.clone(), theme.fg(ColorRole::Dim));
             row.extend(truncate(&Row::from(text), room, "…").spans);
             return (vec![Row::from(row)], Some((0, prompt.len())));
         }
@@ -199,7 +199,7 @@ fn indented(padding: usize, mut spans: Vec<Span<'static>>) -> Row {
 }
 
 /// The characters of one row. What is wider than the row is shortened, and a blank behind it left out.
-fn spans<'a>(steps: impl Iterator<Item = Step<'a>>, max: usize, theme: &Theme) -> Vec<Span<'static>> {
+fn spans<'a>(steps: impl Iterator<Item = Step<'a>>, max: usize, theme: &Palette) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     let mut text = String::new();
     let mut used = 0;
@@ -211,7 +211,7 @@ fn spans<'a>(steps: impl Iterator<Item = Step<'a>>, max: usize, theme: &Theme) -
         used += columns;
         if step.is_marker {
             spans.push(Span::raw(std::mem::take(&mut text)));
-            let label = Span::styled(step.text.to_owned(), theme.fg(Token::Accent).add_modifier(Modifier::BOLD));
+            let label = Span::styled(step.text.to_owned(), theme.fg(ColorRole::Accent).add_modifier(Modifier::BOLD));
             spans.extend(truncate(&Row::from(label), max, "…").spans);
         } else if grapheme_width(step.text) > max {
             text.push('…');

@@ -5,47 +5,47 @@ use std::sync::LazyLock;
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-use crate::theme::Token;
+use crate::theme::ColorRole;
 
 /// Loaded when the first language is requested.
 static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
 
 /// What scopes are; of several that fit a scope, the first.
-const TOKENS: &[(&str, Token)] = &[
-    ("comment", Token::SyntaxComment),
-    ("punctuation.definition.comment", Token::SyntaxComment),
-    ("string", Token::SyntaxString),
-    ("punctuation.definition.string", Token::SyntaxString),
-    ("constant.character", Token::SyntaxString),
-    ("constant", Token::SyntaxNumber),
-    ("support.constant", Token::SyntaxNumber),
-    ("keyword.operator.word", Token::SyntaxKeyword),
-    ("keyword.operator", Token::SyntaxOperator),
-    ("keyword", Token::SyntaxKeyword),
-    ("storage", Token::SyntaxKeyword),
-    ("variable.language", Token::SyntaxKeyword),
-    ("variable.function", Token::SyntaxFunction),
-    ("variable", Token::SyntaxVariable),
-    ("entity.name.function", Token::SyntaxFunction),
-    ("entity.name.tag", Token::SyntaxKeyword),
-    ("entity.other.attribute-name", Token::SyntaxVariable),
-    ("entity.other.inherited-class", Token::SyntaxType),
-    ("entity", Token::SyntaxType),
-    ("support.function", Token::SyntaxFunction),
-    ("support.macro", Token::SyntaxFunction),
-    ("support.variable", Token::SyntaxVariable),
-    ("support", Token::SyntaxType),
-    ("punctuation.definition.inserted", Token::ToolDiffAdded),
-    ("punctuation.definition.deleted", Token::ToolDiffRemoved),
-    ("markup.inserted", Token::ToolDiffAdded),
-    ("markup.deleted", Token::ToolDiffRemoved),
-    ("markup.heading", Token::MdHeading),
-    ("markup.raw", Token::SyntaxString),
-    ("markup.underline.link", Token::SyntaxString),
-    ("punctuation", Token::SyntaxPunctuation),
+const TOKENS: &[(&str, ColorRole)] = &[
+    ("comment", ColorRole::SyntaxComment),
+    ("punctuation.definition.comment", ColorRole::SyntaxComment),
+    ("string", ColorRole::SyntaxString),
+    ("punctuation.definition.string", ColorRole::SyntaxString),
+    ("constant.character", ColorRole::SyntaxString),
+    ("constant", ColorRole::SyntaxNumber),
+    ("support.constant", ColorRole::SyntaxNumber),
+    ("keyword.operator.word", ColorRole::SyntaxKeyword),
+    ("keyword.operator", ColorRole::SyntaxOperator),
+    ("keyword", ColorRole::SyntaxKeyword),
+    ("storage", ColorRole::SyntaxKeyword),
+    ("variable.language", ColorRole::SyntaxKeyword),
+    ("variable.function", ColorRole::SyntaxFunction),
+    ("variable", ColorRole::SyntaxVariable),
+    ("entity.name.function", ColorRole::SyntaxFunction),
+    ("entity.name.tag", ColorRole::SyntaxKeyword),
+    ("entity.other.attribute-name", ColorRole::SyntaxVariable),
+    ("entity.other.inherited-class", ColorRole::SyntaxType),
+    ("entity", ColorRole::SyntaxType),
+    ("support.function", ColorRole::SyntaxFunction),
+    ("support.macro", ColorRole::SyntaxFunction),
+    ("support.variable", ColorRole::SyntaxVariable),
+    ("support", ColorRole::SyntaxType),
+    ("punctuation.definition.inserted", ColorRole::ToolDiffAdded),
+    ("punctuation.definition.deleted", ColorRole::ToolDiffRemoved),
+    ("markup.inserted", ColorRole::ToolDiffAdded),
+    ("markup.deleted", ColorRole::ToolDiffRemoved),
+    ("markup.heading", ColorRole::MdHeading),
+    ("markup.raw", ColorRole::SyntaxString),
+    ("markup.underline.link", ColorRole::SyntaxString),
+    ("punctuation", ColorRole::SyntaxPunctuation),
 ];
 
-static SCOPES: LazyLock<Vec<(Scope, Token)>> =
+static SCOPES: LazyLock<Vec<(Scope, ColorRole)>> =
     LazyLock::new(|| TOKENS.iter().filter_map(|(scope, token)| Some((Scope::new(scope).ok()?, *token))).collect());
 
 /// The grammar of a language.
@@ -73,22 +73,22 @@ impl fmt::Debug for Grammar {
 
 /// Where a text is in its grammar.
 #[derive(Clone, Debug)]
-pub(super) struct LineState {
+pub(super) struct GrammarState {
     parse: ParseState,
     scopes: ScopeStack,
 }
 
-impl LineState {
+impl GrammarState {
     /// At the beginning of a text.
     pub(super) fn new(grammar: Grammar) -> Self {
         Self { parse: ParseState::new(grammar.0), scopes: ScopeStack::new() }
     }
 
     /// The pieces of the next line; `None` when the grammar is broken.
-    pub(super) fn line(&mut self, line: &str) -> Option<Vec<(Token, String)>> {
+    pub(super) fn line(&mut self, line: &str) -> Option<Vec<(ColorRole, String)>> {
         let ended = format!("{line}\n");
         let changes = self.parse.parse_line(&ended, &SYNTAXES).ok()?;
-        let mut pieces: Vec<(Token, String)> = Vec::new();
+        let mut pieces: Vec<(ColorRole, String)> = Vec::new();
         let mut add = |text: &str, scopes: &ScopeStack| {
             if text.is_empty() {
                 return;
@@ -116,7 +116,7 @@ impl LineState {
 }
 
 /// What the innermost scope that is known says.
-fn token(scopes: &ScopeStack) -> Token {
+fn token(scopes: &ScopeStack) -> ColorRole {
     let known = |scope: &Scope| SCOPES.iter().find(|(prefix, _)| prefix.is_prefix_of(*scope)).map(|(_, token)| *token);
-    scopes.as_slice().iter().rev().find_map(known).unwrap_or(Token::Text)
+    scopes.as_slice().iter().rev().find_map(known).unwrap_or(ColorRole::Text)
 }

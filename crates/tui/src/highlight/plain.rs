@@ -1,12 +1,12 @@
 //! No grammars: all text is plain.
 
-use crate::theme::Token;
+use crate::theme::ColorRole;
 
 /// The grammar of a language; there is none.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Grammar {}
+pub(super) enum NoGrammar {}
 
-impl Grammar {
+impl NoGrammar {
     /// The grammar of this name.
     pub(super) fn named(_: &str) -> Option<Self> {
         None
@@ -15,16 +15,16 @@ impl Grammar {
 
 /// Where a text is in its grammar.
 #[derive(Clone, Debug)]
-pub(super) enum LineState {}
+pub(super) enum NoLineState {}
 
-impl LineState {
+impl NoLineState {
     /// At the beginning of a text.
-    pub(super) fn new(grammar: Grammar) -> Self {
+    pub(super) fn new(grammar: NoGrammar) -> Self {
         match grammar {}
     }
 
     /// The pieces of the next line.
-    pub(super) fn line(&mut self, _: &str) -> Option<Vec<(Token, String)>> {
+    pub(super) fn line(&mut self, _: &str) -> Option<Vec<(ColorRole, String)>> {
         match *self {}
     }
 }

@@ -10,21 +10,21 @@ use pulldown_cmark::{
 use ratatui_core::style::{Modifier, Style};
 
 use super::cut::MIDDLE;
-use super::inline::{InlineWriter, Lines};
+use super::inline::{InlineWriter, StyledLines};
 use super::options::{EXTENSIONS, MarkdownOptions};
-use crate::text::{Strictness, sanitize};
-use crate::theme::{Theme, Token};
+use crate::text::{SanitizeMode, sanitize};
+use crate::theme::{ColorRole, Palette};
 
 /// Containers inside one another that are shown as such.
 const MAX_DEPTH: usize = 24;
 
 /// One block.
 #[derive(Debug)]
-pub(super) enum Block {
-    Paragraph(Lines),
+pub(super) enum MarkdownBlock {
+    Paragraph(StyledLines),
     Heading {
         level: usize,
-        text: Lines,
+        text: StyledLines,
     },
     Code {
         info: String,
@@ -32,7 +32,7 @@ pub(super) enum Block {
     },
     List {
         first: Option<u64>,
-        items: Vec<Item>,
+        items: Vec<ListItem>,
     },
     Quote(Vec<PlacedBlock>),
     Table(Table),
@@ -50,12 +50,12 @@ pub(super) enum Block {
 pub(super) struct PlacedBlock {
     /// There is a blank line before it.
     pub(super) after_blank: bool,
-    pub(super) block: Block,
+    pub(super) block: MarkdownBlock,
 }
 
 /// An item of a list.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct ListItem {
     /// There is a blank line before it.
     pub(super) after_blank: bool,
     /// Whether its box is checked, when it has one.
@@ -67,8 +67,8 @@ pub(super) struct Item {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) alignments: Vec<Alignment>,
-    pub(super) head: Vec<Lines>,
-    pub(super) rows: Vec<Vec<Lines>>,
+    pub(super) head: Vec<StyledLines>,
+    pub(super) rows: Vec<Vec<StyledLines>>,
 }
 
 /// Targets of links by reference.
@@ -77,7 +77,7 @@ pub(super) type Definitions = HashMap<String, String>;
 /// What blocks are read with.
 #[derive(Clone, Copy)]
 pub(super) struct ReadContext<'a> {
-    pub(super) theme: &'a Theme,
+    pub(super) theme: &'a Palette,
     pub(super) options: &'a MarkdownOptions,
     /// Definitions of earlier pieces.
     pub(super) definitions: &'a Definitions,
@@ -99,24 +99,24 @@ pub(super) fn read(source: &str, is_middle: bool, context: &ReadContext<'_>) -> 
         Some((CowStr::from(url.clone()), CowStr::from("")))
     };
     let parser = Parser::new_with_broken_link_callback(&text, EXTENSIONS, Some(&mut resolve));
-    let mut definitions: Vec<(Range<usize>, Block)> = parser
+    let mut definitions: Vec<(Range<usize>, MarkdownBlock)> = parser
         .reference_definitions()
         .iter()
         .map(|(label, definition)| {
-            let clean = |text: &str| sanitize(text, Strictness::Output).replace(['\n', '\t'], " ");
-            let block = Block::Definition { label: clean(label), url: clean(&definition.dest) };
+            let clean = |text: &str| sanitize(text, SanitizeMode::Output).replace(['\n', '\t'], " ");
+            let block = MarkdownBlock::Definition { label: clean(label), url: clean(&definition.dest) };
             (definition.span.clone(), block)
         })
         .collect();
     let events = TextMergeWithOffset::new(parser.into_offset_iter()).peekable();
-    let mut reader = Reader { text: &text, events, context, depth: 0, skipped: 0 };
+    let mut reader = BlockReader { text: &text, events, context, depth: 0, skipped: 0 };
     let mut blocks = reader.blocks(context.base());
     if is_middle && let Some((_, first)) = blocks.first_mut() {
         remove_prefix(&mut first.block);
     }
     // What is defined inside of another block is not shown, as the block's own text is.
     definitions.retain(|(span, _)| !blocks.iter().any(|(range, _)| range.contains(&span.start)));
-    let placed = |(range, block): (Range<usize>, Block)| {
+    let placed = |(range, block): (Range<usize>, MarkdownBlock)| {
         (range.clone(), PlacedBlock { after_blank: is_after_blank(&text, range.start), block })
     };
     blocks.extend(definitions.into_iter().map(placed));
@@ -129,8 +129,8 @@ pub(super) fn label_key(label: &str) -> String {
     label.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-fn remove_prefix(block: &mut Block) {
-    if let Block::Paragraph(lines) | Block::Heading { text: lines, .. } = block
+fn remove_prefix(block: &mut MarkdownBlock) {
+    if let MarkdownBlock::Paragraph(lines) | MarkdownBlock::Heading { text: lines, .. } = block
         && let Some(span) = lines.first_mut().and_then(|line| line.first_mut())
         && let Some(rest) = span.content.strip_prefix(MIDDLE)
     {
@@ -145,7 +145,7 @@ fn is_after_blank(text: &str, at: usize) -> bool {
     line_start > 0 && before.chars().all(|c| c == '>' || c.is_whitespace())
 }
 
-struct Reader<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> {
+struct BlockReader<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> {
     text: &'a str,
     events: Peekable<TextMergeWithOffset<'a, OffsetIter<'a, F>>>,
     context: &'a ReadContext<'a>,
@@ -154,7 +154,7 @@ struct Reader<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> {
     skipped: usize,
 }
 
-impl<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> Reader<'a, F> {
+impl<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> BlockReader<'a, F> {
     /// Reads blocks up to the end of the container that is open.
     fn blocks(&mut self, style: Style) -> Vec<(Range<usize>, PlacedBlock)> {
         let mut blocks = Vec::new();
@@ -162,7 +162,7 @@ impl<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> Reader<'a, F> {
             let range = range.clone();
             if InlineWriter::is_inline(event) {
                 let text = self.inlines(style);
-                blocks.push(self.placed(range, Block::Paragraph(text)));
+                blocks.push(self.placed(range, MarkdownBlock::Paragraph(text)));
                 continue;
             }
             if let Event::End(_) = event {
@@ -180,8 +180,8 @@ impl<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> Reader<'a, F> {
                     continue;
                 }
                 Event::Start(tag) => self.block(tag, style),
-                Event::Rule => Block::Rule,
-                Event::Html(html) => Block::Html(html.into_string()),
+                Event::Rule => MarkdownBlock::Rule,
+                Event::Html(html) => MarkdownBlock::Html(html.into_string()),
                 _ => continue,
             };
             blocks.push(self.placed(range, block));
@@ -189,7 +189,7 @@ impl<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> Reader<'a, F> {
         blocks
     }
 
-    fn placed(&self, range: Range<usize>, block: Block) -> (Range<usize>, PlacedBlock) {
+    fn placed(&self, range: Range<usize>, block: MarkdownBlock) -> (Range<usize>, PlacedBlock) {
         let after_blank = is_after_blank(self.text, range.start);
         (range, PlacedBlock { after_blank, block })
     }
@@ -205,29 +205,29 @@ impl<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> Reader<'a, F> {
     }
 
     /// Reads a block behind its start.
-    fn block(&mut self, tag: Tag<'a>, style: Style) -> Block {
+    fn block(&mut self, tag: Tag<'a>, style: Style) -> MarkdownBlock {
         let theme = self.context.theme;
         match tag {
             Tag::Heading { level, .. } => {
-                let mut style = theme.bold(Token::MdHeading);
+                let mut style = theme.bold(ColorRole::MdHeading);
                 if level as usize == 1 {
                     style = style.add_modifier(Modifier::UNDERLINED);
                 }
                 let text = self.inlines(style);
                 self.events.next();
-                Block::Heading { level: level as usize, text }
+                MarkdownBlock::Heading { level: level as usize, text }
             }
             Tag::CodeBlock(kind) => {
                 let info = match kind {
-                    CodeBlockKind::Fenced(info) => sanitize(&info, Strictness::Output).into_owned(),
+                    CodeBlockKind::Fenced(info) => sanitize(&info, SanitizeMode::Output).into_owned(),
                     CodeBlockKind::Indented => String::new(),
                 };
-                Block::Code { info, text: self.raw() }
+                MarkdownBlock::Code { info, text: self.raw() }
             }
-            Tag::HtmlBlock => Block::Html(self.raw()),
+            Tag::HtmlBlock => MarkdownBlock::Html(self.raw()),
             Tag::BlockQuote(_) => {
-                let style = style.patch(theme.fg(Token::MdQuote)).add_modifier(Modifier::ITALIC);
-                Block::Quote(self.children(style))
+                let style = style.patch(theme.fg(ColorRole::MdQuote)).add_modifier(Modifier::ITALIC);
+                MarkdownBlock::Quote(self.children(style))
             }
             Tag::List(first) => self.list(first, style),
             Tag::Table(alignments) => self.table(alignments, style),
@@ -235,12 +235,12 @@ impl<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> Reader<'a, F> {
             _ => {
                 let text = self.inlines(style);
                 self.events.next();
-                Block::Paragraph(text)
+                MarkdownBlock::Paragraph(text)
             }
         }
     }
 
-    fn inlines(&mut self, style: Style) -> Lines {
+    fn inlines(&mut self, style: Style) -> StyledLines {
         let mut writer = InlineWriter::new(self.context.theme, style);
         while let Some((event, range)) = self.events.next_if(|(event, _)| InlineWriter::is_inline(event)) {
             writer.event(event, &self.text[range]);
@@ -261,7 +261,7 @@ impl<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> Reader<'a, F> {
         text
     }
 
-    fn list(&mut self, first: Option<u64>, style: Style) -> Block {
+    fn list(&mut self, first: Option<u64>, style: Style) -> MarkdownBlock {
         let mut items = Vec::new();
         while let Some((event, range)) = self.events.next() {
             match event {
@@ -272,19 +272,19 @@ impl<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> Reader<'a, F> {
                         task = self.task_in_paragraph();
                     }
                     let after_blank = is_after_blank(self.text, range.start);
-                    items.push(Item { after_blank, task, blocks: self.children(style) });
+                    items.push(ListItem { after_blank, task, blocks: self.children(style) });
                 }
                 Event::End(_) => break,
                 _ => {}
             }
         }
-        Block::List { first, items }
+        MarkdownBlock::List { first, items }
     }
 
     /// The box at the beginning of an item whose text is a paragraph. The start of the paragraph is dropped with it, and its end is skipped.
     fn task_in_paragraph(&mut self) -> Option<bool> {
         let (Event::Start(Tag::Paragraph), range) = self.events.peek()? else { return None };
-        let text = self.text[range.start..].as_bytes();
+        let text = &self.text.as_bytes()[range.start..];
         if !matches!(text, [b'[', b' ' | b'x' | b'X', b']', ..]) {
             return None;
         }
@@ -297,7 +297,7 @@ impl<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> Reader<'a, F> {
         is_checked(&event)
     }
 
-    fn table(&mut self, alignments: Vec<Alignment>, style: Style) -> Block {
+    fn table(&mut self, alignments: Vec<Alignment>, style: Style) -> MarkdownBlock {
         let mut table = Table { alignments, ..Table::default() };
         let mut is_head = false;
         while let Some((event, _)) = self.events.next() {
@@ -319,7 +319,7 @@ impl<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> Reader<'a, F> {
                 _ => {}
             }
         }
-        Block::Table(table)
+        MarkdownBlock::Table(table)
     }
 }
 

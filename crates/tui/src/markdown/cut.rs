@@ -52,7 +52,7 @@ fn may_open(text: &[u8], at: usize) -> bool {
     match text[at] {
         b'`' | b'[' => true,
         b'*' | b'~' => !next.is_ascii_whitespace(),
-        b'_' => !next.is_ascii_whitespace() && !(at > 0 && text[at - 1].is_ascii_alphanumeric()),
+        b'_' => !(next.is_ascii_whitespace() || at > 0 && text[at - 1].is_ascii_alphanumeric()),
         b'<' => next.is_ascii_alphabetic() || next == b'/' || next == b'!',
         _ => false,
     }

@@ -4,16 +4,17 @@ use pulldown_cmark::{CowStr, Event, LinkType, Tag, TagEnd};
 use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::Span;
 
-use crate::text::{Strictness, sanitize};
-use crate::theme::{Theme, Token};
+use crate::Row;
+use crate::text::{SanitizeMode, sanitize, wrap};
+use crate::theme::{ColorRole, Palette};
 
-/// Lines of styled text, each of which is wrapped by itself.
-pub(super) type Lines = Vec<Vec<Span<'static>>>;
+/// StyledLines of styled text, each of which is wrapped by itself.
+pub(super) type StyledLines = Vec<Vec<Span<'static>>>;
 
 /// Collects the text of a block.
 pub(super) struct InlineWriter<'a> {
-    theme: &'a Theme,
-    lines: Lines,
+    theme: &'a Palette,
+    lines: StyledLines,
     styles: Vec<Style>,
     /// Links that are open.
     links: Vec<OpenLink>,
@@ -27,12 +28,12 @@ struct OpenLink {
 
 impl<'a> InlineWriter<'a> {
     /// Text in a style.
-    pub(super) fn new(theme: &'a Theme, style: Style) -> Self {
+    pub(super) fn new(theme: &'a Palette, style: Style) -> Self {
         Self { theme, lines: vec![Vec::new()], styles: vec![style], links: Vec::new() }
     }
 
     /// What was collected.
-    pub(super) fn finish(self) -> Lines {
+    pub(super) fn finish(self) -> StyledLines {
         self.lines
     }
 
@@ -52,7 +53,7 @@ impl<'a> InlineWriter<'a> {
             Event::Start(tag) => self.open(tag, source),
             Event::End(tag) => self.close(tag, source),
             Event::Text(text) => self.text(&text),
-            Event::Code(code) => self.push(&code, self.style().patch(self.theme.fg(Token::MdCode))),
+            Event::Code(code) => self.push(&code, self.style().patch(self.theme.fg(ColorRole::MdCode))),
             Event::InlineHtml(html) => match html.to_ascii_lowercase().as_str() {
                 "<br>" | "<br/>" | "<br />" => self.break_line(),
                 _ => self.push(&html, self.style()),
@@ -89,13 +90,15 @@ impl<'a> InlineWriter<'a> {
             LinkType::Email => url.strip_prefix("mailto:").unwrap_or(url),
             _ => url,
         };
-        self.links
-            .push(OpenLink { url: sanitize(url, Strictness::Output).replace(['\n', '\t'], " "), text: String::new() });
+        self.links.push(OpenLink {
+            url: sanitize(url, SanitizeMode::Output).replace(['\n', '\t'], " "),
+            text: String::new(),
+        });
         self.link_style()
     }
 
     fn link_style(&self) -> Style {
-        self.style().patch(self.theme.fg(Token::MdLink)).add_modifier(Modifier::UNDERLINED)
+        self.style().patch(self.theme.fg(ColorRole::MdLink)).add_modifier(Modifier::UNDERLINED)
     }
 
     fn close(&mut self, tag: TagEnd, source: &str) {
@@ -111,7 +114,7 @@ impl<'a> InlineWriter<'a> {
         let Some(link) = self.links.pop() else { return };
         let target = link.url.strip_prefix("mailto:").unwrap_or(&link.url);
         if link.text != link.url && link.text != target && !link.url.is_empty() {
-            let style = self.style().patch(self.theme.fg(Token::MdLinkUrl));
+            let style = self.style().patch(self.theme.fg(ColorRole::MdLinkUrl));
             let before = if link.text.is_empty() { "" } else { " " };
             self.push(&format!("{before}({})", link.url), style);
         }
@@ -134,7 +137,7 @@ impl<'a> InlineWriter<'a> {
 
     fn push(&mut self, text: &str, style: Style) {
         // Entities may have become control characters.
-        let text = sanitize(text, Strictness::Prose);
+        let text = sanitize(text, SanitizeMode::Prose);
         if let Some(link) = self.links.last_mut() {
             link.text.push_str(&text);
         }
@@ -194,6 +197,11 @@ fn url_at(text: &str) -> &str {
         url = &url[..url.len() - last.len_utf8()];
     }
     url
+}
+
+/// Wraps lines, each by itself.
+pub(super) fn wrapped(lines: &StyledLines, columns: usize) -> Vec<Row> {
+    lines.iter().flat_map(|line| wrap(line, columns)).collect()
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! Making text harmless while it arrives.
 
-use crate::text::{Strictness, sanitize};
+use crate::text::{SanitizeMode, sanitize};
 
 /// Cleans pieces of a text so that together they are what the cleaned whole is.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Intake {
+pub(super) struct TextIntake {
     /// What cannot be cleaned before more is known: a carriage return, or a line from its first control sequence on.
     held: String,
 }
 
-impl Intake {
+impl TextIntake {
     /// Appends what is certain by now.
     pub(super) fn push(&mut self, piece: &str, out: &mut String) {
         if self.held.starts_with(is_introducer) && !piece.contains('\n') {
@@ -23,13 +23,13 @@ impl Intake {
             Some(at) => line + at,
             None => text.len() - usize::from(text.ends_with('\r')),
         };
-        out.push_str(&sanitize(&text[..certain], Strictness::Prose));
+        out.push_str(&sanitize(&text[..certain], SanitizeMode::Prose));
         text[certain..].clone_into(&mut self.held);
     }
 
     /// Appends the rest.
     pub(super) fn finish(&mut self, out: &mut String) {
-        out.push_str(&sanitize(&std::mem::take(&mut self.held), Strictness::Prose));
+        out.push_str(&sanitize(&std::mem::take(&mut self.held), SanitizeMode::Prose));
     }
 }
 
@@ -49,11 +49,11 @@ mod tests {
         fn text_in_pieces_is_cleaned_like_the_whole(
             pieces in prop::collection::vec("(a|\n|\r|\u{1b}|\\[|\\]|;|\u{7}|\\\\|\u{9b}|\u{9d}|3|m|é|\u{202e}){0,4}", 0..12)
         ) {
-            let (mut intake, mut out) = (Intake::default(), String::new());
+            let (mut intake, mut out) = (TextIntake::default(), String::new());
             pieces.iter().for_each(|piece| intake.push(piece, &mut out));
             intake.finish(&mut out);
             let whole = pieces.concat();
-            prop_assert_eq!(out, sanitize(&whole, Strictness::Prose));
+            prop_assert_eq!(out, sanitize(&whole, SanitizeMode::Prose));
         }
     }
 }

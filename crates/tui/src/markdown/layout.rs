@@ -3,24 +3,24 @@
 use ratatui_core::style::Style;
 use ratatui_core::text::Span;
 
-use super::blocks::{Block, Definitions, Item, PlacedBlock, ReadContext, label_key, read};
-use super::inline::Lines;
+use super::blocks::{Definitions, ListItem, MarkdownBlock, PlacedBlock, ReadContext, label_key, read};
+use super::inline::{StyledLines, wrapped};
 use super::options::MarkdownOptions;
-use super::split::{Piece, PieceKind};
+use super::split::{MarkdownPiece, PieceKind};
 use super::table;
 use crate::Row;
-use crate::highlight::{Highlighter, Language};
-use crate::text::{Wrapper, chop, row_width, wrap};
-use crate::theme::{Theme, Token};
+use crate::highlight::{CodeLanguage, Highlighter};
+use crate::text::{TextWrapper, chop, row_width};
+use crate::theme::{ColorRole, Palette};
 
 /// The columns of a rule at most.
 const MAX_RULE: usize = 80;
 
 /// What was laid out for a width and a theme.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
+pub(super) struct MarkdownLayout {
     columns: usize,
-    theme: Theme,
+    theme: Palette,
     options: MarkdownOptions,
     rows: Vec<Row>,
     n_pieces: usize,
@@ -32,7 +32,7 @@ pub(super) struct Layout {
 struct LayoutState {
     definitions: Definitions,
     /// The paragraph that goes on.
-    paragraph: Option<Wrapper>,
+    paragraph: Option<TextWrapper>,
     /// The code block that goes on.
     code: Option<Highlighter>,
     /// The number that the next item of the list has.
@@ -42,12 +42,12 @@ struct LayoutState {
     has_rows: bool,
 }
 
-impl Layout {
-    pub(super) fn new(columns: usize, theme: Theme, options: MarkdownOptions) -> Self {
+impl MarkdownLayout {
+    pub(super) fn new(columns: usize, theme: Palette, options: MarkdownOptions) -> Self {
         Self { columns, theme, options, rows: Vec::new(), n_pieces: 0, state: LayoutState::default() }
     }
 
-    pub(super) fn is_for(&self, columns: usize, theme: &Theme, options: &MarkdownOptions) -> bool {
+    pub(super) fn is_for(&self, columns: usize, theme: &Palette, options: &MarkdownOptions) -> bool {
         self.columns == columns.max(1) && self.theme == *theme && self.options == *options
     }
 
@@ -57,7 +57,7 @@ impl Layout {
     }
 
     /// Lays out the pieces that are new.
-    pub(super) fn advance(&mut self, pieces: &[Piece], text: &str) {
+    pub(super) fn advance(&mut self, pieces: &[MarkdownPiece], text: &str) {
         for piece in &pieces[self.n_pieces.min(pieces.len())..] {
             let mut state = std::mem::take(&mut self.state);
             let rows = self.piece(*piece, text, &mut state, true);
@@ -68,7 +68,7 @@ impl Layout {
     }
 
     /// The rows of what is not finished.
-    pub(super) fn open_rows(&self, rest: Option<Piece>, text: &str) -> Vec<Row> {
+    pub(super) fn open_rows(&self, rest: Option<MarkdownPiece>, text: &str) -> Vec<Row> {
         let mut state = self.state.clone();
         let mut rows = match rest {
             Some(piece) if !text[piece.start..piece.end].trim().is_empty() => {
@@ -77,11 +77,11 @@ impl Layout {
             _ => Vec::new(),
         };
         // The paragraph under way ends here for now.
-        rows.extend(state.paragraph.take().map(Wrapper::finish).unwrap_or_default());
+        rows.extend(state.paragraph.take().map(TextWrapper::finish).unwrap_or_default());
         rows
     }
 
-    fn piece(&self, piece: Piece, text: &str, state: &mut LayoutState, is_finished: bool) -> Vec<Row> {
+    fn piece(&self, piece: MarkdownPiece, text: &str, state: &mut LayoutState, is_finished: bool) -> Vec<Row> {
         let source = &text[piece.start..piece.end];
         let mut rows = Vec::new();
         match piece.kind {
@@ -89,7 +89,7 @@ impl Layout {
                 self.end_paragraph(state, &mut rows);
                 self.gap(state, &mut rows);
                 let info = source.trim().trim_start_matches(['`', '~']).trim();
-                state.code = is_finished.then(|| Highlighter::new(Language::named(info)));
+                state.code = is_finished.then(|| Highlighter::new(CodeLanguage::named(info)));
                 let info: String = info.chars().filter(|c| !c.is_control()).collect();
                 rows.extend(chop(&[Span::styled(format!("```{info}"), self.border())], self.columns));
                 state.in_list = false;
@@ -98,7 +98,7 @@ impl Layout {
                 let line = source.strip_suffix('\n').unwrap_or(source);
                 let spans = match &mut state.code {
                     Some(highlighter) if is_finished => highlighter.line(line, &self.theme),
-                    _ => vec![Span::styled(line.to_owned(), self.theme.fg(Token::MdCodeBlock))],
+                    _ => vec![Span::styled(line.to_owned(), self.theme.fg(ColorRole::MdCodeBlock))],
                 };
                 rows.extend(self.code_rows(spans, self.columns));
             }
@@ -115,7 +115,7 @@ impl Layout {
     }
 
     /// Lays out a piece that has blocks.
-    fn blocks(&self, piece: Piece, source: &str, state: &mut LayoutState, rows: &mut Vec<Row>) {
+    fn blocks(&self, piece: MarkdownPiece, source: &str, state: &mut LayoutState, rows: &mut Vec<Row>) {
         let is_middle = piece.kind == PieceKind::Middle;
         let context = ReadContext { theme: &self.theme, options: &self.options, definitions: &state.definitions };
         let blocks = read(source, is_middle, &context);
@@ -124,11 +124,11 @@ impl Layout {
             let is_first = at == 0;
             let is_open = piece.is_open && at == last;
             match placed.block {
-                Block::Paragraph(lines) if (is_middle && is_first) || is_open => {
+                MarkdownBlock::Paragraph(lines) if (is_middle && is_first) || is_open => {
                     if state.paragraph.is_none() {
                         self.gap(state, rows);
                     }
-                    let mut wrapper = state.paragraph.take().unwrap_or_else(|| Wrapper::new(self.columns));
+                    let mut wrapper = state.paragraph.take().unwrap_or_else(|| TextWrapper::new(self.columns));
                     for (nth, line) in lines.iter().enumerate() {
                         if nth > 0 {
                             wrapper.break_line();
@@ -144,10 +144,10 @@ impl Layout {
                     state.in_list = false;
                     state.has_rows = true;
                 }
-                Block::Definition { label, url } => {
+                MarkdownBlock::Definition { label, url } => {
                     state.definitions.insert(label_key(&label), url);
                 }
-                Block::List { first, items } => {
+                MarkdownBlock::List { first, items } => {
                     self.end_paragraph(state, rows);
                     let continues = piece.kind == PieceKind::Item && is_first && state.in_list;
                     let after_blank = if is_first { piece.after_blank } else { placed.after_blank };
@@ -173,7 +173,7 @@ impl Layout {
     }
 
     fn end_paragraph(&self, state: &mut LayoutState, rows: &mut Vec<Row>) {
-        rows.extend(state.paragraph.take().map(Wrapper::finish).unwrap_or_default());
+        rows.extend(state.paragraph.take().map(TextWrapper::finish).unwrap_or_default());
     }
 
     /// A blank row, unless nothing is above.
@@ -184,7 +184,7 @@ impl Layout {
     }
 
     fn border(&self) -> Style {
-        self.theme.fg(Token::MdCodeBlockBorder)
+        self.theme.fg(ColorRole::MdCodeBlockBorder)
     }
 
     fn fence_end(&self) -> Row {
@@ -202,20 +202,23 @@ impl Layout {
     }
 
     /// The rows of a block, without a blank row above.
-    fn block(&self, block: Block, columns: usize) -> Vec<Row> {
+    fn block(&self, block: MarkdownBlock, columns: usize) -> Vec<Row> {
         match block {
-            Block::Paragraph(lines) => wrapped(&lines, columns),
-            Block::Heading { level, text } => {
+            MarkdownBlock::Paragraph(lines) => wrapped(&lines, columns),
+            MarkdownBlock::Heading { level, text } => {
                 let mut text = text;
                 if level >= 3
                     && let Some(line) = text.first_mut()
                 {
-                    line.insert(0, Span::styled(format!("{} ", "#".repeat(level)), self.theme.bold(Token::MdHeading)));
+                    line.insert(
+                        0,
+                        Span::styled(format!("{} ", "#".repeat(level)), self.theme.bold(ColorRole::MdHeading)),
+                    );
                 }
                 wrapped(&text, columns)
             }
-            Block::Code { info, text } => {
-                let mut highlighter = Highlighter::new(Language::named(&info));
+            MarkdownBlock::Code { info, text } => {
+                let mut highlighter = Highlighter::new(CodeLanguage::named(&info));
                 let mut rows = chop(&[Span::styled(format!("```{info}"), self.border())], columns);
                 for line in text.strip_suffix('\n').unwrap_or(&text).split('\n') {
                     rows.extend(self.code_rows(highlighter.line(line, &self.theme), columns));
@@ -223,23 +226,23 @@ impl Layout {
                 rows.extend(chop(&[Span::styled("```", self.border())], columns));
                 rows
             }
-            Block::List { first, items } => self.list(first, items, columns),
-            Block::Quote(blocks) => {
-                let bar = Span::styled("│ ", self.theme.fg(Token::MdQuoteBorder));
+            MarkdownBlock::List { first, items } => self.list(first, items, columns),
+            MarkdownBlock::Quote(blocks) => {
+                let bar = Span::styled("│ ", self.theme.fg(ColorRole::MdQuoteBorder));
                 let inner = columns.saturating_sub(2);
                 if inner < 4 {
                     return self.placed(blocks, columns);
                 }
                 prefixed(self.placed(blocks, inner), &bar, None)
             }
-            Block::Table(table) => table::rows(&table, columns, &self.theme),
-            Block::Rule => vec![Row::styled("─".repeat(columns.min(MAX_RULE)), self.theme.fg(Token::MdHr))],
-            Block::Html(html) => {
+            MarkdownBlock::Table(table) => table::rows(&table, columns, &self.theme),
+            MarkdownBlock::Rule => vec![Row::styled("─".repeat(columns.min(MAX_RULE)), self.theme.fg(ColorRole::MdHr))],
+            MarkdownBlock::Html(html) => {
                 let style = self.theme.fg(self.options.text);
                 let lines = html.trim_end().lines().map(|line| vec![Span::styled(line.to_owned(), style)]);
-                wrapped(&lines.collect::<Lines>(), columns)
+                wrapped(&lines.collect::<StyledLines>(), columns)
             }
-            Block::Definition { .. } => Vec::new(),
+            MarkdownBlock::Definition { .. } => Vec::new(),
         }
     }
 
@@ -247,7 +250,7 @@ impl Layout {
     fn placed(&self, blocks: Vec<PlacedBlock>, columns: usize) -> Vec<Row> {
         let mut rows = Vec::new();
         for placed in blocks {
-            let is_list = matches!(placed.block, Block::List { .. });
+            let is_list = matches!(placed.block, MarkdownBlock::List { .. });
             if !rows.is_empty() && (placed.after_blank || !is_list) {
                 rows.push(Row::default());
             }
@@ -256,9 +259,9 @@ impl Layout {
         rows
     }
 
-    fn list(&self, first: Option<u64>, items: Vec<Item>, columns: usize) -> Vec<Row> {
+    fn list(&self, first: Option<u64>, items: Vec<ListItem>, columns: usize) -> Vec<Row> {
         let mut rows = Vec::new();
-        let style = self.theme.fg(Token::MdListBullet);
+        let style = self.theme.fg(ColorRole::MdListBullet);
         for (number, item) in (first.unwrap_or(0)..).zip(items) {
             if item.after_blank && !rows.is_empty() {
                 rows.push(Row::default());
@@ -286,11 +289,6 @@ impl Layout {
         }
         rows
     }
-}
-
-/// Wraps lines, each by itself.
-pub(super) fn wrapped(lines: &Lines, columns: usize) -> Vec<Row> {
-    lines.iter().flat_map(|line| wrap(line, columns)).collect()
 }
 
 /// Puts something before every row, and something else before the first one. Blank rows stay blank.

@@ -2,7 +2,7 @@
 
 use pulldown_cmark::Options;
 
-use crate::theme::Token;
+use crate::theme::ColorRole;
 
 /// What is understood beyond CommonMark.
 pub(super) const EXTENSIONS: Options =
@@ -13,7 +13,7 @@ pub(super) const EXTENSIONS: Options =
 #[non_exhaustive]
 pub struct MarkdownOptions {
     /// The colour of text.
-    pub text: Token,
+    pub text: ColorRole,
     /// Whether text is italic.
     pub italic: bool,
     /// What stands before every line of a code block.
@@ -22,13 +22,13 @@ pub struct MarkdownOptions {
 
 impl Default for MarkdownOptions {
     fn default() -> Self {
-        Self { text: Token::Text, italic: false, code_indent: "  ".to_owned() }
+        Self { text: ColorRole::Text, italic: false, code_indent: "  ".to_owned() }
     }
 }
 
 impl MarkdownOptions {
     /// Text in a colour, else as usual.
-    pub fn colored(text: Token) -> Self {
+    pub fn colored(text: ColorRole) -> Self {
         Self { text, ..Self::default() }
     }
 

@@ -1,6 +1,6 @@
 //! Cutting a text into pieces that are laid out once.
 //!
-//! Lines are taken one by one. A piece ends where nothing that follows can change its meaning: at the end of a paragraph, before the next item of
+//! StyledLines are taken one by one. A piece ends where nothing that follows can change its meaning: at the end of a paragraph, before the next item of
 //! a list, after each line of a code block. Where a piece ends depends on the text only and not on how it arrived. The parser has the last
 //! word on what a piece is; what is missed here costs time or a blank row, and never text.
 
@@ -12,7 +12,7 @@ use super::options::EXTENSIONS;
 
 /// A part of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct MarkdownPiece {
     pub(super) kind: PieceKind,
     pub(super) start: usize,
     pub(super) end: usize,
@@ -41,7 +41,7 @@ pub(super) enum PieceKind {
 
 /// The block that lines belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SplitState {
     /// None: the next line begins one.
     Outside,
     /// A block that ends with its line.
@@ -67,8 +67,8 @@ enum State {
 /// Finds the pieces of a text that grows.
 #[derive(Clone, Debug)]
 pub(super) struct Splitter {
-    pieces: Vec<Piece>,
-    state: State,
+    pieces: Vec<MarkdownPiece>,
+    state: SplitState,
     /// Where the piece under way begins, and what it is.
     start: usize,
     kind: PieceKind,
@@ -88,7 +88,7 @@ impl Splitter {
     pub(super) fn new() -> Self {
         Self {
             pieces: Vec::new(),
-            state: State::Outside,
+            state: SplitState::Outside,
             start: 0,
             kind: PieceKind::Blocks,
             after_blank: false,
@@ -100,19 +100,19 @@ impl Splitter {
     }
 
     /// The pieces that are finished.
-    pub(super) fn pieces(&self) -> &[Piece] {
+    pub(super) fn pieces(&self) -> &[MarkdownPiece] {
         &self.pieces
     }
 
     /// What follows the finished pieces of a text of `len` bytes.
-    pub(super) fn rest(&self, len: usize) -> Option<Piece> {
+    pub(super) fn rest(&self, len: usize) -> Option<MarkdownPiece> {
         let (kind, start) = match self.state {
-            State::Fence { .. } if self.is_at_fence_start() => (PieceKind::FenceStart, self.line),
-            State::Fence { .. } => (PieceKind::FenceLine, self.line),
+            SplitState::Fence { .. } if self.is_at_fence_start() => (PieceKind::FenceStart, self.line),
+            SplitState::Fence { .. } => (PieceKind::FenceLine, self.line),
             _ if self.start == len => return None,
             _ => (self.kind, self.start),
         };
-        Some(Piece { kind, start, end: len, after_blank: self.after_blank, is_open: false })
+        Some(MarkdownPiece { kind, start, end: len, after_blank: self.after_blank, is_open: false })
     }
 
     /// Looks at what is new in the text.
@@ -148,43 +148,43 @@ impl Splitter {
             self.end_line(line, text.len());
         }
         match self.state {
-            State::Fence { .. } => self.push(PieceKind::FenceEnd, text.len(), text.len()),
+            SplitState::Fence { .. } => self.push(PieceKind::FenceEnd, text.len(), text.len()),
             _ => self.cut(text.len()),
         }
-        self.state = State::Outside;
+        self.state = SplitState::Outside;
     }
 
     /// Ends the piece under way.
     fn cut(&mut self, at: usize) {
-        if self.start < at && self.state != State::Outside {
+        if self.start < at && self.state != SplitState::Outside {
             self.push(self.kind, self.start, at);
         }
         self.start = at;
         self.kind = PieceKind::Blocks;
         self.after_blank = self.is_after_blank;
-        self.state = State::Outside;
+        self.state = SplitState::Outside;
     }
 
     fn push(&mut self, kind: PieceKind, start: usize, end: usize) {
-        self.pieces.push(Piece { kind, start, end, after_blank: self.after_blank, is_open: false });
+        self.pieces.push(MarkdownPiece { kind, start, end, after_blank: self.after_blank, is_open: false });
         self.start = end;
     }
 
     fn begin_line(&mut self, text: &str, head: &LineHead<'_>) {
         let is_blank = head.start == LineStart::Blank;
         match self.state {
-            State::Fence { mark, len } => {
+            SplitState::Fence { mark, len } => {
                 if head.closes_fence(mark, len) {
-                    self.state = State::FenceEnd;
+                    self.state = SplitState::FenceEnd;
                 }
                 return;
             }
-            State::Html(end) if end != HtmlEnd::Blank => return,
-            State::Outside if is_blank => {}
-            State::Indented if is_blank => {}
-            State::List { mark, .. } if is_blank => self.state = State::List { mark, after_blank: true },
-            _ if is_blank => self.state = State::Line,
-            State::Outside => self.begin_block(head),
+            SplitState::Html(end) if end != HtmlEnd::Blank => return,
+            SplitState::Outside if is_blank => {}
+            SplitState::Indented if is_blank => {}
+            SplitState::List { mark, .. } if is_blank => self.state = SplitState::List { mark, after_blank: true },
+            _ if is_blank => self.state = SplitState::Line,
+            SplitState::Outside => self.begin_block(head),
             _ => self.continue_block(text, head),
         }
         self.is_after_blank = is_blank;
@@ -194,29 +194,29 @@ impl Splitter {
     fn continue_block(&mut self, text: &str, head: &LineHead<'_>) {
         let is_indented = head.indent >= 4;
         let begins_another = match (self.state, head.start) {
-            (State::Paragraph, _) if head.is_underline() => {
-                self.state = State::Line;
+            (SplitState::Paragraph, _) if head.is_underline() => {
+                self.state = SplitState::Line;
                 return;
             }
-            (State::Paragraph, _) if head.may_be_delimiter_row() && self.is_table(text) => {
-                self.state = State::Table;
+            (SplitState::Paragraph, _) if head.may_be_delimiter_row() && self.is_table(text) => {
+                self.state = SplitState::Table;
                 return;
             }
-            (State::Indented, _) => !is_indented,
-            (State::List { mark, .. }, LineStart::Item { mark: other, is_empty: false, .. })
+            (SplitState::Indented, _) => !is_indented,
+            (SplitState::List { mark, .. }, LineStart::Item { mark: other, is_empty: false, .. })
                 if mark == other && head.indent < 2 =>
             {
                 self.cut(self.line);
                 self.kind = PieceKind::Item;
-                self.state = State::List { mark, after_blank: false };
+                self.state = SplitState::List { mark, after_blank: false };
                 return;
             }
             // What belongs to an item is indented as far as its text.
-            (State::List { after_blank, .. }, start) => {
+            (SplitState::List { after_blank, .. }, start) => {
                 head.indent < 2 && (after_blank || begins_a_block(start) || head.html(true).is_some())
             }
-            (State::Quote, LineStart::Quote) => false,
-            (State::Paragraph | State::Table | State::Quote, start) => {
+            (SplitState::Quote, LineStart::Quote) => false,
+            (SplitState::Paragraph | SplitState::Table | SplitState::Quote, start) => {
                 !is_indented && (begins_a_block(start) || head.html(true).is_some())
             }
             _ => false,
@@ -224,8 +224,8 @@ impl Splitter {
         if begins_another {
             self.cut(self.line);
             self.begin_block(head);
-        } else if let State::List { mark, .. } = self.state {
-            self.state = State::List { mark, after_blank: false };
+        } else if let SplitState::List { mark, .. } = self.state {
+            self.state = SplitState::List { mark, after_blank: false };
         }
     }
 
@@ -233,13 +233,13 @@ impl Splitter {
         self.start = self.line;
         self.after_blank = self.is_after_blank;
         self.state = match head.start {
-            _ if head.indent >= 4 => State::Indented,
-            LineStart::Fence { mark, len } => State::Fence { mark, len },
-            LineStart::Heading | LineStart::Rule => State::Line,
-            LineStart::Quote => State::Quote,
-            LineStart::Item { mark, .. } => State::List { mark, after_blank: false },
-            LineStart::Tag => head.html(false).map_or(State::Paragraph, State::Html),
-            LineStart::Blank | LineStart::Text => State::Paragraph,
+            _ if head.indent >= 4 => SplitState::Indented,
+            LineStart::Fence { mark, len } => SplitState::Fence { mark, len },
+            LineStart::Heading | LineStart::Rule => SplitState::Line,
+            LineStart::Quote => SplitState::Quote,
+            LineStart::Item { mark, .. } => SplitState::List { mark, after_blank: false },
+            LineStart::Tag => head.html(false).map_or(SplitState::Paragraph, SplitState::Html),
+            LineStart::Blank | LineStart::Text => SplitState::Paragraph,
         };
     }
 
@@ -252,11 +252,11 @@ impl Splitter {
 
     /// Cuts a paragraph that has become long. `end` is the end of what is known of its last line.
     fn cut_paragraph(&mut self, text: &str, end: usize) {
-        while self.state == State::Paragraph && end - self.start >= LONG {
+        while self.state == SplitState::Paragraph && end - self.start >= LONG {
             let window = &text[self.start..text.floor_char_boundary(self.start + LONG)];
             let at = self.start + cut_point(window, self.kind == PieceKind::Middle);
             let (start, kind) = (self.start, self.kind);
-            self.pieces.push(Piece { kind, start, end: at, after_blank: self.after_blank, is_open: true });
+            self.pieces.push(MarkdownPiece { kind, start, end: at, after_blank: self.after_blank, is_open: true });
             self.start = at;
             self.kind = PieceKind::Middle;
         }
@@ -264,24 +264,24 @@ impl Splitter {
 
     /// Whether the line is the first one of a code block.
     fn is_at_fence_start(&self) -> bool {
-        let is_inside = |last: &Piece| matches!(last.kind, PieceKind::FenceStart | PieceKind::FenceLine);
+        let is_inside = |last: &MarkdownPiece| matches!(last.kind, PieceKind::FenceStart | PieceKind::FenceLine);
         !self.pieces.last().is_some_and(is_inside)
     }
 
     fn end_line(&mut self, line: &str, next: usize) {
         match self.state {
-            State::Fence { .. } => {
+            SplitState::Fence { .. } => {
                 let is_first = self.is_at_fence_start();
                 self.push(if is_first { PieceKind::FenceStart } else { PieceKind::FenceLine }, self.line, next);
             }
-            State::FenceEnd => {
+            SplitState::FenceEnd => {
                 self.push(PieceKind::FenceEnd, self.line, next);
-                self.state = State::Outside;
+                self.state = SplitState::Outside;
                 self.is_after_blank = false;
             }
-            State::Line => self.cut(next),
-            State::Html(end) if end.is_in(line) => self.cut(next),
-            State::Outside => self.start = next,
+            SplitState::Line => self.cut(next),
+            SplitState::Html(end) if end.is_in(line) => self.cut(next),
+            SplitState::Outside => self.start = next,
             _ => {}
         }
         self.line = next;

@@ -5,11 +5,10 @@ use pulldown_cmark::Alignment;
 use ratatui_core::text::Span;
 
 use super::blocks::Table;
-use super::inline::Lines;
-use super::layout::wrapped;
+use super::inline::{StyledLines, wrapped};
 use crate::Row;
 use crate::text::{row_width, width, wrap};
-use crate::theme::{Theme, Token};
+use crate::theme::{ColorRole, Palette};
 
 /// A column is at least as wide as its longest word, but no more than this for it.
 const MAX_WORD: usize = 30;
@@ -17,7 +16,7 @@ const MAX_WORD: usize = 30;
 const MIN_CELL: usize = 5;
 
 /// The rows of a table.
-pub(super) fn rows(table: &Table, columns: usize, theme: &Theme) -> Vec<Row> {
+pub(super) fn rows(table: &Table, columns: usize, theme: &Palette) -> Vec<Row> {
     let n = table.head.len().max(table.rows.iter().map(Vec::len).max().unwrap_or(0));
     if n == 0 {
         return Vec::new();
@@ -30,7 +29,7 @@ pub(super) fn rows(table: &Table, columns: usize, theme: &Theme) -> Vec<Row> {
     }
 }
 
-fn cell(row: &[Lines], at: usize) -> Lines {
+fn cell(row: &[StyledLines], at: usize) -> StyledLines {
     row.get(at).cloned().unwrap_or_default()
 }
 
@@ -79,8 +78,8 @@ fn widths(table: &Table, n: usize, room: usize) -> Option<Vec<usize>> {
     Some(widths)
 }
 
-fn drawn(table: &Table, widths: &[usize], theme: &Theme) -> Vec<Row> {
-    let style = theme.fg(Token::MdHr);
+fn drawn(table: &Table, widths: &[usize], theme: &Palette) -> Vec<Row> {
+    let style = theme.fg(ColorRole::MdHr);
     let rule = |left: &str, middle: &str, right: &str| {
         let parts: Vec<String> = widths.iter().map(|width| "─".repeat(width + 2)).collect();
         Row::styled(format!("{left}{}{right}", parts.join(middle)), style)
@@ -121,12 +120,12 @@ fn drawn(table: &Table, widths: &[usize], theme: &Theme) -> Vec<Row> {
 }
 
 /// Each row as a list of names and values.
-fn records(table: &Table, columns: usize, theme: &Theme) -> Vec<Row> {
+fn records(table: &Table, columns: usize, theme: &Palette) -> Vec<Row> {
     let mut rows = Vec::new();
-    let body: &[Vec<Lines>] = if table.rows.is_empty() { std::slice::from_ref(&table.head) } else { &table.rows };
+    let body: &[Vec<StyledLines>] = if table.rows.is_empty() { std::slice::from_ref(&table.head) } else { &table.rows };
     for row in body {
         if !rows.is_empty() {
-            rows.push(Row::styled("─".repeat(columns.min(8)), theme.fg(Token::MdHr)));
+            rows.push(Row::styled("─".repeat(columns.min(8)), theme.fg(ColorRole::MdHr)));
         }
         for (at, value) in row.iter().enumerate() {
             let mut line: Vec<Span<'static>> = Vec::new();

@@ -38,8 +38,8 @@ const CORPUS: [&str; 30] = [
     "para\n\n\n\npara after blanks\n\n- list\n\npara\n",
 ];
 
-fn theme() -> Theme {
-    Theme::builtin("dark", ColorDepth::True)
+fn theme() -> Palette {
+    Palette::builtin("dark", ColorDepth::True)
 }
 
 fn plain(rows: &[Row]) -> String {

@@ -7,7 +7,7 @@ use crate::theme::ColorDepth;
 
 /// How pictures are sent to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Images {
+pub enum ImageProtocol {
     /// Not at all: a line of text stands for a picture.
     None,
     /// The protocol of kitty, which Ghostty and WezTerm speak as well.
@@ -18,11 +18,11 @@ pub enum Images {
 
 /// What a terminal can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Capabilities {
+pub struct TerminalCapabilities {
     /// Colours.
     pub depth: ColorDepth,
     /// Pictures.
-    pub images: Images,
+    pub images: ImageProtocol,
     /// Links with a target of their own (OSC 8).
     pub hyperlinks: bool,
     /// Frames that are shown at once (DEC mode 2026). Only the terminal itself can say so: some pass the codes on to one that does not.
@@ -41,7 +41,7 @@ pub struct Capabilities {
 /// every terminal answers, so that nobody has to wait for answers that do not come.
 pub const QUERIES: &[u8] = b"\x1b[?u\x1b[?2026$p\x1b]11;?\x1b\\\x1b[c";
 
-impl Capabilities {
+impl TerminalCapabilities {
     /// What the environment says.
     pub fn of(env: &Env) -> Self {
         let var = |name: &str| env.get(name).filter(|value| !value.is_empty()).map(|value| value.to_lowercase());
@@ -55,15 +55,15 @@ impl Capabilities {
         let is_wezterm = has("WEZTERM_PANE") || program == "wezterm";
         let is_iterm = has("ITERM_SESSION_ID") || program == "iterm.app";
         let images = match () {
-            () if multiplexed => Images::None,
-            () if is_kitty || is_ghostty || is_wezterm => Images::Kitty,
-            () if is_iterm => Images::Iterm2,
-            () => Images::None,
+            () if multiplexed => ImageProtocol::None,
+            () if is_kitty || is_ghostty || is_wezterm => ImageProtocol::Kitty,
+            () if is_iterm => ImageProtocol::Iterm2,
+            () => ImageProtocol::None,
         };
         let vte =
             var("VTE_VERSION").and_then(|version| version.parse().ok()).is_some_and(|version: u32| version >= 5000);
         let hyperlinks = !multiplexed
-            && (images != Images::None
+            && (images != ImageProtocol::None
                 || matches!(&*program, "vscode" | "alacritty" | "rio" | "warpterminal")
                 || has("WT_SESSION")
                 || vte
@@ -116,18 +116,18 @@ fn depth(term: &str, program: &str, truecolor: bool, no_color: bool) -> ColorDep
 mod tests {
     use super::*;
 
-    fn of(vars: &[(&str, &str)]) -> Capabilities {
-        Capabilities::of(&vars.iter().copied().collect())
+    fn of(vars: &[(&str, &str)]) -> TerminalCapabilities {
+        TerminalCapabilities::of(&vars.iter().copied().collect())
     }
 
     #[test]
     fn the_environment_names_the_terminal() {
         let kitty = of(&[("TERM", "xterm-kitty"), ("KITTY_WINDOW_ID", "1")]);
-        assert_eq!((kitty.images, kitty.depth, kitty.hyperlinks), (Images::Kitty, ColorDepth::True, true));
+        assert_eq!((kitty.images, kitty.depth, kitty.hyperlinks), (ImageProtocol::Kitty, ColorDepth::True, true));
         let tmux = of(&[("TERM", "tmux-256color"), ("TMUX", "x"), ("KITTY_WINDOW_ID", "1")]);
-        assert_eq!((tmux.images, tmux.hyperlinks, tmux.reflows), (Images::None, false, true));
+        assert_eq!((tmux.images, tmux.hyperlinks, tmux.reflows), (ImageProtocol::None, false, true));
         let iterm = of(&[("TERM_PROGRAM", "iTerm.app"), ("TERM", "xterm-256color")]);
-        assert_eq!(iterm.images, Images::Iterm2);
+        assert_eq!(iterm.images, ImageProtocol::Iterm2);
         assert!(!of(&[("TERM", "xterm"), ("XTERM_VERSION", "XTerm(379)")]).reflows);
         for (vars, depth) in [
             (&[("TERM", "linux")][..], ColorDepth::Ansi16),

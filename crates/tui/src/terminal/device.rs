@@ -9,7 +9,7 @@ use termina::{EventReader, PlatformTerminal, Terminal as _};
 use tokio::sync::mpsc;
 
 use super::Size;
-use super::input::{Input, from_event};
+use super::input::{TerminalInput, from_event};
 
 /// Inputs that wait to be taken; the thread that reads waits then.
 const MAX_WAITING: usize = 1024;
@@ -49,10 +49,10 @@ pub struct Modes {
 }
 
 /// The terminal of this process, in raw mode. Dropped, it is as it was before.
-pub struct Device {
+pub struct TerminalDevice {
     terminal: PlatformTerminal,
-    inputs: mpsc::Receiver<Input>,
-    gate: Arc<Gate>,
+    inputs: mpsc::Receiver<TerminalInput>,
+    gate: Arc<ReaderGate>,
     reader: EventReader,
     modes: Modes,
     entered: bool,
@@ -60,7 +60,7 @@ pub struct Device {
 
 /// Stops the thread that reads, for a while or for good.
 #[derive(Default)]
-struct Gate {
+struct ReaderGate {
     state: Mutex<GateState>,
     changed: Condvar,
 }
@@ -73,7 +73,7 @@ struct GateState {
     closed: bool,
 }
 
-impl Gate {
+impl ReaderGate {
     fn lock(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -91,7 +91,7 @@ impl Gate {
     }
 }
 
-impl Device {
+impl TerminalDevice {
     /// Takes the terminal over: raw mode, and a thread that reads.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Device {
         });
         let reader = terminal.event_reader();
         let (sender, inputs) = mpsc::channel(MAX_WAITING);
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(ReaderGate::default());
         let (thread_gate, thread_reader) = (Arc::clone(&gate), reader.clone());
         thread::Builder::new()
             .name("terminal".to_owned())
@@ -136,12 +136,12 @@ impl Device {
     }
 
     /// The next input. Nothing is lost when the future is dropped.
-    pub async fn next(&mut self) -> Input {
-        self.inputs.recv().await.unwrap_or(Input::Closed)
+    pub async fn next(&mut self) -> TerminalInput {
+        self.inputs.recv().await.unwrap_or(TerminalInput::Closed)
     }
 
     /// The next input, if there is one already.
-    pub fn try_next(&mut self) -> Option<Input> {
+    pub fn try_next(&mut self) -> Option<TerminalInput> {
         self.inputs.try_recv().ok()
     }
 
@@ -162,7 +162,7 @@ impl Device {
         Ok(())
     }
 
-    /// Gives the terminal back, to a program that is run or to the shell, until [`Device::enter`].
+    /// Gives the terminal back, to a program that is run or to the shell, until [`TerminalDevice::enter`].
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -195,7 +195,7 @@ impl Device {
         written
     }
 
-    /// Takes the terminal back after [`Device::leave`].
+    /// Takes the terminal back after [`TerminalDevice::leave`].
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -231,7 +231,7 @@ fn between(before: Modes, after: Modes) -> Vec<u8> {
 }
 
 /// Reads until the terminal is gone or nobody wants to know.
-fn read(reader: &EventReader, gate: &Gate, inputs: &mpsc::Sender<Input>) {
+fn read(reader: &EventReader, gate: &ReaderGate, inputs: &mpsc::Sender<TerminalInput>) {
     while gate.pass() {
         match reader.read(|_| true) {
             Ok(event) => {
@@ -247,7 +247,7 @@ fn read(reader: &EventReader, gate: &Gate, inputs: &mpsc::Sender<Input>) {
     }
 }
 
-impl Drop for Device {
+impl Drop for TerminalDevice {
     fn drop(&mut self) {
         // The terminal may be gone.
         self.leave().unwrap_or_default();
@@ -258,9 +258,12 @@ impl Drop for Device {
     }
 }
 
-impl std::fmt::Debug for Device {
+impl std::fmt::Debug for TerminalDevice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Device").field("modes", &self.modes).field("entered", &self.entered).finish_non_exhaustive()
+        f.debug_struct("TerminalDevice")
+            .field("modes", &self.modes)
+            .field("entered", &self.entered)
+            .finish_non_exhaustive()
     }
 }
 

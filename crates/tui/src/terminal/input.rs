@@ -10,7 +10,7 @@ use crate::key::{Key, KeyCode, KeyPress};
 
 /// Something that came from the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum TerminalInput {
     /// A key was pressed.
     Key(KeyPress),
     /// A text was pasted, as the terminal sent it.
@@ -67,13 +67,13 @@ pub enum MouseKind {
 }
 
 /// Translates an event; `None` for those that have no meaning here, such as the release of a key.
-pub fn from_event(event: Event) -> Option<Input> {
+pub fn from_event(event: Event) -> Option<TerminalInput> {
     match event {
-        Event::Key(key) => key_press(key).map(Input::Key),
-        Event::Paste(text) => Some(Input::Paste(text)),
-        Event::WindowResized(size) => Some(Input::Resized(Size::new(size.cols, size.rows))),
-        Event::FocusIn => Some(Input::Focus(true)),
-        Event::FocusOut => Some(Input::Focus(false)),
+        Event::Key(key) => key_press(key).map(TerminalInput::Key),
+        Event::Paste(text) => Some(TerminalInput::Paste(text)),
+        Event::WindowResized(size) => Some(TerminalInput::Resized(Size::new(size.cols, size.rows))),
+        Event::FocusIn => Some(TerminalInput::Focus(true)),
+        Event::FocusOut => Some(TerminalInput::Focus(false)),
         Event::Mouse(mouse) => {
             let kind = match mouse.kind {
                 MouseEventKind::Down(MouseButton::Left) => MouseKind::Down,
@@ -83,18 +83,18 @@ pub fn from_event(event: Event) -> Option<Input> {
                 MouseEventKind::ScrollDown => MouseKind::WheelDown,
                 _ => return None,
             };
-            Some(Input::Mouse(Mouse { kind, column: mouse.column, row: mouse.row }))
+            Some(TerminalInput::Mouse(Mouse { kind, column: mouse.column, row: mouse.row }))
         }
-        Event::Csi(Csi::Keyboard(Keyboard::ReportFlags(_))) => Some(Input::Report(Report::Keyboard)),
+        Event::Csi(Csi::Keyboard(Keyboard::ReportFlags(_))) => Some(TerminalInput::Report(Report::Keyboard)),
         Event::Csi(Csi::Mode(Mode::ReportDecPrivateMode { mode, setting })) => {
             let is_asked = matches!(mode, DecPrivateMode::Code(DecPrivateModeCode::SynchronizedOutput));
             let can = matches!(setting, DecModeSetting::Set | DecModeSetting::Reset);
-            is_asked.then_some(Input::Report(Report::Synchronized(can)))
+            is_asked.then_some(TerminalInput::Report(Report::Synchronized(can)))
         }
-        Event::Csi(Csi::Device(Device::DeviceAttributes(()))) => Some(Input::Report(Report::Done)),
+        Event::Csi(Csi::Device(Device::DeviceAttributes(()))) => Some(TerminalInput::Report(Report::Done)),
         Event::Osc(Osc::ChangeDynamicColors(DynamicColorNumber::TextBackgroundColor, colors)) => match colors.first() {
             Some(ColorOrQuery::Color(color)) => {
-                Some(Input::Report(Report::Background([color.red, color.green, color.blue])))
+                Some(TerminalInput::Report(Report::Background([color.red, color.green, color.blue])))
             }
             _ => None,
         },
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    fn read(bytes: &str) -> Vec<Input> {
+    fn read(bytes: &str) -> Vec<TerminalInput> {
         let mut parser = Parser::default();
         parser.parse(bytes.as_bytes(), false);
         std::iter::from_fn(|| parser.pop()).filter_map(from_event).collect()
@@ -187,7 +187,7 @@ mod tests {
     /// The name of the only key in these bytes, and what it types.
     fn key(bytes: &str) -> String {
         match &read(bytes)[..] {
-            [Input::Key(press)] => match press.text {
+            [TerminalInput::Key(press)] => match press.text {
                 Some(c) => format!("{} types {c}", press.key),
                 None => press.key.to_string(),
             },
@@ -248,18 +248,18 @@ mod tests {
         assert_eq!(
             read("\x1b[?1u\x1b[?2026;2$y\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\\x1b[?62;4c"),
             [
-                Input::Report(Report::Keyboard),
-                Input::Report(Report::Synchronized(true)),
-                Input::Report(Report::Background([0x1e, 0x1e, 0x2e])),
-                Input::Report(Report::Done),
+                TerminalInput::Report(Report::Keyboard),
+                TerminalInput::Report(Report::Synchronized(true)),
+                TerminalInput::Report(Report::Background([0x1e, 0x1e, 0x2e])),
+                TerminalInput::Report(Report::Done),
             ]
         );
-        assert_eq!(read("\x1b[?2026;0$y"), [Input::Report(Report::Synchronized(false))]);
+        assert_eq!(read("\x1b[?2026;0$y"), [TerminalInput::Report(Report::Synchronized(false))]);
     }
 
     #[test]
     fn pasted_text_arrives_whole() {
-        assert_eq!(read("\x1b[200~a\r\nb\x1b[201~"), [Input::Paste("a\r\nb".to_owned())]);
-        assert_eq!(read("\x1b[I"), [Input::Focus(true)]);
+        assert_eq!(read("\x1b[200~a\r\nb\x1b[201~"), [TerminalInput::Paste("a\r\nb".to_owned())]);
+        assert_eq!(read("\x1b[I"), [TerminalInput::Focus(true)]);
     }
 }

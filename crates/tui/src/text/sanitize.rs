@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// How much is taken out of a text beside control sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strictness {
+pub enum SanitizeMode {
     /// Prose of models and people: only what reorders text goes.
     Prose,
     /// Output of tools, names of files, titles: invisible characters are shown as `�`.
@@ -13,7 +13,7 @@ pub enum Strictness {
 
 /// Takes out escape sequences and control characters other than line feed and tab; `\r\n` and `\r` become line feeds. Text that needs no
 /// change is returned as it is.
-pub fn sanitize(text: &str, strictness: Strictness) -> Cow<'_, str> {
+pub fn sanitize(text: &str, strictness: SanitizeMode) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | 0x20..0x7f)) {
         return Cow::Borrowed(text);
     }
@@ -31,12 +31,12 @@ pub fn sanitize(text: &str, strictness: Strictness) -> Cow<'_, str> {
             '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => skip_string(&mut chars),
             _ if c.is_control() => {}
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                if strictness == Strictness::Output {
+                if strictness == SanitizeMode::Output {
                     clean.push('\u{fffd}');
                 }
             }
             '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}'
-                if strictness == Strictness::Output =>
+                if strictness == SanitizeMode::Output =>
             {
                 clean.push('\u{fffd}');
             }
@@ -113,13 +113,13 @@ mod tests {
             ("open \u{1b}]0;never\nnext", "open \nnext"),
             ("\u{1b}", ""),
         ] {
-            assert_eq!(sanitize(text, Strictness::Prose), clean, "{text:?}");
+            assert_eq!(sanitize(text, SanitizeMode::Prose), clean, "{text:?}");
         }
     }
 
     #[test]
     fn invisible_characters_show_in_output_only() {
-        assert_eq!(sanitize("a\u{202e}b\u{200b}", Strictness::Output), "a\u{fffd}b\u{fffd}");
-        assert_eq!(sanitize("a\u{202e}b\u{200b}", Strictness::Prose), "ab\u{200b}");
+        assert_eq!(sanitize("a\u{202e}b\u{200b}", SanitizeMode::Output), "a\u{fffd}b\u{fffd}");
+        assert_eq!(sanitize("a\u{202e}b\u{200b}", SanitizeMode::Prose), "ab\u{200b}");
     }
 }

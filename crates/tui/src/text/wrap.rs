@@ -15,14 +15,14 @@ pub fn row_width(row: &Row) -> usize {
 /// Breaks styled text without line feeds into rows of at most `width` columns: at spaces where there are some, else between graphemes. Spaces
 /// at a break are dropped. Text without content is one empty row.
 pub fn wrap(spans: &[Span<'_>], width: usize) -> Vec<Row> {
-    let mut wrapper = Wrapper::new(width);
+    let mut wrapper = TextWrapper::new(width);
     spans.iter().for_each(|span| wrapper.push(span));
     wrapper.finish()
 }
 
 /// Breaks text that arrives in pieces as [`wrap`] breaks the whole of it. Rows that are finished can be taken while the last one is open.
 #[derive(Clone, Debug)]
-pub struct Wrapper {
+pub struct TextWrapper {
     width: usize,
     rows: Vec<Row>,
     /// Whether a row was finished, taken or not.
@@ -42,7 +42,7 @@ fn append(to: &mut Vec<(String, Style)>, text: &str, style: Style) {
     }
 }
 
-impl Wrapper {
+impl TextWrapper {
     /// Rows of at most `width` columns, one at least.
     pub fn new(width: usize) -> Self {
         Self {
@@ -220,7 +220,7 @@ mod tests {
         #[test]
         fn text_in_pieces_breaks_like_the_whole(text in "[a-z日👍 ]{0,60}", cut in 0usize..60, width in 1usize..20) {
             let cut = text.char_indices().map(|(at, _)| at).nth(cut).unwrap_or(text.len());
-            let mut wrapper = Wrapper::new(width);
+            let mut wrapper = TextWrapper::new(width);
             wrapper.push(&Span::raw(&text[..cut]));
             let mut rows = wrapper.take_rows();
             wrapper.push(&Span::raw(&text[cut..]));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratatui_core::text::Span;
 
 use crate::Row;
-use crate::theme::{Theme, Token};
+use crate::theme::{ColorRole, Palette};
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const INTERVAL: Duration = Duration::from_millis(80);
@@ -40,14 +40,14 @@ impl Loader {
     }
 
     /// The row after a while.
-    pub fn row(&self, elapsed: Duration, text: &str, theme: &Theme) -> Row {
+    pub fn row(&self, elapsed: Duration, text: &str, theme: &Palette) -> Row {
         let at = elapsed.as_millis() / self.interval.as_millis().max(1);
         let frame = usize::try_from(at).ok().and_then(|at| self.frames.get(at % self.frames.len().max(1)));
         let mut spans = Vec::new();
         if let Some(frame) = frame {
-            spans.push(Span::styled(format!("{frame} "), theme.fg(Token::Accent)));
+            spans.push(Span::styled(format!("{frame} "), theme.fg(ColorRole::Accent)));
         }
-        spans.push(Span::styled(text.to_owned(), theme.fg(Token::Muted)));
+        spans.push(Span::styled(text.to_owned(), theme.fg(ColorRole::Muted)));
         Row::from(spans)
     }
 }
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_frame_follows_from_the_elapsed_time() {
-        let theme = Theme::builtin("dark", ColorDepth::None);
+        let theme = Palette::builtin("dark", ColorDepth::None);
         let at = |ms| Loader::default().row(Duration::from_millis(ms), "Working", &theme).to_string();
         assert_eq!([at(0), at(79), at(80), at(800)], ["⠋ Working", "⠋ Working", "⠙ Working", "⠋ Working"]);
         assert_eq!(Loader::still().interval(), None);

@@ -8,8 +8,8 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use crate::Row;
 use crate::key::{KeyCode, KeyPress};
 use crate::keymap::{KeyAction, KeyContext, Keymap};
-use crate::text::{Strictness, row_width, sanitize, truncate};
-use crate::theme::{Theme, Token};
+use crate::text::{SanitizeMode, row_width, sanitize, truncate};
+use crate::theme::{ColorRole, Palette};
 
 /// An item of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -213,19 +213,19 @@ impl Picker {
     /// Pastes a text into the search.
     pub fn paste(&mut self, text: &str) {
         if let Some(query) = &mut self.query {
-            query.extend(sanitize(text, Strictness::Prose).chars().filter(|c| !c.is_control()));
+            query.extend(sanitize(text, SanitizeMode::Prose).chars().filter(|c| !c.is_control()));
             self.filter();
             self.selected = 0;
         }
     }
 
     /// The rows: the search, the window of items, and how many there are when not all are shown.
-    pub fn rows(&self, columns: usize, theme: &Theme) -> Vec<Row> {
+    pub fn rows(&self, columns: usize, theme: &Palette) -> Vec<Row> {
         let mut rows = Vec::new();
         if let Some(query) = &self.query {
-            let query = sanitize(query, Strictness::Output);
+            let query = sanitize(query, SanitizeMode::Output);
             let line = vec![
-                Span::styled("> ", theme.fg(Token::Accent)),
+                Span::styled("> ", theme.fg(ColorRole::Accent)),
                 Span::raw(query.into_owned()),
                 Span::styled(" ", ratatui_core::style::Style::new().add_modifier(Modifier::REVERSED)),
             ];
@@ -233,7 +233,7 @@ impl Picker {
         }
         if self.shown.is_empty() {
             let text = if self.query().is_empty() { "  Nothing to choose from" } else { "  No match" };
-            rows.push(truncate(&Row::styled(text, theme.fg(Token::Muted)), columns, ""));
+            rows.push(truncate(&Row::styled(text, theme.fg(ColorRole::Muted)), columns, ""));
             return rows;
         }
         let first = self.selected.saturating_sub(self.height / 2).min(self.shown.len().saturating_sub(self.height));
@@ -244,20 +244,20 @@ impl Picker {
         }
         if self.shown.len() > self.height {
             let text = format!("  ({}/{})", self.selected + 1, self.shown.len());
-            rows.push(Row::styled(text, theme.fg(Token::Muted)));
+            rows.push(Row::styled(text, theme.fg(ColorRole::Muted)));
         }
         rows
     }
 
-    fn row(&self, item: &PickItem, is_selected: bool, columns: usize, theme: &Theme) -> Row {
-        let one_line = |text: &str| sanitize(text, Strictness::Output).replace('\n', " ");
+    fn row(&self, item: &PickItem, is_selected: bool, columns: usize, theme: &Palette) -> Row {
+        let one_line = |text: &str| sanitize(text, SanitizeMode::Output).replace('\n', " ");
         let (sign, style) = match is_selected {
-            true => ("→ ", theme.fg(Token::Accent).add_modifier(Modifier::BOLD)),
+            true => ("→ ", theme.fg(ColorRole::Accent).add_modifier(Modifier::BOLD)),
             false => ("  ", ratatui_core::style::Style::new()),
         };
         let mut spans = vec![Span::styled(format!("{sign}{}", one_line(&item.label)), style)];
         if item.is_current {
-            spans.push(Span::styled(" ✓", theme.fg(Token::Success)));
+            spans.push(Span::styled(" ✓", theme.fg(ColorRole::Success)));
         }
         let mut row = Row::from(spans);
         if !item.detail.is_empty() && columns > 40 {
@@ -265,7 +265,7 @@ impl Picker {
             row = truncate(&row, at.saturating_sub(2), "…");
             let gap = at.saturating_sub(row_width(&row));
             row.push_span(Span::raw(" ".repeat(gap)));
-            row.push_span(Span::styled(one_line(&item.detail), theme.fg(Token::Muted)));
+            row.push_span(Span::styled(one_line(&item.detail), theme.fg(ColorRole::Muted)));
         }
         truncate(&row, columns, "…")
     }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     fn shown(picker: &Picker) -> String {
-        let theme = Theme::builtin("dark", ColorDepth::None);
+        let theme = Palette::builtin("dark", ColorDepth::None);
         picker.rows(50, &theme).iter().map(|row| format!("{row}\n")).collect()
     }
 

@@ -12,9 +12,9 @@ use pinch_llm::thinking::ThinkingLevel;
 use serde_json::Map;
 
 use super::App;
-use crate::app::footer::tokens;
 use crate::dialog::{ChoiceDialog, SettingsDialog, SettingsFacts, TreeFilter, setting_keys};
 use crate::effect::Effect;
+use crate::figures::tokens;
 use crate::keymap::KeyAction;
 use crate::terminal::Size;
 use crate::widget::PickItem;
@@ -47,7 +47,7 @@ impl App {
             (item, vec![Effect::Theme { name: theme.name.clone(), save: true }])
         });
         let before = Effect::Theme { name: self.theme.name().to_owned(), save: false };
-        let dialog = ChoiceDialog::new("Theme", choices.collect())
+        let dialog = ChoiceDialog::new("Palette", choices.collect())
             .with_preview(resources.themes.iter().map(|theme| Effect::Theme { name: theme.name.clone(), save: false }))
             .or_else(before);
         self.open(Box::new(dialog));
@@ -151,7 +151,7 @@ impl App {
         let home = self.options.host.home();
         section(
             "Context",
-            resources.context_files.iter().map(|file| crate::app::footer::short_path(&file.path, home)).collect(),
+            resources.context_files.iter().map(|file| crate::figures::short_path(&file.path, home)).collect(),
         );
         section("Skills", resources.skills().iter().map(|skill| skill.name.clone()).collect());
         section("Prompts", resources.commands.templates.iter().map(|template| template.name.clone()).collect());

@@ -10,9 +10,9 @@ use pinch_coding_agent::tools::bash::UserCommand;
 use pinch_llm::message::Message;
 use tokio::sync::oneshot;
 
-use super::{Activity, App, OpenDialog, Widget};
-use crate::dialog::{Ask, Dialog, DialogNews};
-use crate::effect::Answer;
+use super::{App, OpenDialog, SessionActivity, Widget};
+use crate::dialog::{Ask, DialogNews, DialogView};
+use crate::effect::DialogAnswer;
 
 /// Widgets and statuses that are kept.
 const MAX_KEYS: usize = 64;
@@ -26,13 +26,13 @@ impl App {
             SessionEvent::RunEnd { will_retry, .. } => {
                 self.transcript.run_ended();
                 if !will_retry {
-                    self.begin(Activity::Idle, now_ms);
+                    self.begin(SessionActivity::Idle, now_ms);
                 }
             }
-            SessionEvent::Settled { .. } => self.begin(Activity::Idle, now_ms),
+            SessionEvent::Settled { .. } => self.begin(SessionActivity::Idle, now_ms),
             SessionEvent::QueueUpdate { steering, follow_up } => self.set_queue(steering.clone(), follow_up.clone()),
             SessionEvent::CompactionStart { reason } => {
-                self.begin(Activity::Compacting, now_ms);
+                self.begin(SessionActivity::Compacting, now_ms);
                 self.ongoing.text = match reason {
                     CompactionReason::Manual => "Compacting context",
                     CompactionReason::Overflow => "Context overflow detected, auto-compacting",
@@ -41,7 +41,7 @@ impl App {
                 .to_owned();
             }
             SessionEvent::CompactionEnd { result, aborted, error_message, will_retry, .. } => {
-                self.begin(if *will_retry { Activity::Working } else { Activity::Idle }, now_ms);
+                self.begin(if *will_retry { SessionActivity::Working } else { SessionActivity::Idle }, now_ms);
                 if let Some(done) = result {
                     self.transcript.compacted(&done.summary, done.tokens_before);
                     if let Some(usage) = &done.usage {
@@ -55,7 +55,7 @@ impl App {
                 }
             }
             SessionEvent::RetryStart { attempt, max_attempts, delay_ms, .. } => {
-                self.begin(Activity::Retrying, now_ms);
+                self.begin(SessionActivity::Retrying, now_ms);
                 self.ongoing.text = format!("Retrying ({attempt}/{max_attempts})");
                 self.ongoing.until_ms = i64::try_from(*delay_ms).ok().map(|delay| now_ms + delay);
             }
@@ -95,7 +95,7 @@ impl App {
 
     fn agent_event(&mut self, event: &AgentEvent, now_ms: i64) {
         match event {
-            AgentEvent::AgentStart => self.begin(Activity::Working, now_ms),
+            AgentEvent::AgentStart => self.begin(SessionActivity::Working, now_ms),
             AgentEvent::MessageEnd { message, .. } => {
                 if let Message::Assistant(answer) = &**message {
                     self.footer.spent.add(&answer.usage);
@@ -113,7 +113,7 @@ impl App {
     /// A run is over; the session says what it has come to.
     pub(crate) fn run_ended(&mut self, session: &AgentSession) {
         let now = self.options.host.now_ms();
-        self.begin(Activity::Idle, now);
+        self.begin(SessionActivity::Idle, now);
         self.transcript.run_ended();
         self.session_path = session.path();
         self.take_usage(session);
@@ -124,7 +124,7 @@ impl App {
     }
 
     /// An extension asks the user something.
-    pub(crate) fn ask(&mut self, question: &Question, reply: oneshot::Sender<Answer>, now_ms: i64) {
+    pub(crate) fn ask(&mut self, question: &Question, reply: oneshot::Sender<DialogAnswer>, now_ms: i64) {
         self.close_stale_questions();
         self.completion.close();
         let dialog = Box::new(Ask::new(question, now_ms).guarded());
@@ -174,13 +174,13 @@ impl App {
     }
 
     /// Opens a dialog.
-    pub(crate) fn open(&mut self, dialog: Box<dyn Dialog + Send>) {
+    pub(crate) fn open(&mut self, dialog: Box<dyn DialogView + Send>) {
         self.completion.close();
         self.dialogs.push(OpenDialog { dialog, reply: None });
     }
 
     /// Opens a dialog whose answer somebody waits for.
-    pub(crate) fn open_for(&mut self, dialog: Box<dyn Dialog + Send>, reply: oneshot::Sender<Answer>) {
+    pub(crate) fn open_for(&mut self, dialog: Box<dyn DialogView + Send>, reply: oneshot::Sender<DialogAnswer>) {
         self.completion.close();
         self.dialogs.push(OpenDialog { dialog, reply: Some(reply) });
     }

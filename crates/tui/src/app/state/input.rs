@@ -3,14 +3,14 @@
 use pinch_coding_agent::session::CycleDirection;
 use pinch_coding_agent::settings::values::DoubleEscape;
 
-use super::{Activity, App};
-use crate::app::commands::{self, Parsed};
+use super::{App, SessionActivity};
+use crate::app::commands::{self, ParsedCommand};
 use crate::dialog::{DialogCx, DialogEvent};
 use crate::editor::EditorEvent;
-use crate::effect::{Answer, DialogName, Effect};
+use crate::effect::{DialogAnswer, DialogName, Effect};
 use crate::key::{Key, KeyCode, KeyPress};
 use crate::keymap::{KeyAction, KeyContext, KeyMatch};
-use crate::terminal::{Capabilities, Input, Mouse, MouseKind, Report, Size};
+use crate::terminal::{Mouse, MouseKind, Report, Size, TerminalCapabilities, TerminalInput};
 
 /// Two presses within this time belong together, in milliseconds.
 const DOUBLE_PRESS_MS: i64 = 500;
@@ -19,7 +19,7 @@ const WHEEL: usize = 3;
 
 impl App {
     /// Takes an answer of the terminal in.
-    pub(crate) fn learn(&mut self, report: &Report, capabilities: &Capabilities) {
+    pub(crate) fn learn(&mut self, report: &Report, capabilities: &TerminalCapabilities) {
         self.depth = capabilities.depth;
         if capabilities.light_background != self.light_background {
             self.light_background = capabilities.light_background;
@@ -27,7 +27,7 @@ impl App {
                 || self.interface.as_ref().is_some_and(|interface| interface.theme.is_some());
             if !is_chosen {
                 let name = if self.light_background == Some(true) { "light" } else { "dark" };
-                self.theme = crate::theme::Theme::builtin(name, self.depth);
+                self.theme = crate::theme::Palette::builtin(name, self.depth);
                 self.transcript.invalidate();
             }
         }
@@ -37,14 +37,16 @@ impl App {
     }
 
     /// Takes an input in. `is_pasted`: it is part of a burst that nobody can have typed.
-    pub(crate) fn input(&mut self, input: &Input, is_pasted: bool, size: Size, now_ms: i64) -> Vec<Effect> {
+    pub(crate) fn input(&mut self, input: &TerminalInput, is_pasted: bool, size: Size, now_ms: i64) -> Vec<Effect> {
         match input {
-            Input::Key(press) if is_pasted && press.key == Key::plain(KeyCode::Enter) && self.dialogs.is_empty() => {
+            TerminalInput::Key(press)
+                if is_pasted && press.key == Key::plain(KeyCode::Enter) && self.dialogs.is_empty() =>
+            {
                 self.editor.insert("\n");
                 Vec::new()
             }
-            Input::Key(press) => self.key(press, size, now_ms),
-            Input::Paste(text) => {
+            TerminalInput::Key(press) => self.key(press, size, now_ms),
+            TerminalInput::Paste(text) => {
                 match self.dialogs.last_mut() {
                     Some(open) => open.dialog.paste(text),
                     None => {
@@ -54,15 +56,15 @@ impl App {
                 }
                 Vec::new()
             }
-            Input::Mouse(mouse) => {
+            TerminalInput::Mouse(mouse) => {
                 self.mouse(*mouse);
                 Vec::new()
             }
-            Input::Focus(has_focus) => {
+            TerminalInput::Focus(has_focus) => {
                 self.has_focus = *has_focus;
                 Vec::new()
             }
-            Input::Resized(_) | Input::Report(_) | Input::Closed => Vec::new(),
+            TerminalInput::Resized(_) | TerminalInput::Report(_) | TerminalInput::Closed => Vec::new(),
         }
     }
 
@@ -135,7 +137,7 @@ impl App {
                 let mut left = Vec::new();
                 for effect in effects {
                     match (effect, open.reply.take()) {
-                        (Effect::Answer(answer), Some(reply)) => {
+                        (Effect::DialogAnswer(answer), Some(reply)) => {
                             // The asker may be gone.
                             drop(reply.send(answer));
                         }
@@ -151,7 +153,7 @@ impl App {
     }
 
     /// Answers the question that is open.
-    pub(crate) fn answer(&mut self, answer: Answer) {
+    pub(crate) fn answer(&mut self, answer: DialogAnswer) {
         if let Some(at) = self.dialogs.iter().rposition(|open| open.reply.is_some())
             && let Some(reply) = self.dialogs.remove(at).reply
         {
@@ -237,7 +239,7 @@ impl App {
             self.scrolled = 0;
             return Vec::new();
         }
-        if self.activity() != Activity::Idle || self.transcript.runs_bash() {
+        if self.activity() != SessionActivity::Idle || self.transcript.runs_bash() {
             return vec![Effect::Abort];
         }
         if self.editor.is_shell_command() {
@@ -268,7 +270,7 @@ impl App {
             return Vec::new();
         }
         self.clear_at = Some(now_ms);
-        if self.activity() != Activity::Idle || self.transcript.runs_bash() {
+        if self.activity() != SessionActivity::Idle || self.transcript.runs_bash() {
             return vec![Effect::Abort];
         }
         Vec::new()
@@ -283,13 +285,13 @@ impl App {
         }
         self.editor.remember(submission);
         match commands::parse(&text) {
-            Some(Parsed::Effects(effects)) => return effects,
-            Some(Parsed::Show(shown)) => {
+            Some(ParsedCommand::Effects(effects)) => return effects,
+            Some(ParsedCommand::Show(shown)) => {
                 let text = commands::text(shown, &self.keymap, &self.commands);
                 self.transcript.markdown(&text);
                 return Vec::new();
             }
-            Some(Parsed::Problem(text)) => {
+            Some(ParsedCommand::Problem(text)) => {
                 self.warning(&text);
                 return Vec::new();
             }

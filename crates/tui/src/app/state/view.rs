@@ -6,15 +6,15 @@ use pinch_coding_agent::extension::ui::WidgetPlace;
 use ratatui_core::style::Style;
 use ratatui_core::text::Span;
 
-use super::{Activity, App};
+use super::{App, SessionActivity};
 use crate::Row;
-use crate::app::front::Frame;
+use crate::app::front::ScreenFrame;
 use crate::dialog::DialogCx;
 use crate::editor::Editor;
 use crate::keymap::KeyAction;
 use crate::terminal::{Cursor, Size};
-use crate::text::{Strictness, sanitize, truncate};
-use crate::theme::Token;
+use crate::text::{SanitizeMode, sanitize, truncate};
+use crate::theme::ColorRole;
 
 /// Lines of an extension's widget that are shown.
 const MAX_WIDGET: usize = 10;
@@ -32,7 +32,7 @@ impl App {
             return Some(Duration::from_millis(50));
         }
         let second = Some(Duration::from_secs(1));
-        if self.ongoing.activity != Activity::Idle || self.transcript.runs_bash() {
+        if self.ongoing.activity != SessionActivity::Idle || self.transcript.runs_bash() {
             return self.loader.interval().or(second);
         }
         let hint = self.clear_at.is_some_and(|at| now_ms - at <= HINT_MS);
@@ -41,9 +41,9 @@ impl App {
     }
 
     /// The frame for a screen of this size.
-    pub(crate) fn view(&mut self, size: Size, is_fullscreen: bool, now_ms: i64) -> Frame {
-        let mut frame = Frame { title: self.window_title(), ..Frame::default() };
-        frame.progress = self.activity() != Activity::Idle
+    pub(crate) fn view(&mut self, size: Size, is_fullscreen: bool, now_ms: i64) -> ScreenFrame {
+        let mut frame = ScreenFrame { title: self.window_title(), ..ScreenFrame::default() };
+        frame.progress = self.activity() != SessionActivity::Idle
             && self.interface.as_ref().is_some_and(|interface| interface.terminal.show_progress);
         let (bottom, cursor) = self.bottom(size, now_ms);
         let room = size.height().saturating_sub(bottom.len()).max(1);
@@ -66,7 +66,7 @@ impl App {
                 let hidden = open.len() - room + 1;
                 open.drain(..hidden.min(open.len()));
                 let text = format!("… {hidden} lines above");
-                open.insert(0, truncate(&Row::styled(text, self.theme.fg(Token::Dim)), size.width(), ""));
+                open.insert(0, truncate(&Row::styled(text, self.theme.fg(ColorRole::Dim)), size.width(), ""));
                 open.truncate(room);
             }
             cursor_row += open.len();
@@ -92,7 +92,7 @@ impl App {
             && let Some(last) = rows.last_mut()
         {
             let text = format!("↓ {scrolled} more, escape jumps to the end");
-            *last = truncate(&Row::styled(text, self.theme.fg(Token::Accent)), size.width(), "");
+            *last = truncate(&Row::styled(text, self.theme.fg(ColorRole::Accent)), size.width(), "");
         }
         rows
     }
@@ -132,7 +132,7 @@ impl App {
         }
         let height = Editor::visible_rows(size.height()).min(room.saturating_sub(2)).max(1);
         let rule = match self.editor.is_shell_command() {
-            true => self.theme.fg(Token::BashMode),
+            true => self.theme.fg(ColorRole::BashMode),
             false => self.theme.fg(self.level_token()),
         };
         let (mut rows, mut cursor) = self.editor.rows(columns, height, &self.theme, rule);
@@ -148,21 +148,21 @@ impl App {
     }
 
     /// The colour of the thinking level.
-    fn level_token(&self) -> Token {
+    fn level_token(&self) -> ColorRole {
         match self.thinking.as_str() {
-            "minimal" => Token::ThinkingMinimal,
-            "low" => Token::ThinkingLow,
-            "medium" => Token::ThinkingMedium,
-            "high" => Token::ThinkingHigh,
-            "off" => Token::ThinkingOff,
-            _ => Token::ThinkingXhigh,
+            "minimal" => ColorRole::ThinkingMinimal,
+            "low" => ColorRole::ThinkingLow,
+            "medium" => ColorRole::ThinkingMedium,
+            "high" => ColorRole::ThinkingHigh,
+            "off" => ColorRole::ThinkingOff,
+            _ => ColorRole::ThinkingXhigh,
         }
     }
 
     fn queue_rows(&self, columns: usize) -> Vec<Row> {
-        let dim = self.theme.fg(Token::Dim);
+        let dim = self.theme.fg(ColorRole::Dim);
         let line = |kind: &str, text: &str| {
-            let text = sanitize(text, Strictness::Output).split_whitespace().collect::<Vec<_>>().join(" ");
+            let text = sanitize(text, SanitizeMode::Output).split_whitespace().collect::<Vec<_>>().join(" ");
             truncate(&Row::styled(format!("{kind}: {text}"), dim), columns, "…")
         };
         let steering = self.queue.0.iter().map(|text| line("Steering", text));
@@ -185,10 +185,10 @@ impl App {
     fn activity_row(&self, columns: usize, now_ms: i64) -> Option<Row> {
         if self.clear_at.is_some_and(|at| now_ms - at <= HINT_MS) && self.editor.is_empty() {
             let text = format!("Press {} again to exit", self.keymap.hint(KeyAction::Clear));
-            return Some(truncate(&Row::styled(text, self.theme.fg(Token::Warning)), columns, "…"));
+            return Some(truncate(&Row::styled(text, self.theme.fg(ColorRole::Warning)), columns, "…"));
         }
         let ongoing = &self.ongoing;
-        if ongoing.activity == Activity::Idle {
+        if ongoing.activity == SessionActivity::Idle {
             return None;
         }
         let elapsed = u64::try_from(now_ms - ongoing.since_ms).unwrap_or(0);
@@ -202,9 +202,9 @@ impl App {
             (false, None) => {
                 let mut text = ongoing.text.clone();
                 if let Some(tool) = self.transcript.running_tool() {
-                    text.push_str(&format!(" · {}", sanitize(tool, Strictness::Output)));
+                    text.push_str(&format!(" · {}", sanitize(tool, SanitizeMode::Output)));
                 }
-                if ongoing.activity == Activity::Working && self.transcript.silent_ms(now_ms) > STALL_MS {
+                if ongoing.activity == SessionActivity::Working && self.transcript.silent_ms(now_ms) > STALL_MS {
                     text.push_str(" · waiting for the provider");
                 }
                 format!("{text}… {}s ({cancel} to interrupt)", elapsed / 1000)
@@ -220,10 +220,10 @@ impl App {
             let lines = widget
                 .lines
                 .iter()
-                .flat_map(|line| sanitize(line, Strictness::Output).lines().map(str::to_owned).collect::<Vec<_>>());
+                .flat_map(|line| sanitize(line, SanitizeMode::Output).lines().map(str::to_owned).collect::<Vec<_>>());
             rows.extend(lines.take(MAX_WIDGET).map(|line| truncate(&Row::from(line), columns, "…")));
             if widget.lines.len() > MAX_WIDGET {
-                rows.push(Row::styled("... (widget truncated)", self.theme.fg(Token::Muted)));
+                rows.push(Row::styled("... (widget truncated)", self.theme.fg(ColorRole::Muted)));
             }
         }
         rows
@@ -231,15 +231,15 @@ impl App {
 
     fn window_title(&self) -> String {
         if let Some(title) = &self.title {
-            return sanitize(title, Strictness::Output).into_owned();
+            return sanitize(title, SanitizeMode::Output).into_owned();
         }
         let folder = self.options.cwd.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let busy = if self.activity() == Activity::Idle { "" } else { "* " };
+        let busy = if self.activity() == SessionActivity::Idle { "" } else { "* " };
         let title = match &self.footer.session_name {
             Some(name) => format!("{busy}pinch - {name} - {folder}"),
             None => format!("{busy}pinch - {folder}"),
         };
-        sanitize(&title, Strictness::Output).into_owned()
+        sanitize(&title, SanitizeMode::Output).into_owned()
     }
 }
 

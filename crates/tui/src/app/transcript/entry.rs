@@ -1,8 +1,8 @@
 //! One entry of the transcript.
 
+mod frame;
 mod answer;
 mod bash;
-mod frame;
 mod tool;
 
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use pinch_llm::event::BlockKind;
 use pinch_llm::message::{AssistantMessage, Block, Content, Message, StopReason, ToolResult};
 use serde_json::Value;
 
-use self::answer::Answer;
+use self::answer::AnswerView;
 use self::bash::Bash;
 use self::frame::{boxed, inner_columns, paragraphs};
-use self::tool::ToolCall;
+use self::tool::ToolCallView;
 use super::TranscriptOptions;
 use crate::Row;
-use crate::app::footer::tokens;
+use crate::figures::tokens;
 use crate::keymap::{KeyAction, Keymap};
 use crate::markdown::{Markdown, MarkdownOptions};
-use crate::theme::{Theme, Token};
+use crate::theme::{ColorRole, Palette};
 
 /// What entries are drawn with.
 #[derive(Clone, Copy)]
 pub(crate) struct ViewCx<'a> {
     pub(crate) columns: usize,
-    pub(crate) theme: &'a Theme,
+    pub(crate) theme: &'a Palette,
     pub(crate) keymap: &'a Keymap,
     pub(crate) options: &'a TranscriptOptions,
     pub(crate) now_ms: i64,
@@ -54,7 +54,7 @@ pub(crate) enum NoticeKind {
 }
 
 /// One entry.
-pub(in crate::app) enum Entry {
+pub(in crate::app) enum TranscriptEntry {
     Header {
         name: String,
         hints: String,
@@ -65,10 +65,10 @@ pub(in crate::app) enum Entry {
         text: String,
     },
     /// A text of the interface, in Markdown.
-    Text(Box<Answer>),
+    Text(Box<AnswerView>),
     User(String),
-    Answer(Box<Answer>),
-    Tool(Box<ToolCall>),
+    AnswerView(Box<AnswerView>),
+    Tool(Box<ToolCallView>),
     Bash(Box<Bash>),
     /// A summary, or a message of an extension: a label, a line that stands for it, and the whole.
     Labelled {
@@ -92,30 +92,32 @@ pub(super) fn failure_of(answer: &AssistantMessage) -> Option<String> {
 }
 
 /// The entries for the messages of a session, and the texts of the user in them.
-pub(super) fn of_messages(messages: &[Arc<Message>]) -> (Vec<Entry>, Vec<String>) {
-    let mut entries: Vec<Entry> = Vec::new();
+pub(super) fn of_messages(messages: &[Arc<Message>]) -> (Vec<TranscriptEntry>, Vec<String>) {
+    let mut entries: Vec<TranscriptEntry> = Vec::new();
     let mut texts = Vec::new();
     let mut open = std::collections::HashMap::new();
     for message in messages {
         match &**message {
             Message::Assistant(answer) => {
                 let failure = failure_of(answer);
-                let mut view = Answer::of(answer);
+                let mut view = AnswerView::of(answer);
                 let has_calls = answer.tool_calls().next().is_some();
                 view.finish(failure.as_deref().filter(|_| !has_calls), answer.stop_reason == StopReason::Length);
-                entries.push(Entry::Answer(Box::new(view)));
+                entries.push(TranscriptEntry::AnswerView(Box::new(view)));
                 for call in answer.tool_calls() {
-                    let mut tool = ToolCall::new(call.id.as_str(), &call.name);
+                    let mut tool = ToolCallView::new(call.id.as_str(), &call.name);
                     tool.set_arguments(&call.arguments);
                     if let Some(failure) = &failure {
                         tool.fail(failure);
                     }
                     open.insert(call.id.clone(), entries.len());
-                    entries.push(Entry::Tool(Box::new(tool)));
+                    entries.push(TranscriptEntry::Tool(Box::new(tool)));
                 }
             }
             Message::ToolResult(result) => {
-                if let Some(Entry::Tool(tool)) = open.remove(&result.tool_call_id).and_then(|at| entries.get_mut(at)) {
+                if let Some(TranscriptEntry::Tool(tool)) =
+                    open.remove(&result.tool_call_id).and_then(|at| entries.get_mut(at))
+                {
                     tool.set_result(result);
                 }
             }
@@ -123,7 +125,7 @@ pub(super) fn of_messages(messages: &[Arc<Message>]) -> (Vec<Entry>, Vec<String>
                 if let Message::User(user) = &**message {
                     texts.push(user.content.text("\n"));
                 }
-                entries.extend(Entry::of_message(message));
+                entries.extend(TranscriptEntry::of_message(message));
             }
         }
     }
@@ -134,21 +136,21 @@ pub(super) fn of_messages(messages: &[Arc<Message>]) -> (Vec<Entry>, Vec<String>
     (entries, texts)
 }
 
-impl Entry {
+impl TranscriptEntry {
     pub(super) fn notice(kind: NoticeKind, text: &str) -> Self {
         Self::Notice { kind, text: text.to_owned() }
     }
 
     pub(super) fn text(text: &str) -> Self {
-        Self::Text(Box::new(Answer::text(text)))
+        Self::Text(Box::new(AnswerView::text(text)))
     }
 
     pub(super) fn answer() -> Self {
-        Self::Answer(Box::new(Answer::begun()))
+        Self::AnswerView(Box::new(AnswerView::begun()))
     }
 
     pub(super) fn tool(id: &str, name: &str) -> Self {
-        Self::Tool(Box::new(ToolCall::new(id, name)))
+        Self::Tool(Box::new(ToolCallView::new(id, name)))
     }
 
     pub(super) fn bash(command: &str, exclude: bool) -> Self {
@@ -221,7 +223,7 @@ impl Entry {
         let n_blank = usize::from(!is_first);
         let skipped = first.saturating_sub(n_blank);
         let mut rows = match self {
-            Self::Answer(answer) | Self::Text(answer) => answer.rows_from(skipped, cx),
+            Self::AnswerView(answer) | Self::Text(answer) => answer.rows_from(skipped, cx),
             _ => self.content(cx).into_iter().skip(skipped).collect(),
         };
         if first < n_blank && !rows.is_empty() {
@@ -233,7 +235,7 @@ impl Entry {
     /// How many of the first rows never change.
     pub(super) fn n_final(&mut self, cx: ViewCx<'_>, is_first: bool) -> usize {
         match self {
-            Self::Answer(answer) => match answer.n_final(cx) {
+            Self::AnswerView(answer) => match answer.n_final(cx) {
                 0 => 0,
                 n => n + usize::from(!is_first),
             },
@@ -245,45 +247,45 @@ impl Entry {
         let theme = cx.theme;
         match self {
             Self::Header { name, hints } => {
-                let mut rows = paragraphs(name, theme.bold(Token::Accent), cx.columns, 1);
-                rows.extend(paragraphs(hints, theme.fg(Token::Dim), cx.columns, 1));
+                let mut rows = paragraphs(name, theme.bold(ColorRole::Accent), cx.columns, 1);
+                rows.extend(paragraphs(hints, theme.fg(ColorRole::Dim), cx.columns, 1));
                 rows
             }
-            Self::Rule => vec![Row::styled("─".repeat(cx.columns), theme.fg(Token::BorderMuted))],
+            Self::Rule => vec![Row::styled("─".repeat(cx.columns), theme.fg(ColorRole::BorderMuted))],
             Self::Notice { kind, text } => {
                 let (prefix, style) = match kind {
-                    NoticeKind::Status | NoticeKind::Resources => ("", theme.fg(Token::Dim)),
-                    NoticeKind::Warning => ("Warning: ", theme.fg(Token::Warning)),
-                    NoticeKind::Error => ("Error: ", theme.fg(Token::Error)),
+                    NoticeKind::Status | NoticeKind::Resources => ("", theme.fg(ColorRole::Dim)),
+                    NoticeKind::Warning => ("Warning: ", theme.fg(ColorRole::Warning)),
+                    NoticeKind::Error => ("Error: ", theme.fg(ColorRole::Error)),
                 };
                 let text = text.strip_prefix(prefix.trim_end()).map_or(text.as_str(), str::trim_start);
                 paragraphs(&format!("{prefix}{text}"), style, cx.columns, 1)
             }
-            Self::Text(text) | Self::Answer(text) => text.rows_from(0, cx),
+            Self::Text(text) | Self::AnswerView(text) => text.rows_from(0, cx),
             Self::User(text) => {
-                let options = MarkdownOptions::colored(Token::UserMessageText);
-                boxed(Markdown::of(text, options).rows(inner_columns(cx), theme), Token::UserMessageBg, cx)
+                let options = MarkdownOptions::colored(ColorRole::UserMessageText);
+                boxed(Markdown::of(text, options).rows(inner_columns(cx), theme), ColorRole::UserMessageBg, cx)
             }
             Self::Tool(tool) => tool.rows(cx),
             Self::Bash(bash) => bash.rows(cx),
             Self::Labelled { label, line, whole, expanded } => {
                 let inner = inner_columns(cx);
-                let mut rows = paragraphs(&format!("[{label}]"), theme.bold(Token::CustomMessageLabel), inner, 0);
-                let text = theme.fg(Token::CustomMessageText);
+                let mut rows = paragraphs(&format!("[{label}]"), theme.bold(ColorRole::CustomMessageLabel), inner, 0);
+                let text = theme.fg(ColorRole::CustomMessageText);
                 if *expanded || cx.options.expanded {
-                    let options = MarkdownOptions::colored(Token::CustomMessageText);
+                    let options = MarkdownOptions::colored(ColorRole::CustomMessageText);
                     rows.extend(Markdown::of(whole, options).rows(inner, theme));
                 } else {
                     rows.extend(paragraphs(&format!("{line} ({})", cx.expand_hint()), text, inner, 0));
                 }
-                boxed(rows, Token::CustomMessageBg, cx)
+                boxed(rows, ColorRole::CustomMessageBg, cx)
             }
         }
     }
 
     pub(super) fn is_settled(&self) -> bool {
         match self {
-            Self::Answer(answer) => answer.is_finished(),
+            Self::AnswerView(answer) => answer.is_finished(),
             Self::Tool(tool) => tool.is_settled(),
             Self::Bash(bash) => bash.is_finished(),
             _ => true,
@@ -293,7 +295,7 @@ impl Entry {
     /// What was not finished never will be.
     pub(super) fn settle(&mut self) {
         match self {
-            Self::Answer(answer) if !answer.is_finished() => answer.finish(None, false),
+            Self::AnswerView(answer) if !answer.is_finished() => answer.finish(None, false),
             Self::Tool(tool) => tool.settle(),
             _ => {}
         }
@@ -301,7 +303,7 @@ impl Entry {
 
     /// Forgets rows that can be made again.
     pub(super) fn release(&mut self) {
-        if let Self::Text(answer) | Self::Answer(answer) = self {
+        if let Self::Text(answer) | Self::AnswerView(answer) = self {
             answer.release();
         }
     }
@@ -329,65 +331,65 @@ impl Entry {
 
     pub(super) fn answer_text(&self) -> Option<String> {
         match self {
-            Self::Answer(answer) => answer.plain_text(),
+            Self::AnswerView(answer) => answer.plain_text(),
             _ => None,
         }
     }
 
     pub(super) fn is_open_answer(&self) -> bool {
-        matches!(self, Self::Answer(answer) if !answer.is_finished())
+        matches!(self, Self::AnswerView(answer) if !answer.is_finished())
     }
 
     pub(super) fn push_delta(&mut self, index: usize, text: &str) {
-        if let Self::Answer(answer) = self {
+        if let Self::AnswerView(answer) = self {
             answer.push(index, text);
         }
     }
 
     pub(super) fn begin_block(&mut self, index: usize, kind: &BlockKind, now_ms: i64) {
-        if let Self::Answer(answer) = self {
+        if let Self::AnswerView(answer) = self {
             answer.begin_block(index, kind, now_ms);
         }
     }
 
     pub(super) fn end_block(&mut self, index: usize, block: &Block, now_ms: i64) {
-        if let Self::Answer(answer) = self {
+        if let Self::AnswerView(answer) = self {
             answer.end_block(index, block, Some(now_ms));
         }
     }
 
     pub(super) fn end_answer(&mut self, message: &AssistantMessage) {
-        if let Self::Answer(answer) = self {
+        if let Self::AnswerView(answer) = self {
             let has_calls = message.tool_calls().next().is_some();
             let failure = failure_of(message).filter(|_| !has_calls);
             answer.finish(failure.as_deref(), message.stop_reason == StopReason::Length);
         }
     }
 
-    fn as_tool(&self) -> Option<&ToolCall> {
+    fn as_tool(&self) -> Option<&ToolCallView> {
         match self {
             Self::Tool(tool) => Some(tool),
             _ => None,
         }
     }
 
-    fn with_tool(&mut self, change: impl FnOnce(&mut ToolCall)) {
+    fn with_tool(&mut self, change: impl FnOnce(&mut ToolCallView)) {
         if let Self::Tool(tool) = self {
             change(tool);
         }
     }
 
     pub(super) fn call_id(&self) -> Option<&str> {
-        self.as_tool().map(ToolCall::id)
+        self.as_tool().map(ToolCallView::id)
     }
 
     /// The id of a call that has not ended.
     pub(super) fn open_call(&self) -> Option<&str> {
-        self.as_tool().filter(|tool| !tool.is_settled()).map(ToolCall::id)
+        self.as_tool().filter(|tool| !tool.is_settled()).map(ToolCallView::id)
     }
 
     pub(super) fn running_tool(&self) -> Option<&str> {
-        self.as_tool().filter(|tool| tool.is_running()).map(ToolCall::name)
+        self.as_tool().filter(|tool| tool.is_running()).map(ToolCallView::name)
     }
 
     /// Whether this is the call whose arguments are still arriving as a block of the answer.

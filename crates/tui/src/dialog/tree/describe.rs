@@ -9,9 +9,9 @@ use pinch_llm::message::{Content, Message, StopReason};
 use ratatui_core::text::Span;
 use serde_json::Value;
 
-use crate::app::tokens;
-use crate::text::{Strictness, sanitize};
-use crate::theme::{Theme, Token};
+use crate::figures::tokens;
+use crate::text::{SanitizeMode, sanitize};
+use crate::theme::{ColorRole, Palette};
 
 /// Characters of a text that are shown.
 const MAX_TEXT: usize = 200;
@@ -20,7 +20,7 @@ const MAX_ERROR: usize = 80;
 
 /// What kind of entry it is, for filters and colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EntryKind {
+pub(super) enum TreeEntryKind {
     User,
     Assistant,
     /// The result of a tool, or a command of the user.
@@ -35,7 +35,7 @@ pub(super) enum EntryKind {
 /// An entry in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Described {
-    pub(super) kind: EntryKind,
+    pub(super) kind: TreeEntryKind,
     /// Who speaks, with a colon, or nothing.
     role: &'static str,
     text: String,
@@ -44,13 +44,13 @@ pub(super) struct Described {
 }
 
 impl Described {
-    fn new(kind: EntryKind, role: &'static str, text: impl AsRef<str>) -> Self {
+    fn new(kind: TreeEntryKind, role: &'static str, text: impl AsRef<str>) -> Self {
         Self { kind, role, text: short(text.as_ref(), MAX_TEXT), is_empty: false }
     }
 
     /// An entry that cannot be read.
     pub(super) fn unknown(type_name: &str) -> Self {
-        Self::new(EntryKind::Note, "", format!("[{type_name}]"))
+        Self::new(TreeEntryKind::Note, "", format!("[{type_name}]"))
     }
 
     /// All of it without styles.
@@ -59,13 +59,13 @@ impl Described {
     }
 
     /// All of it in its colours.
-    pub(super) fn spans(&self, theme: &Theme) -> Vec<Span<'static>> {
+    pub(super) fn spans(&self, theme: &Palette) -> Vec<Span<'static>> {
         let (role, text) = match self.kind {
-            EntryKind::User => (theme.fg(Token::Accent), theme.fg(Token::Text)),
-            EntryKind::Assistant => (theme.fg(Token::Success), theme.fg(Token::Text)),
-            EntryKind::Tool | EntryKind::Note => (theme.fg(Token::Muted), theme.fg(Token::Muted)),
-            EntryKind::Summary => (theme.fg(Token::Accent), theme.fg(Token::Accent)),
-            EntryKind::Custom => (theme.fg(Token::CustomMessageLabel), theme.fg(Token::Text)),
+            TreeEntryKind::User => (theme.fg(ColorRole::Accent), theme.fg(ColorRole::Text)),
+            TreeEntryKind::Assistant => (theme.fg(ColorRole::Success), theme.fg(ColorRole::Text)),
+            TreeEntryKind::Tool | TreeEntryKind::Note => (theme.fg(ColorRole::Muted), theme.fg(ColorRole::Muted)),
+            TreeEntryKind::Summary => (theme.fg(ColorRole::Accent), theme.fg(ColorRole::Accent)),
+            TreeEntryKind::Custom => (theme.fg(ColorRole::CustomMessageLabel), theme.fg(ColorRole::Text)),
         };
         let gap = if self.role.is_empty() { "" } else { " " };
         vec![Span::styled(format!("{}{gap}", self.role), role), Span::styled(self.text.clone(), text)]
@@ -76,7 +76,7 @@ impl Described {
 fn short(text: &str, max: usize) -> String {
     // Much longer texts are not looked at whole.
     let end = text.char_indices().nth(max * 4).map_or(text.len(), |(at, _)| at);
-    let clean = sanitize(&text[..end], Strictness::Output);
+    let clean = sanitize(&text[..end], SanitizeMode::Output);
     let mut line = String::new();
     let mut n_chars = 0;
     for word in clean.split_whitespace() {
@@ -97,19 +97,21 @@ fn short(text: &str, max: usize) -> String {
 
 /// Describes an entry. `calls` remembers the calls of tools, for the results that follow.
 pub(super) fn describe(body: &EntryBody, calls: &mut HashMap<ToolCallId, String>) -> Described {
-    let note = |text: String| Described::new(EntryKind::Note, "", text);
+    let note = |text: String| Described::new(TreeEntryKind::Note, "", text);
     match body {
         EntryBody::Message(message) => of_message(message, calls),
         EntryBody::ThinkingLevelChange { thinking_level } => note(format!("[thinking: {thinking_level}]")),
         EntryBody::ModelChange { model_id, .. } => note(format!("[model: {model_id}]")),
         EntryBody::Compaction(compaction) => {
             let text = format!("[compaction: {} tokens]", tokens(compaction.tokens_before));
-            Described::new(EntryKind::Summary, "", text)
+            Described::new(TreeEntryKind::Summary, "", text)
         }
-        EntryBody::BranchSummary(branch) => Described::new(EntryKind::Summary, "[branch summary]:", &branch.summary),
+        EntryBody::BranchSummary(branch) => {
+            Described::new(TreeEntryKind::Summary, "[branch summary]:", &branch.summary)
+        }
         EntryBody::CustomMessage(message) => {
             let text = format!("[{}]: {}", message.custom_type, message.content.text(" "));
-            Described::new(EntryKind::Custom, "", text)
+            Described::new(TreeEntryKind::Custom, "", text)
         }
         EntryBody::Custom { custom_type, .. } => note(format!("[{custom_type}]")),
         EntryBody::Label { label, .. } => note(format!("[label: {}]", label.as_deref().unwrap_or("(cleared)"))),
@@ -120,7 +122,7 @@ pub(super) fn describe(body: &EntryBody, calls: &mut HashMap<ToolCallId, String>
 
 fn of_message(message: &Message, calls: &mut HashMap<ToolCallId, String>) -> Described {
     match message {
-        Message::User(user) => Described::new(EntryKind::User, "user:", text_of(&user.content)),
+        Message::User(user) => Described::new(TreeEntryKind::User, "user:", text_of(&user.content)),
         Message::Assistant(answer) => {
             for call in answer.tool_calls() {
                 calls.insert(call.id.clone(), of_call(&call.name, &Value::Object(call.arguments.clone())));
@@ -128,32 +130,34 @@ fn of_message(message: &Message, calls: &mut HashMap<ToolCallId, String>) -> Des
             let text: Vec<&str> = answer.content.iter().filter_map(|block| block.as_text()).collect();
             let text = text.join(" ");
             if !text.trim().is_empty() {
-                return Described::new(EntryKind::Assistant, "assistant:", text);
+                return Described::new(TreeEntryKind::Assistant, "assistant:", text);
             }
             let error = answer.error_message.as_deref().unwrap_or_default();
             match answer.stop_reason {
-                StopReason::Aborted => Described::new(EntryKind::Assistant, "assistant:", "(aborted)"),
-                _ if !error.is_empty() => Described::new(EntryKind::Assistant, "assistant:", short(error, MAX_ERROR)),
+                StopReason::Aborted => Described::new(TreeEntryKind::Assistant, "assistant:", "(aborted)"),
+                _ if !error.is_empty() => {
+                    Described::new(TreeEntryKind::Assistant, "assistant:", short(error, MAX_ERROR))
+                }
                 _ => {
-                    let nothing = Described::new(EntryKind::Assistant, "assistant:", "(no content)");
+                    let nothing = Described::new(TreeEntryKind::Assistant, "assistant:", "(no content)");
                     Described { is_empty: true, ..nothing }
                 }
             }
         }
         Message::ToolResult(result) => {
             let text = calls.remove(&result.tool_call_id).unwrap_or_else(|| format!("[{}]", result.tool_name));
-            Described::new(EntryKind::Tool, "", text)
+            Described::new(TreeEntryKind::Tool, "", text)
         }
         Message::Other(other) => {
             let text = |name: &str| other.raw.get(name).and_then(Value::as_str).unwrap_or_default();
             match text("role") {
-                roles::BASH_EXECUTION => Described::new(EntryKind::Tool, "[bash]:", text("command")),
-                roles::BRANCH_SUMMARY => Described::new(EntryKind::Summary, "[branch summary]:", text("summary")),
-                roles::COMPACTION_SUMMARY => Described::new(EntryKind::Summary, "[compaction]:", text("summary")),
-                role => Described::new(EntryKind::Note, "", format!("[{role}]")),
+                roles::BASH_EXECUTION => Described::new(TreeEntryKind::Tool, "[bash]:", text("command")),
+                roles::BRANCH_SUMMARY => Described::new(TreeEntryKind::Summary, "[branch summary]:", text("summary")),
+                roles::COMPACTION_SUMMARY => Described::new(TreeEntryKind::Summary, "[compaction]:", text("summary")),
+                role => Described::new(TreeEntryKind::Note, "", format!("[{role}]")),
             }
         }
-        _ => Described::new(EntryKind::Note, "", "[system]"),
+        _ => Described::new(TreeEntryKind::Note, "", "[system]"),
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) struct TreeRow {
 }
 
 /// A node that waits for its row.
-struct Waiting {
+struct WaitingNode {
     node: usize,
     indent: usize,
     /// Its parent branches.
@@ -61,15 +61,15 @@ pub(super) fn lay_out(
     let active_first = |nodes: &mut Vec<usize>| nodes.sort_by_key(|node| !on_path.contains(node));
     let mut rows = Vec::new();
     let mut waiting = Vec::new();
-    let push_all = |waiting: &mut Vec<Waiting>, mut nodes: Vec<usize>, indent: usize, gutters: &[bool]| {
+    let push_all = |waiting: &mut Vec<WaitingNode>, mut nodes: Vec<usize>, indent: usize, gutters: &[bool]| {
         active_first(&mut nodes);
         let (n, is_branch) = (nodes.len(), nodes.len() > 1);
         for (at, node) in nodes.into_iter().enumerate().rev() {
-            waiting.push(Waiting { node, indent, is_branch, is_last: at + 1 == n, gutters: gutters.to_vec() });
+            waiting.push(WaitingNode { node, indent, is_branch, is_last: at + 1 == n, gutters: gutters.to_vec() });
         }
     };
     push_all(&mut waiting, roots, 0, &[]);
-    while let Some(Waiting { node, indent, is_branch, is_last, gutters }) = waiting.pop() {
+    while let Some(WaitingNode { node, indent, is_branch, is_last, gutters }) = waiting.pop() {
         let below = std::mem::take(&mut children[node]);
         let can_fold = is_branch && !below.is_empty();
         let is_folded = can_fold && folded.contains(&node);

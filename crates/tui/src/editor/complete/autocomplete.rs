@@ -6,12 +6,12 @@ use pinch_coding_agent::extension::Completion;
 use pinch_coding_agent::stdx::cancel::{Cancel, CancelReason};
 
 use super::menu::Menu;
-use super::query::{CompletionQuery, Token, path_token, typed_token, written_path};
+use super::query::{CompletionQuery, CompletionToken, path_token, typed_token, written_path};
 use crate::Row;
 use crate::editor::{Editor, EditorEvent, TextPosition, ViMode};
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext, Keymap};
-use crate::theme::Theme;
+use crate::theme::Palette;
 
 /// How long to wait for the next key before an answer is looked for that takes a while.
 const DEBOUNCE: Duration = Duration::from_millis(20);
@@ -25,7 +25,7 @@ pub struct CompletionRequest {
     pub query: CompletionQuery,
     /// Cancelled when the answer is not wanted any more.
     pub cancel: Cancel,
-    token: Token,
+    token: CompletionToken,
     /// Asked for with the tab key: a single suggestion is put in at once.
     is_explicit: bool,
     revision: u64,
@@ -85,7 +85,7 @@ impl Autocomplete {
     }
 
     /// The suggestions; no rows when there are none.
-    pub fn rows(&self, columns: usize, theme: &Theme) -> Vec<Row> {
+    pub fn rows(&self, columns: usize, theme: &Palette) -> Vec<Row> {
         self.menu.as_ref().map_or_else(Vec::new, |menu| menu.rows(columns, self.visible, theme))
     }
 
@@ -141,7 +141,7 @@ impl Autocomplete {
         self.ask(token, editor, false);
     }
 
-    fn ask(&mut self, token: Token, editor: &Editor, is_explicit: bool) {
+    fn ask(&mut self, token: CompletionToken, editor: &Editor, is_explicit: bool) {
         self.asked.cancel(CancelReason::Superseded);
         self.asked = Cancel::new();
         self.request = Some(CompletionRequest {
@@ -240,7 +240,7 @@ fn before_cursor(editor: &Editor) -> &str {
     editor.lines().get(line).map_or("", |line| &line[..byte])
 }
 
-fn typed_token_at(editor: &Editor) -> Option<Token> {
+fn typed_token_at(editor: &Editor) -> Option<CompletionToken> {
     typed_token(before_cursor(editor), editor.cursor().line == 0)
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pinch_coding_agent::extension::Completion;
 
-use crate::text::{Strictness, sanitize};
+use crate::text::{SanitizeMode, sanitize};
 
 /// How long a listing may take: directories of other hosts can be slow.
 const PATIENCE: Duration = Duration::from_millis(150);
@@ -14,7 +14,7 @@ const MAX_ENTRIES: usize = 1000;
 
 /// Whether a name can be shown and typed as it is.
 pub(super) fn is_printable(name: &str) -> bool {
-    !name.contains(['\n', '\t']) && sanitize(name, Strictness::Output) == name
+    !name.contains(['\n', '\t']) && sanitize(name, SanitizeMode::Output) == name
 }
 
 /// A suggestion of a path; directories end with a slash.

@@ -3,10 +3,10 @@
 use pinch_coding_agent::extension::Completion;
 use ratatui_core::text::Span;
 
-use super::query::Token;
+use super::query::CompletionToken;
 use crate::Row;
-use crate::text::{Strictness, pad, sanitize, truncate, width};
-use crate::theme::{Theme, Token as Color};
+use crate::text::{SanitizeMode, pad, sanitize, truncate, width};
+use crate::theme::{ColorRole as Color, Palette};
 
 /// Columns of labels at most.
 const MAX_LABEL: usize = 32;
@@ -17,7 +17,7 @@ const MIN_DESCRIPTION: usize = 10;
 /// Suggestions for a part of a line.
 #[derive(Clone, Debug)]
 pub(super) struct Menu {
-    pub(super) token: Token,
+    pub(super) token: CompletionToken,
     pub(super) line: usize,
     /// At least one.
     items: Vec<Completion>,
@@ -26,7 +26,7 @@ pub(super) struct Menu {
 
 impl Menu {
     /// A list in which the first item is selected that equals what was typed, or else the first that begins with it. `None` without items.
-    pub(super) fn new(token: Token, line: usize, items: Vec<Completion>) -> Option<Self> {
+    pub(super) fn new(token: CompletionToken, line: usize, items: Vec<Completion>) -> Option<Self> {
         let typed = token.query.typed();
         let equal = items.iter().position(|item| item.value == typed);
         let selected = equal.or_else(|| items.iter().position(|item| item.value.starts_with(typed))).unwrap_or(0);
@@ -58,7 +58,7 @@ impl Menu {
     }
 
     /// Draws `visible` items around the selected one, and how far down that is when there are more.
-    pub(super) fn rows(&self, columns: usize, visible: usize, theme: &Theme) -> Vec<Row> {
+    pub(super) fn rows(&self, columns: usize, visible: usize, theme: &Palette) -> Vec<Row> {
         let n_shown = visible.min(self.items.len());
         let first = self.selected.saturating_sub(visible / 2).min(self.items.len() - n_shown);
         let labels: Vec<String> = self.items.iter().map(label).collect();
@@ -94,5 +94,5 @@ fn label(item: &Completion) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    sanitize(text, Strictness::Output).replace(['\n', '\t'], " ")
+    sanitize(text, SanitizeMode::Output).replace(['\n', '\t'], " ")
 }

@@ -56,14 +56,14 @@ impl CompletionQuery {
 
 /// A part of a line that can be completed: it ends at the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Token {
+pub(super) struct CompletionToken {
     pub(super) query: CompletionQuery,
     /// The byte of the line where it begins.
     pub(super) start: usize,
 }
 
 /// What is completed without being asked for, in the part of a line before the cursor.
-pub(super) fn typed_token(before: &str, is_first_line: bool) -> Option<Token> {
+pub(super) fn typed_token(before: &str, is_first_line: bool) -> Option<CompletionToken> {
     if let Some(token) = quoted_mention(before) {
         return Some(token);
     }
@@ -71,21 +71,21 @@ pub(super) fn typed_token(before: &str, is_first_line: bool) -> Option<Token> {
     let word = &before[start..];
     if let Some(typed) = word.strip_prefix('@') {
         let query = CompletionQuery::Mention { typed: typed.to_owned(), is_quoted: false };
-        return Some(Token { query, start });
+        return Some(CompletionToken { query, start });
     }
     if let Some(typed) = word.strip_prefix('#') {
-        return Some(Token { query: CompletionQuery::Hash { typed: typed.to_owned() }, start });
+        return Some(CompletionToken { query: CompletionQuery::Hash { typed: typed.to_owned() }, start });
     }
     let command = before.strip_prefix('/').filter(|_| is_first_line)?;
     let end =
         command.find(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':'))).unwrap_or(command.len());
     let (name, rest) = command.split_at(end);
     if rest.is_empty() {
-        return Some(Token { query: CompletionQuery::Command { typed: name.to_owned() }, start: 0 });
+        return Some(CompletionToken { query: CompletionQuery::Command { typed: name.to_owned() }, start: 0 });
     }
     let typed = rest.strip_prefix(' ').filter(|_| !name.is_empty())?;
     let query = CompletionQuery::Argument { command: name.to_owned(), typed: typed.to_owned() };
-    Some(Token { query, start: before.len() - typed.len() })
+    Some(CompletionToken { query, start: before.len() - typed.len() })
 }
 
 fn next_len(text: &str, at: usize) -> usize {
@@ -93,24 +93,24 @@ fn next_len(text: &str, at: usize) -> usize {
 }
 
 /// A path behind `@"` whose closing quote is missing.
-fn quoted_mention(before: &str) -> Option<Token> {
+fn quoted_mention(before: &str) -> Option<CompletionToken> {
     let start = before.rfind("@\"")?;
     let typed = &before[start + 2..];
     let is_begin = before[..start].chars().next_back().is_none_or(char::is_whitespace);
     let query = CompletionQuery::Mention { typed: typed.to_owned(), is_quoted: true };
-    (is_begin && !typed.contains('"')).then_some(Token { query, start })
+    (is_begin && !typed.contains('"')).then_some(CompletionToken { query, start })
 }
 
 /// The path before the cursor: what stands behind the last blank, quote or equals sign.
-pub(super) fn path_token(before: &str) -> Token {
+pub(super) fn path_token(before: &str) -> CompletionToken {
     let n_quotes = before.matches('"').count();
     if let Some(start) = before.rfind('"').filter(|_| n_quotes % 2 == 1) {
         let query = CompletionQuery::Path { typed: before[start + 1..].to_owned(), is_quoted: true };
-        return Token { query, start };
+        return CompletionToken { query, start };
     }
     let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=');
     let start = before.rfind(is_end).map_or(0, |at| at + next_len(before, at));
-    Token { query: CompletionQuery::Path { typed: before[start..].to_owned(), is_quoted: false }, start }
+    CompletionToken { query: CompletionQuery::Path { typed: before[start..].to_owned(), is_quoted: false }, start }
 }
 
 /// A path as it is put in: quoted where it must be. Also how many bytes at its end the cursor stays before.
@@ -126,8 +126,8 @@ pub(super) fn written_path(path: &str, is_quoted: bool) -> (String, usize) {
 mod tests {
     use super::*;
 
-    fn shown(token: &Token) -> String {
-        let Token { query, start } = token;
+    fn shown(token: &CompletionToken) -> String {
+        let CompletionToken { query, start } = token;
         match query {
             CompletionQuery::Command { typed } => format!("{start} command {typed}"),
             CompletionQuery::Argument { command, typed } => format!("{start} argument of {command}: {typed}"),

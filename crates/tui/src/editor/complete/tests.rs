@@ -4,13 +4,13 @@ use super::*;
 use crate::editor::{Editor, EditorEvent, TextPosition};
 use crate::key::KeyPress;
 use crate::keymap::Keymap;
-use crate::theme::{ColorDepth, Theme};
+use crate::theme::{ColorDepth, Palette};
 use pinch_coding_agent::extension::Completion;
 use pinch_coding_agent::stdx::cancel::Cancel;
 use std::sync::Arc;
 
 /// An editor with completion in a directory.
-struct Prompt {
+struct CompletionHarness {
     editor: Editor,
     completion: Autocomplete,
     sources: CompletionSources,
@@ -27,7 +27,7 @@ const FILES: [&str; 7] = [
     ".gitignore",
 ];
 
-fn prompt() -> Prompt {
+fn prompt() -> CompletionHarness {
     let dir = tempfile::tempdir().unwrap();
     for path in FILES.iter().chain(&["target/debug/pinch"]) {
         let path = dir.path().join(path);
@@ -58,10 +58,10 @@ fn prompt() -> Prompt {
     ];
     let files = Some(Arc::new(PathIndex::build(dir.path(), &Cancel::new()).unwrap()));
     let sources = CompletionSources { commands, files, ..CompletionSources::new(dir.path().to_owned()) };
-    Prompt { editor: Editor::new(), completion: Autocomplete::default(), sources, _dir: dir }
+    CompletionHarness { editor: Editor::new(), completion: Autocomplete::default(), sources, _dir: dir }
 }
 
-impl Prompt {
+impl CompletionHarness {
     fn press(&mut self, press: &KeyPress) -> EditorEvent {
         let event = self.completion.handle(press, &Keymap::default(), &mut self.editor);
         self.answer();
@@ -93,7 +93,7 @@ impl Prompt {
     }
 
     fn rows(&self, columns: usize) -> String {
-        let rows = self.completion.rows(columns, &Theme::builtin("dark", ColorDepth::True));
+        let rows = self.completion.rows(columns, &Palette::builtin("dark", ColorDepth::True));
         assert!(rows.iter().all(|row| crate::text::row_width(row) <= columns));
         rows.iter().map(|row| row.to_string().trim_end().to_owned()).collect::<Vec<_>>().join("\n")
     }

@@ -211,8 +211,8 @@ proptest! {
         for _ in 0..n {
             editor.perform(KeyAction::CursorLeft);
         }
-        let theme = Theme::builtin("dark", ColorDepth::True);
-        let (rows, cursor) = editor.rows(columns, 5, &theme, theme.fg(Token::Border));
+        let theme = Palette::builtin("dark", ColorDepth::True);
+        let (rows, cursor) = editor.rows(columns, 5, &theme, theme.fg(ColorRole::Border));
         let (row, column) = cursor.unwrap();
         prop_assert!(row > 0 && row < rows.len() - 1 && column < columns);
     }

@@ -9,7 +9,7 @@ use super::ViewCx;
 use super::frame::paragraphs;
 use crate::Row;
 use crate::markdown::{Markdown, MarkdownOptions};
-use crate::theme::Token;
+use crate::theme::ColorRole;
 
 /// One block of the answer.
 struct Part {
@@ -28,7 +28,7 @@ struct Part {
 impl Part {
     fn new(index: usize, is_thinking: bool, begun_ms: Option<i64>) -> Self {
         let options = match is_thinking {
-            true => MarkdownOptions::colored(Token::ThinkingText).italic(),
+            true => MarkdownOptions::colored(ColorRole::ThinkingText).italic(),
             false => MarkdownOptions::default(),
         };
         Self { index, is_thinking, text: Markdown::new(options), n_pushed: 0, begun_ms, ended_ms: None, ended: false }
@@ -51,7 +51,7 @@ impl Part {
             (Some(begun), Some(ended)) if ended - begun >= 1000 => format!("Thought for {}s", (ended - begun) / 1000),
             _ => "Thinking...".to_owned(),
         };
-        let style = cx.theme.fg(Token::ThinkingText).add_modifier(Modifier::ITALIC);
+        let style = cx.theme.fg(ColorRole::ThinkingText).add_modifier(Modifier::ITALIC);
         crate::text::truncate(&Row::styled(format!(" {text}"), style), cx.columns, "…")
     }
 
@@ -91,14 +91,14 @@ fn inner(cx: ViewCx<'_>) -> usize {
 }
 
 /// The view.
-pub(in crate::app) struct Answer {
+pub(in crate::app) struct AnswerView {
     parts: Vec<Part>,
     failure: Option<String>,
     cut_off: bool,
     finished: bool,
 }
 
-impl Answer {
+impl AnswerView {
     pub(super) fn begun() -> Self {
         Self { parts: Vec::new(), failure: None, cut_off: false, finished: false }
     }
@@ -214,10 +214,10 @@ impl Answer {
         }
         let mut notes = Vec::new();
         if let Some(failure) = &self.failure {
-            notes.extend(paragraphs(failure, cx.theme.fg(Token::Error), cx.columns, 1));
+            notes.extend(paragraphs(failure, cx.theme.fg(ColorRole::Error), cx.columns, 1));
         }
         if self.cut_off {
-            notes.extend(paragraphs("The model reached its output limit", cx.theme.fg(Token::Dim), cx.columns, 1));
+            notes.extend(paragraphs("The model reached its output limit", cx.theme.fg(ColorRole::Dim), cx.columns, 1));
         }
         if !notes.is_empty() {
             add(&mut |first| (notes.iter().skip(first).cloned().collect(), first.min(notes.len())));

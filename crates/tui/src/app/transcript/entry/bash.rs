@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::ViewCx;
 use super::frame::paragraphs;
 use crate::Row;
-use crate::theme::Token;
+use crate::theme::ColorRole;
 
 /// Lines of output that are shown of a command.
 const PREVIEW: usize = 20;
@@ -93,7 +93,7 @@ impl Bash {
 
     pub(super) fn rows(&self, cx: ViewCx<'_>) -> Vec<Row> {
         let theme = cx.theme;
-        let mode = if self.exclude { Token::Dim } else { Token::BashMode };
+        let mode = if self.exclude { ColorRole::Dim } else { ColorRole::BashMode };
         let rule = || Row::styled("─".repeat(cx.columns), theme.fg(mode));
         let mut rows = vec![rule()];
         rows.extend(paragraphs(&format!("$ {}", self.command), theme.bold(mode), cx.columns, 1));
@@ -101,9 +101,9 @@ impl Bash {
         let n = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |at| at + 1);
         let first = if self.expanded || cx.options.expanded { 0 } else { n.saturating_sub(PREVIEW) };
         for line in &lines[first..n] {
-            rows.extend(paragraphs(line, theme.fg(Token::ToolOutput), cx.columns, 1));
+            rows.extend(paragraphs(line, theme.fg(ColorRole::ToolOutput), cx.columns, 1));
         }
-        let muted = |text: &str| paragraphs(text, theme.fg(Token::Muted), cx.columns, 1);
+        let muted = |text: &str| paragraphs(text, theme.fg(ColorRole::Muted), cx.columns, 1);
         if first > 0 {
             rows.extend(muted(&format!("... {first} more lines ({})", cx.expand_hint())));
         }

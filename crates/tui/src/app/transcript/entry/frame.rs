@@ -5,14 +5,14 @@ use ratatui_core::text::Span;
 
 use super::ViewCx;
 use crate::Row;
-use crate::text::{Strictness, pad, sanitize, wrap};
-use crate::theme::Token;
+use crate::text::{SanitizeMode, pad, sanitize, wrap};
+use crate::theme::ColorRole;
 
 /// Wraps foreign text in one style, with blank columns at the left side.
 pub(super) fn paragraphs(text: &str, style: Style, columns: usize, indent: usize) -> Vec<Row> {
     let inner = columns.saturating_sub(indent).max(1);
     let mut rows = Vec::new();
-    for line in sanitize(text, Strictness::Prose).split('\n') {
+    for line in sanitize(text, SanitizeMode::Prose).split('\n') {
         rows.extend(wrap(&[Span::styled(line.to_owned(), style)], inner));
     }
     if indent > 0 && columns > indent {
@@ -29,7 +29,7 @@ pub(super) fn inner_columns(cx: ViewCx<'_>) -> usize {
 }
 
 /// Puts rows into a box with a background and a blank column and row at each side; without colours, behind a bar.
-pub(super) fn boxed(rows: Vec<Row>, background: Token, cx: ViewCx<'_>) -> Vec<Row> {
+pub(super) fn boxed(rows: Vec<Row>, background: ColorRole, cx: ViewCx<'_>) -> Vec<Row> {
     if rows.is_empty() {
         return rows;
     }

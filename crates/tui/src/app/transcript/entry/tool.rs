@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::ViewCx;
 use super::frame::{boxed, inner_columns, paragraphs};
 use crate::Row;
-use crate::app::footer::short_path;
 use crate::diff::{self, DiffOptions};
-use crate::highlight::{Highlighter, Language};
-use crate::text::{Strictness, chop, sanitize, wrap};
-use crate::theme::Token;
+use crate::figures::short_path;
+use crate::highlight::{CodeLanguage, Highlighter};
+use crate::text::{SanitizeMode, chop, sanitize, wrap};
+use crate::theme::ColorRole;
 
 /// Lines of files, of lists and of matches that are shown of a result, and rows of the output of a command.
 const FILE_LINES: usize = 10;
@@ -26,7 +26,7 @@ const DIFF_LINES: usize = 60;
 const MAX_ARGUMENTS: usize = 16 * 1024;
 
 /// The view.
-pub(in crate::app) struct ToolCall {
+pub(in crate::app) struct ToolCallView {
     id: String,
     name: String,
     /// The block of the answer that its arguments arrive in.
@@ -51,7 +51,7 @@ enum ToolState {
     Failed,
 }
 
-impl ToolCall {
+impl ToolCallView {
     pub(super) fn new(id: &str, name: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -189,24 +189,25 @@ impl ToolCall {
         rows.extend(self.result(cx, columns));
         if self.n_images > 0 {
             let noun = if self.n_images == 1 { "image" } else { "images" };
-            rows.push(Row::styled(format!("[{} {noun}]", self.n_images), theme.fg(Token::ToolOutput)));
+            rows.push(Row::styled(format!("[{} {noun}]", self.n_images), theme.fg(ColorRole::ToolOutput)));
         }
         rows.extend(self.time_row(cx));
         let background = match self.state {
-            ToolState::Pending | ToolState::Running => Token::ToolPendingBg,
-            ToolState::Done => Token::ToolSuccessBg,
-            ToolState::Failed => Token::ToolErrorBg,
+            ToolState::Pending | ToolState::Running => ColorRole::ToolPendingBg,
+            ToolState::Done => ColorRole::ToolSuccessBg,
+            ToolState::Failed => ColorRole::ToolErrorBg,
         };
         boxed(rows, background, cx)
     }
 
     fn title(&self, cx: ViewCx<'_>) -> Vec<Vec<Span<'static>>> {
         let theme = cx.theme;
-        let clean = |text: String| sanitize(&text, Strictness::Output).into_owned();
-        let name =
-            |name: &str| Span::styled(format!("{} ", sanitize(name, Strictness::Output)), theme.bold(Token::ToolTitle));
-        let accent = |text: String| Span::styled(clean(text).replace('\n', " "), theme.fg(Token::Accent));
-        let muted = |text: String| Span::styled(text, theme.fg(Token::Muted));
+        let clean = |text: String| sanitize(&text, SanitizeMode::Output).into_owned();
+        let name = |name: &str| {
+            Span::styled(format!("{} ", sanitize(name, SanitizeMode::Output)), theme.bold(ColorRole::ToolTitle))
+        };
+        let accent = |text: String| Span::styled(clean(text).replace('\n', " "), theme.fg(ColorRole::Accent));
+        let muted = |text: String| Span::styled(text, theme.fg(ColorRole::Muted));
         let limit = |prefix: &str| self.number("limit").map(|n| format!("{prefix} limit {n}")).unwrap_or_default();
         let place = || self.text("path").map_or_else(|| ".".to_owned(), |_| self.path(cx));
         match self.name.as_str() {
@@ -217,7 +218,7 @@ impl ToolCall {
                     .enumerate()
                     .map(|(at, line)| {
                         let sign = if at == 0 { "$ " } else { "  " };
-                        vec![Span::styled(format!("{sign}{line}"), theme.bold(Token::ToolTitle))]
+                        vec![Span::styled(format!("{sign}{line}"), theme.bold(ColorRole::ToolTitle))]
                     })
                     .collect();
                 if let (Some(seconds), Some(last)) = (self.number("timeout"), lines.last_mut()) {
@@ -231,7 +232,7 @@ impl ToolCall {
                     (start, None) => format!(":{}", start.unwrap_or(1)),
                     (start, Some(n)) => format!(":{}-{}", start.unwrap_or(1), start.unwrap_or(1) + n.max(1) - 1),
                 };
-                vec![vec![name("read"), accent(self.path(cx)), Span::styled(range, theme.fg(Token::Warning))]]
+                vec![vec![name("read"), accent(self.path(cx)), Span::styled(range, theme.fg(ColorRole::Warning))]]
             }
             tool @ ("write" | "edit" | "ls") => {
                 let path = if tool == "ls" { place() } else { self.path(cx) };
@@ -279,7 +280,7 @@ impl ToolCall {
             return Vec::new();
         }
         if self.state == ToolState::Failed && self.name != "bash" {
-            return limited(output, DIFF_LINES, Token::Error, columns, cx, self.is_expanded(cx));
+            return limited(output, DIFF_LINES, ColorRole::Error, columns, cx, self.is_expanded(cx));
         }
         let detail = |key: &str| self.details.as_ref().and_then(|details| details.get(key));
         match self.name.as_str() {
@@ -292,23 +293,23 @@ impl ToolCall {
                     rows.extend(more_row(hidden, "more", columns, cx));
                     rows
                 }
-                None => limited(output, FILE_LINES, Token::ToolOutput, columns, cx, self.is_expanded(cx)),
+                None => limited(output, FILE_LINES, ColorRole::ToolOutput, columns, cx, self.is_expanded(cx)),
             },
             "read" => {
                 let path = self.text("path").or_else(|| self.text("file_path")).unwrap_or_default();
                 file_rows(output, &path, FILE_LINES, columns, cx, self.is_expanded(cx))
             }
             "bash" | "exec" => self.command_rows(output, columns, cx),
-            "grep" => limited(output, MATCH_LINES, Token::ToolOutput, columns, cx, self.is_expanded(cx)),
-            "find" | "ls" => limited(output, LIST_LINES, Token::ToolOutput, columns, cx, self.is_expanded(cx)),
-            _ => limited(output, FILE_LINES, Token::ToolOutput, columns, cx, self.is_expanded(cx)),
+            "grep" => limited(output, MATCH_LINES, ColorRole::ToolOutput, columns, cx, self.is_expanded(cx)),
+            "find" | "ls" => limited(output, LIST_LINES, ColorRole::ToolOutput, columns, cx, self.is_expanded(cx)),
+            _ => limited(output, FILE_LINES, ColorRole::ToolOutput, columns, cx, self.is_expanded(cx)),
         }
     }
 
     /// The last rows of the output of a command.
     fn command_rows(&self, output: &str, columns: usize, cx: ViewCx<'_>) -> Vec<Row> {
-        let style = cx.theme.fg(Token::ToolOutput);
-        let clean = sanitize(output, Strictness::Output);
+        let style = cx.theme.fg(ColorRole::ToolOutput);
+        let clean = sanitize(output, SanitizeMode::Output);
         let mut lines: Vec<&str> = clean.lines().collect();
         let n_lines = lines.len();
         if !self.is_expanded(cx) && n_lines > COMMAND_ROWS {
@@ -337,7 +338,7 @@ impl ToolCall {
             (_, _, Some(ms)) if ms >= 1000 => format!("Took {}", seconds(ms)),
             _ => return None,
         };
-        Some(crate::text::truncate(&Row::styled(text, cx.theme.fg(Token::Muted)), inner_columns(cx), ""))
+        Some(crate::text::truncate(&Row::styled(text, cx.theme.fg(ColorRole::Muted)), inner_columns(cx), ""))
     }
 }
 
@@ -375,12 +376,12 @@ fn more_row(n: usize, which: &str, columns: usize, cx: ViewCx<'_>) -> Vec<Row> {
         return Vec::new();
     }
     let noun = if n == 1 { "line" } else { "lines" };
-    paragraphs(&format!("... ({n} {which} {noun}, {})", cx.expand_hint()), cx.theme.fg(Token::Muted), columns, 0)
+    paragraphs(&format!("... ({n} {which} {noun}, {})", cx.expand_hint()), cx.theme.fg(ColorRole::Muted), columns, 0)
 }
 
 /// The first lines of a text.
-fn limited(text: &str, max: usize, token: Token, columns: usize, cx: ViewCx<'_>, is_expanded: bool) -> Vec<Row> {
-    let clean = sanitize(text, Strictness::Output);
+fn limited(text: &str, max: usize, token: ColorRole, columns: usize, cx: ViewCx<'_>, is_expanded: bool) -> Vec<Row> {
+    let clean = sanitize(text, SanitizeMode::Output);
     let max = if is_expanded { usize::MAX } else { max };
     let style = cx.theme.fg(token);
     let lines = clean.lines().take(max);
@@ -391,9 +392,9 @@ fn limited(text: &str, max: usize, token: Token, columns: usize, cx: ViewCx<'_>,
 
 /// The first lines of a file in their colours.
 fn file_rows(text: &str, path: &str, max: usize, columns: usize, cx: ViewCx<'_>, is_expanded: bool) -> Vec<Row> {
-    let clean = sanitize(text, Strictness::Output);
+    let clean = sanitize(text, SanitizeMode::Output);
     let max = if is_expanded { usize::MAX } else { max };
-    let mut highlighter = Highlighter::new(Language::of_file(path, clean.lines().next()));
+    let mut highlighter = Highlighter::new(CodeLanguage::of_file(path, clean.lines().next()));
     let lines = clean.lines().take(max);
     let mut rows: Vec<Row> = lines.flat_map(|line| chop(&highlighter.line(line, cx.theme), columns)).collect();
     rows.extend(more_row(clean.lines().count().saturating_sub(max), "more", columns, cx));

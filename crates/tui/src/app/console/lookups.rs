@@ -1,0 +1,158 @@
+//! What is looked up beside the session, and the dialogs that are made of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use pinch_coding_agent::extension::Completion;
+use pinch_coding_agent::session::{SessionControl, SessionView};
+use pinch_coding_agent::store::{ListScope, SessionRef, SessionSummary};
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::text::with_causes;
+
+use super::{Console, MadeDialog};
+use crate::app::clipboard;
+use crate::dialog::{DialogNews, ForkDialog, ModelDialog, ScopedModelDialog, SessionDialog, TreeDialog};
+use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
+use crate::effect::{DialogName, Effect};
+use crate::terminal::ImageProtocol;
+
+/// Something that was looked up beside the session.
+pub(super) enum LookupResult {
+    Sessions(Result<Vec<SessionSummary>, String>),
+    AllSessions(Result<Vec<SessionSummary>, String>),
+    Done(Result<String, String>),
+    Completions(Box<(CompletionRequest, Vec<Completion>)>),
+    Files(Option<Arc<PathIndex>>),
+    Image(Result<PathBuf, String>),
+}
+
+impl Console {
+    /// Looks up what the editor wants to complete.
+    pub(super) fn complete(&mut self) {
+        let Some(request) = self.app.take_completion() else { return };
+        let sources = self.app.completion_sources();
+        let is_stale = sources.files.as_ref().is_none_or(|files| !files.is_current());
+        if matches!(request.query, CompletionQuery::Mention { .. }) && is_stale && !self.indexing {
+            self.indexing = true;
+            let root = sources.root.clone();
+            let build = tokio::task::spawn_blocking(move || PathIndex::build(&root, &Cancel::new()).ok().map(Arc::new));
+            self.lookups.push(async move { LookupResult::Files(build.await.ok().flatten()) }.boxed());
+        }
+        let work = async move {
+            tokio::time::sleep(request.debounce()).await;
+            let (query, cancel) = (request.query.clone(), request.cancel.clone());
+            let found = tokio::task::spawn_blocking(move || sources.complete(&query, &cancel)).await;
+            LookupResult::Completions(Box::new((request, found.unwrap_or_default())))
+        };
+        self.lookups.push(work.boxed());
+    }
+
+    pub(super) fn paste_image(&mut self) {
+        let temp = self.host.temp().to_owned();
+        let env = self.host.env().clone();
+        let work = async move { LookupResult::Image(clipboard::image(&env, &temp).await) };
+        self.lookups.push(work.boxed());
+    }
+
+    pub(in crate::app) fn list_sessions(&mut self, all: bool) {
+        let Some(session) = &self.session else { return };
+        let store = Arc::clone(&session.store);
+        let scope = match all {
+            true => ListScope::All,
+            false => ListScope::Cwd(session.services.cwd().to_string_lossy().into_owned()),
+        };
+        let work = async move {
+            let listed = store.list(scope).await.map_err(|error| with_causes(&error));
+            if all { LookupResult::AllSessions(listed) } else { LookupResult::Sessions(listed) }
+        };
+        self.lookups.push(work.boxed());
+    }
+
+    pub(super) fn delete_session(&mut self, path: PathBuf) {
+        let Some(session) = &self.session else { return };
+        let store = Arc::clone(&session.store);
+        let work = async move {
+            let at = SessionRef::Path(path);
+            LookupResult::Done(store.remove(&at).await.map(|()| String::new()).map_err(|error| with_causes(&error)))
+        };
+        self.lookups.push(work.boxed());
+    }
+
+    pub(super) fn found(&mut self, found: LookupResult) {
+        match found {
+            LookupResult::Sessions(Ok(sessions)) => {
+                let current = self.app.session_path();
+                let dialog = SessionDialog::new(sessions, current);
+                let is_first = std::mem::take(&mut self.choose_first);
+                self.app.open(Box::new(if is_first { dialog.or_exit() } else { dialog }));
+            }
+            LookupResult::AllSessions(Ok(sessions)) => self.app.tell_dialog(DialogNews::Sessions(sessions)),
+            LookupResult::Done(Ok(text)) => {
+                if !text.is_empty() {
+                    self.app.status(&text);
+                }
+            }
+            LookupResult::Completions(answer) => self.app.offer(&answer.0, answer.1),
+            LookupResult::Files(files) => {
+                self.indexing = false;
+                if let Some(files) = files {
+                    self.app.set_files(files);
+                }
+            }
+            LookupResult::Image(Ok(path)) => self.app.insert_image(&path),
+            LookupResult::Sessions(Err(why))
+            | LookupResult::AllSessions(Err(why))
+            | LookupResult::Done(Err(why))
+            | LookupResult::Image(Err(why)) => {
+                self.app.error(&why);
+            }
+        }
+    }
+
+    pub(super) fn open(&mut self, name: DialogName) {
+        let Some(session) = self.session.clone() else {
+            return self.app.status("The session is still being loaded");
+        };
+        match name {
+            DialogName::Models { search } => {
+                let all = session.services.available_models();
+                if let Some(model) = self.app.exact_model(&search, &all) {
+                    return self.postponed.push_back(Effect::SetModel { model, save: false });
+                }
+                let problem = session.services.models().error();
+                let Some(current) = self.app.model().cloned() else { return };
+                self.app.open(Box::new(ModelDialog::new(all, self.app.scope(), current, &search, problem)));
+            }
+            DialogName::ScopedModels => {
+                let all = session.services.available_models();
+                let enabled = self.app.scope_names();
+                self.app.open(Box::new(ScopedModelDialog::new(&all, enabled)));
+            }
+            DialogName::Sessions => self.list_sessions(false),
+            DialogName::Settings => {
+                let has_images = self.front.capabilities().images != ImageProtocol::None;
+                self.app.open_settings(&session.services, has_images);
+            }
+            DialogName::Themes => self.app.open_themes(&session.services),
+            DialogName::Thinking => self.app.open_thinking(),
+            DialogName::Tree => {
+                let (filter, height, asks) = self.app.tree_options(self.front.size(), &session.services);
+                self.with_view(&session.control, move |view| Box::new(TreeDialog::new(view.log, filter, height, asks)));
+            }
+            // The driver opens them.
+            DialogName::Login | DialogName::Logout => {}
+            DialogName::Fork => self.with_view(&session.control, |view| Box::new(ForkDialog::new(view.fork_points()))),
+        }
+    }
+
+    /// Opens a dialog that is made from the session, as soon as the session can be looked at.
+    fn with_view(
+        &mut self,
+        control: &SessionControl,
+        make: impl FnOnce(&SessionView<'_>) -> MadeDialog + Send + 'static,
+    ) {
+        let dialogs = self.dialogs.0.clone();
+        control.observe(move |view| drop(dialogs.try_send(make(view))));
+    }
+}
