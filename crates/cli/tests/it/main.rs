@@ -13,6 +13,7 @@ mod extensions;
 mod faults;
 mod help;
 mod images;
+mod interactive;
 mod kill;
 mod packages;
 mod policy;

@@ -9,8 +9,8 @@ use pinch_llm::http::Outgoing;
 use pinch_llm::model::Model;
 use pinch_llm::oauth::transport::OAuthResponse;
 use pinch_llm::oauth::{
-    LoginPrompt, LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, OAuthTransport, SignInPage,
-    copilot,
+    LoginChoice, LoginPrompt, LoginUi, OAuthCredential, OAuthCx, OAuthError, OAuthFlow, OAuthRegistry, OAuthTransport,
+    SignInPage, copilot,
 };
 use pinch_llm::stdx::cancel::Cancel;
 use pinch_llm::stdx::host::Host;
@@ -103,10 +103,10 @@ fn flow(given: &Value, expect: &Value) -> Option<Box<dyn OAuthFlow>> {
         return Some(Box::new(copilot::Copilot::with_models(copilot_models(expect))));
     }
     if is("openai-codex", "app_EMoamEEZ73f0CkXaXp7hrann") || text.contains("auth.openai.com") {
-        return Some(Box::new(pinch_llm::oauth::codex::CodexLogin));
+        return Some(Box::new(pinch_llm::oauth::codex::CodexLogin::default()));
     }
     if is("anthropic", "9d1c250a-e61b-44d9-88ed-5944d1962f5e") || text.contains("claude.") {
-        return Some(Box::new(pinch_llm::oauth::anthropic::AnthropicLogin));
+        return Some(Box::new(pinch_llm::oauth::anthropic::AnthropicLogin::default()));
     }
     None
 }
@@ -188,6 +188,10 @@ impl LoginUi for CasePerson {
 
     fn prompt<'a>(&'a self, _: &'a LoginPrompt) -> BoxFuture<'a, Option<String>> {
         Box::pin(async { Some(self.answer.replace("<state>", &self.state())) })
+    }
+
+    fn select<'a>(&'a self, choice: &'a LoginChoice) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async { choice.options.first().map(|option| option.id.clone()) })
     }
 
     fn pasted(&self) -> Option<BoxFuture<'_, Option<String>>> {

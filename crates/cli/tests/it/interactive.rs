@@ -1,0 +1,184 @@
+//! The interactive mode on a terminal: what is on the screen, and what reaches the terminal.
+#![cfg(target_os = "linux")]
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use pinch_testing::server::{Gate, ServerReply};
+use pinch_testing::wires::anthropic::AnthropicResponse;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use crate::help::TestUser;
+
+/// How long something may take to appear.
+const LONGEST: Duration = Duration::from_secs(20);
+const ROWS: u16 = 24;
+const COLUMNS: u16 = 80;
+
+/// The program in an emulated terminal.
+struct TerminalProgram {
+    child: Child,
+    keys: ChildStdin,
+    output: ChildStdout,
+    screen: vt100::Parser,
+    /// Every byte that reached the terminal.
+    bytes: Vec<u8>,
+}
+
+impl TerminalProgram {
+    async fn start(user: &TestUser, args: &[&str]) -> Self {
+        let agent_dir = user.path("agent");
+        let all = [&[env!("CARGO_BIN_EXE_pinch"), "--agent-dir", agent_dir.to_str().unwrap()], args].concat();
+        let line = all.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" ");
+        let mut command = Command::new("script");
+        command.current_dir(user.path("")).env_clear().env("HOME", user.path("")).env("PATH", "/usr/bin:/bin");
+        command.env("TERM", "xterm-256color").env("LINES", ROWS.to_string()).env("COLUMNS", COLUMNS.to_string());
+        command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let (keys, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let screen = vt100::Parser::new(ROWS.try_into().unwrap(), COLUMNS.try_into().unwrap(), 1_000);
+        let mut program = Self { child, keys, output, screen, bytes: Vec::new() };
+        program.wait_for("/ for commands").await;
+        program
+    }
+
+    fn contents(&self) -> String {
+        self.screen.screen().contents()
+    }
+
+    /// Reads until a text is on the screen.
+    async fn wait_for(&mut self, text: &str) {
+        self.wait_until(text, |screen| screen.contains(text)).await;
+    }
+
+    async fn wait_until(&mut self, what: &str, holds: impl Fn(&str) -> bool) {
+        let reading = async {
+            while !holds(&self.screen.screen().contents()) {
+                let mut buffer = [0; 4096];
+                let n = self.output.read(&mut buffer).await.unwrap();
+                assert!(n > 0, "the program ended before {what:?}:\n{}", self.screen.screen().contents());
+                self.screen.process(&buffer[..n]);
+                self.bytes.extend(&buffer[..n]);
+            }
+        };
+        let is_there = tokio::time::timeout(LONGEST, reading).await.is_ok();
+        assert!(is_there, "no {what:?} on the screen:\n{}", self.contents());
+    }
+
+    async fn keys(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).await.unwrap();
+        self.keys.flush().await.unwrap();
+    }
+
+    /// Reads to the end and returns the exit code.
+    async fn end(&mut self) -> Option<i32> {
+        let reading = async {
+            self.output.read_to_end(&mut self.bytes).await.unwrap();
+            self.child.wait().await.unwrap().code()
+        };
+        tokio::time::timeout(LONGEST, reading).await.expect("the program ends")
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_is_held_and_can_be_continued_afterwards() {
+    let user = TestUser::new().await;
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    user.answer("# Fine\n\n- one\n- two\n");
+    program.keys("how are you\r").await;
+    program.wait_for("- two").await;
+    program.wait_until("an idle footer", |screen| !screen.contains("Working")).await;
+    let screen = program.contents();
+    assert!(screen.contains("how are you") && screen.contains("\n Fine\n"), "{screen}");
+    assert!(!screen.contains("# Fine"), "{screen}");
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    let text = String::from_utf8_lossy(&program.bytes).into_owned();
+    let id = text.split("pinch --session ").nth(1).unwrap().split(['\u{1b}', '\r']).next().unwrap();
+    user.answer("still fine");
+    let continued = user.run(&["--model", "local/m1", "--session", id, "-p", "and now?"]).await;
+    assert_eq!(continued.out, "still fine\n");
+    let sent = user.server.requests();
+    assert!(String::from_utf8_lossy(&sent.last().unwrap().body).contains("how are you"));
+}
+
+#[tokio::test]
+async fn a_run_is_steered_and_stopped() {
+    let user = TestUser::new().await;
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    let gate = Gate::new();
+    let first = AnthropicResponse::new("msg_1").text("working on it").stop("end_turn").concat();
+    user.server.reply(ServerReply::sse("").gated(&gate, [first]));
+    program.keys("begin\r").await;
+    program.wait_for("Working").await;
+    program.keys("turn left\r").await;
+    program.wait_for("Steering: turn left").await;
+    // The messages that wait come back to the editor when the run is stopped.
+    program.keys("\u{1b}").await;
+    program.wait_for("Operation aborted").await;
+    program
+        .wait_until("the message in the editor", |screen| screen.contains("turn left") && !screen.contains("Steering:"))
+        .await;
+    gate.open();
+    program.keys("\u{3}").await;
+    program.wait_for("/ for commands").await;
+    program.keys("\u{3}").await;
+    program.wait_for("again to exit").await;
+    program.keys("\u{3}").await;
+    assert_eq!(program.end().await, Some(0));
+    user.server.take_unforeseen();
+}
+
+#[tokio::test]
+async fn dialogs_open_and_close_and_commands_are_completed() {
+    let user = TestUser::new().await;
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    program.keys("/mod").await;
+    program.wait_for("scoped-models").await;
+    program.keys("\t\r").await;
+    program.wait_for("use in this session").await;
+    program.keys("\u{1b}").await;
+    program.wait_until("no dialog", |screen| !screen.contains("use in this session")).await;
+    program.keys("/settings\r").await;
+    program.wait_for("Auto-compact").await;
+    program.keys("\u{1b}").await;
+    program.wait_until("no dialog", |screen| !screen.contains("Auto-compact")).await;
+    program.keys("/modl\r").await;
+    program.wait_for("did you mean /model?").await;
+    program.keys("\u{3}").await;
+    program.keys("!echo from the shell\r").await;
+    program.wait_until("its output", |screen| screen.contains("\n from the shell")).await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn text_from_elsewhere_never_reaches_the_terminal_as_a_command() {
+    const HOSTILE: &str = "a\u{1b}]52;c;eA==\u{7}b\u{1b}[2Jc\u{9b}31md\u{202e}e";
+    let user = TestUser::new().await;
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    user.answer(HOSTILE);
+    program.keys("attack\r").await;
+    program.wait_for("abcde").await;
+    program.keys("\u{4}").await;
+    program.end().await;
+    let text = String::from_utf8_lossy(&program.bytes);
+    assert!(
+        !text.contains("]52;") && !text.contains("\u{1b}[2J") && !text.contains(['\u{9b}', '\u{202e}']),
+        "{text:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_terminal_is_given_back_when_the_program_is_told_to_end() {
+    let user = TestUser::new().await;
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    // The child of `script` is the shell's program itself.
+    let family = Command::new("pgrep").args(["-P", &program.child.id().unwrap().to_string()]).output().await.unwrap();
+    let pid = String::from_utf8(family.stdout).unwrap();
+    assert!(Command::new("kill").args(["-TERM", pid.trim()]).status().await.unwrap().success());
+    assert_eq!(program.end().await, Some(143));
+    let text = String::from_utf8_lossy(&program.bytes);
+    assert!(text.contains("\u{1b}[?2004l") && text.contains("\u{1b}[?25h"), "{text:?}");
+}
