@@ -34,11 +34,13 @@ pub(crate) struct CommandFailure {
     pub(crate) text: String,
     /// The text is printed without a prefix.
     pub(crate) bare: bool,
+    /// There is no model that could be used: a login would help.
+    pub(crate) lacks_model: bool,
 }
 
 impl CommandFailure {
     pub(crate) fn new(kind: Blame, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into(), bare: false }
+        Self { kind, text: text.into(), bare: false, lacks_model: false }
     }
 
     pub(crate) fn user(text: impl Into<String>) -> Self {
@@ -55,7 +57,7 @@ impl CommandFailure {
 
     /// A failure whose text is printed alone, as that of a failed answer.
     pub(crate) fn bare(kind: Blame, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into(), bare: true }
+        Self { kind, text: text.into(), bare: true, lacks_model: false }
     }
 
     pub(crate) fn code(&self) -> ExitCode {

@@ -9,15 +9,17 @@ use crate::exit::CommandFailure;
 
 /// No model at all. `documents` is the directory of models.json.
 pub(crate) fn no_model(documents: &Path) -> CommandFailure {
-    CommandFailure::configuration(format!(
+    let failure = CommandFailure::configuration(format!(
         "no model is configured\n\
          hint: to add one, do one of these:\n  \
+         - log in to a provider: pinch auth login\n  \
          - set an API key, e.g. export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, …)\n  \
          - start a local server: Ollama (port 11434), llama.cpp (port 8080) or LM Studio (port 1234)\n  \
          - add a server of your own to {}, and use it with --model provider/id\n\
          hint: to see a run without a model, use: pinch demo",
         documents.join("models.json").display()
-    ))
+    ));
+    CommandFailure { lacks_model: true, ..failure }
 }
 
 /// A pattern that matches no model, or several.

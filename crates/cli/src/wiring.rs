@@ -123,7 +123,7 @@ fn leave_out_missing(models: &mut Vec<Arc<Model>>) {
     }
 }
 
-fn services(options: &CliOptions, folders: &Folders, host: &Host) -> Services {
+pub(crate) fn services(options: &CliOptions, folders: &Folders, host: &Host) -> Services {
     Services::load(&service_options(options, folders, host), &folders.cwd)
 }
 

@@ -15,8 +15,10 @@ mod driver;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pinch_coding_agent::runtime::SessionRuntime;
+use pinch_coding_agent::services::Services;
 use pinch_coding_agent::session::Prompt;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::{Env, Host};
@@ -26,6 +28,7 @@ use self::console::Console;
 use self::driver::Driver;
 use self::front::Front;
 use self::state::{App, AppOptions};
+use crate::effect::Effect;
 use crate::terminal::{DeviceError, TerminalCapabilities, TerminalDevice};
 
 /// How the interactive mode runs.
@@ -107,6 +110,57 @@ impl<E> From<io::Error> for InteractiveError<E> {
     }
 }
 
+/// Takes the terminal over.
+async fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> Result<Console, DeviceError> {
+    let capabilities = TerminalCapabilities::of(options.host.env());
+    let requests = ui.take_requests().await.ok_or_else(|| io::Error::other("the user interface is already in use"))?;
+    let device = TerminalDevice::open()?;
+    let front = Front::new(device, capabilities.clone())?;
+    let host = options.host.clone();
+    let options = AppOptions {
+        host: options.host,
+        version: options.version,
+        agent_dir: options.agent_dir,
+        cwd: options.cwd,
+        theme: options.theme,
+        tui_mode: options.tui_mode,
+        browser: options.browser,
+        verbose: options.verbose,
+    };
+    Ok(Console::new(front, App::new(options, &capabilities), host, requests))
+}
+
+/// Helps a user who has no model yet: offers the providers to log in to. Returns whether the user has logged in to one.
+///
+/// # Errors
+/// When the terminal cannot be used.
+pub async fn first_login(
+    options: InteractiveOptions,
+    services: &Arc<Services>,
+    stop: &Cancel,
+) -> Result<bool, DeviceError> {
+    let mut console = open_console(options, &TerminalUi::new()).await?;
+    console.app.welcome();
+    login::choose(&mut console, services, false).await;
+    let done = loop {
+        tokio::select! {
+            event = console.next() => console.handle(event).await,
+            _ = stop.cancelled() => console.exiting = true,
+        }
+        if let Some(Effect::Login(provider)) = console.postponed.pop_front() {
+            if login::log_in(&mut console, services, &provider, stop).await {
+                break true;
+            }
+            login::choose(&mut console, services, false).await;
+        }
+        if console.exiting || !console.app.has_dialog() {
+            break false;
+        }
+    };
+    console.leave(&[]);
+    Ok(done)
+}
+
 /// Runs the interactive mode until the user leaves or `stop` is cancelled. `opening` makes the session; the terminal is in use meanwhile, and
 /// extensions can ask the user through `ui`.
 ///
@@ -120,25 +174,8 @@ pub async fn interactive<E>(
     opening: impl Future<Output = Result<SessionOpening, E>>,
     stop: &Cancel,
 ) -> Result<InteractiveEnd, InteractiveError<E>> {
-    let capabilities = TerminalCapabilities::of(options.host.env());
-    let device = TerminalDevice::open()?;
-    let front = Front::new(device, capabilities.clone())?;
-    let requests = ui.take_requests().await.ok_or_else(|| io::Error::other("the user interface is already in use"))?;
-    let (host, options_resume) = (options.host.clone(), options.resume);
-    let app = App::new(
-        AppOptions {
-            host: options.host,
-            version: options.version,
-            agent_dir: options.agent_dir,
-            cwd: options.cwd,
-            theme: options.theme,
-            tui_mode: options.tui_mode,
-            browser: options.browser,
-            verbose: options.verbose,
-        },
-        &capabilities,
-    );
-    let mut console = Console::new(front, app, host, requests);
+    let resume = options.resume;
+    let mut console = open_console(options, ui).await?;
     console.draw();
     let opened = {
         let mut opening = std::pin::pin!(opening);
@@ -166,7 +203,7 @@ pub async fn interactive<E>(
         console.app.warning(warning);
     }
     let mut driver = Driver::new(console, opened.runtime, stop.clone());
-    if options_resume {
+    if resume {
         driver.choose_session();
     }
     let (mut console, runtime) = driver.run(opened.prompts).await;

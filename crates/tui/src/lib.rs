@@ -48,3 +48,8 @@ pub mod app;
 
 /// One row of a screen: styled text on a single line.
 pub type Row = ratatui_core::text::Line<'static>;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use pinch_cli::options::CliOptions;
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
-use pinch_tui::app::{InteractiveEnd, InteractiveError, InteractiveOptions, SessionOpening, TerminalUi, interactive};
+use pinch_tui::app::{
+    InteractiveEnd, InteractiveError, InteractiveOptions, SessionOpening, TerminalUi, first_login, interactive,
+};
 use pinch_tui::terminal;
 
 use crate::exit::{self, Blame, CommandFailure};
@@ -22,7 +24,7 @@ pub(crate) fn is_wanted(options: &CliOptions) -> bool {
     !options.print && options.mode.is_none() && terminal::is_terminal()
 }
 
-/// Runs the interactive mode until the user leaves.
+/// Runs the interactive mode until the user leaves. Without a model it begins with a login.
 pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFailure> {
     if host.env().get("TERM") == Some("dumb") {
         return Err(CommandFailure::user(
@@ -30,13 +32,38 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
         ));
     }
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
-    let messages = Messages::read(options, host)?;
+    match converse(options, &folders, host).await {
+        Err(failure) if failure.lacks_model && log_in_first(options, &folders, host).await? => {
+            converse(options, &folders, host).await
+        }
+        done => done,
+    }
+}
+
+/// Offers a login. Returns whether there is one now.
+async fn log_in_first(options: &CliOptions, folders: &Folders, host: &Host) -> Result<bool, CommandFailure> {
+    let services = Arc::new(wiring::services(options, folders, host));
+    let stop = Cancel::new();
+    let kept = exit::keep_warnings();
+    let (done, _) = signals::guard(&stop, first_login(interface(options, folders, host), &services, &stop)).await;
+    drop(kept);
+    services.settle().await;
+    done.map_err(|error| CommandFailure::new(Blame::Internal, error.to_string()))
+}
+
+/// How the interface looks and behaves.
+fn interface(options: &CliOptions, folders: &Folders, host: &Host) -> InteractiveOptions {
     let mut wanted = InteractiveOptions::new(host.clone(), &folders.agent_dir, &folders.cwd);
     wanted.theme.clone_from(&options.use_theme);
     wanted.tui_mode.clone_from(&options.tui_mode);
     wanted.verbose = options.verbose;
     wanted.resume = options.resume;
     wanted.browser = Some(browser::open);
+    wanted
+}
+
+async fn converse(options: &CliOptions, folders: &Folders, host: &Host) -> Result<ExitCode, CommandFailure> {
+    let messages = Messages::read(options, host)?;
     let ui = TerminalUi::new();
     let stop = Cancel::new();
     // What is said on the way would be written across the screen.
@@ -46,7 +73,7 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
         let prompts = messages.into_prompts(&runtime.session_mut().control(), &stop).await;
         Ok::<_, CommandFailure>(SessionOpening { runtime, prompts, warnings: exit::take_warnings() })
     };
-    let (end, code) = signals::guard(&stop, interactive(wanted, &ui, opening, &stop)).await;
+    let (end, code) = signals::guard(&stop, interactive(interface(options, folders, host), &ui, opening, &stop)).await;
     drop(kept);
     let (runtime, end_code) = match end {
         Ok(InteractiveEnd::Left(runtime)) => (Some(runtime), ExitCode::SUCCESS),

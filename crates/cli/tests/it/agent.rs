@@ -182,6 +182,7 @@ async fn without_any_model_the_error_says_how_to_add_one() {
     }
     let hints = "Error: no model is configured\n\
          hint: to add one, do one of these:\n  \
+         - log in to a provider: pinch auth login\n  \
          - set an API key, e.g. export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, …)\n  \
          - start a local server: Ollama (port 11434), llama.cpp (port 8080) or LM Studio (port 1234)\n  \
          - add a server of your own to HOME/.pinch/agent/models.json, and use it with --model provider/id\n\

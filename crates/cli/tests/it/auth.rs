@@ -86,7 +86,7 @@ async fn check_prints_one_word_or_the_credential() {
 async fn refused_commands_name_those_there_are() {
     let user = user().await;
     let ran = user.run_program(&["auth", "frob"]).await;
-    let text = "Error: Unknown auth command \"frob\". Use \"pinch auth logout\", \"pinch auth print-api-key\", \
+    let text = "Error: Unknown auth command \"frob\". Use \"pinch auth login\", \"pinch auth logout\", \"pinch auth print-api-key\", \
          \"pinch auth print-bearer-token\", or \"pinch auth check\".\n";
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(1), "", text));
     for args in [&["auth"][..], &["auth", "help"], &["auth", "--help"]] {

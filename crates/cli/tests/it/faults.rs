@@ -27,7 +27,7 @@ async fn wrong_flags_are_the_users_mistake() {
     fails(&user, &["--model", "local/m1", "--frob", "-p", "x"], 1, "Error: Unknown option: --frob").await;
     let two = "Error: Unknown options: --frob, --nicate";
     fails(&user, &["--model", "local/m1", "--nicate=1", "--frob", "-p", "x"], 1, two).await;
-    let resume = "Error: --resume needs the interactive mode, which is not supported yet\n\
+    let resume = "Error: --resume needs a terminal, because it lets you choose a session\n\
          hint: continue the most recent session with --continue, or name one with --session";
     fails(&user, &["--resume", "-p", "x"], 1, resume).await;
     let mode = "Error: Invalid mode \"xml\". Valid values: text, json, rpc";

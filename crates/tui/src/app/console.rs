@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
-use pinch_agent_core::queue::QueueKind;
+use pinch_agent_core::queue::{QueueKind, QueueMode};
 use pinch_agent_core::tool::ToolError;
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::extension::payloads::UserBashAction;
@@ -95,6 +95,17 @@ pub(super) struct Console {
     pub(super) exiting: bool,
     /// The terminal is gone.
     pub(super) gone: bool,
+}
+
+/// Applies a setting to the session that is open, where it is about that.
+fn apply_to_session(control: &SessionControl, key: &str, value: &serde_json::Value) {
+    let mode = || if value == "all" { QueueMode::All } else { QueueMode::OneAtATime };
+    match key {
+        "compaction.enabled" => control.set_auto_compaction(value.as_bool().unwrap_or(true)),
+        "steeringMode" => control.set_queue_mode(QueueKind::Steering, mode()),
+        "followUpMode" => control.set_queue_mode(QueueKind::FollowUp, mode()),
+        _ => {}
+    }
 }
 
 impl Console {
@@ -253,6 +264,7 @@ impl Console {
             Effect::SetScope { models, save } => self.set_scope(models, save).await,
             Effect::ListAllSessions => self.list_sessions(true),
             Effect::DeleteSession(path) => self.delete_session(path),
+            Effect::Login(_) if self.session.is_none() => self.postponed.push_back(effect),
             Effect::Open(name) if !matches!(name, DialogName::Login | DialogName::Logout) => self.open(name),
             effect if self.is_busy() => self.perform_busy(effect).await,
             effect => self.postponed.push_back(effect),
@@ -440,6 +452,7 @@ impl Console {
     async fn set(&mut self, key: &str, value: serde_json::Value) {
         let Some(session) = self.session.clone() else { return };
         let settings = session.services.settings();
+        apply_to_session(&session.control, key, &value);
         if let Err(error) = settings.set(key, value) {
             return self.app.tell_dialog(DialogNews::Problem(error.to_string()));
         }

@@ -204,7 +204,8 @@ impl Driver {
             }
             Effect::Login(provider) => {
                 let services = Arc::clone(self.runtime.services());
-                super::login::log_in(&mut self.console, &services, &provider, &self.stop).await;
+                // The dialog has said how it ended.
+                let _worked = super::login::log_in(&mut self.console, &services, &provider, &self.stop).await;
             }
             Effect::Logout(provider) => {
                 let services = Arc::clone(self.runtime.services());

@@ -48,8 +48,8 @@ fn show(console: &mut Console, name: &str, dialog: &LoginDialog) -> oneshot::Rec
     answer
 }
 
-/// Logs a person in, in a dialog.
-pub(super) async fn log_in(console: &mut Console, services: &Arc<Services>, provider: &str, stop: &Cancel) {
+/// Logs a person in, in a dialog. Returns whether that worked.
+pub(super) async fn log_in(console: &mut Console, services: &Arc<Services>, provider: &str, stop: &Cancel) -> bool {
     let auth = services.auth();
     let name = LoginProvider::find(auth, provider).map_or_else(|| provider.to_owned(), |provider| provider.name);
     let cancel = stop.child();
@@ -85,6 +85,7 @@ pub(super) async fn log_in(console: &mut Console, services: &Arc<Services>, prov
         }
     };
     console.app.close_question();
+    let is_done = done.is_ok();
     match done {
         Ok(done) => {
             console.app.status(&done.to_string());
@@ -100,6 +101,7 @@ pub(super) async fn log_in(console: &mut Console, services: &Arc<Services>, prov
         Err(error) => console.app.error(&with_causes(&error)),
     }
     console.front.mark();
+    is_done
 }
 
 /// Removes the stored credentials of a provider.

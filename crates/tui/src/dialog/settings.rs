@@ -16,8 +16,6 @@ use crate::widget::{PickItem, Picker, PickerEvent};
 pub(crate) struct SettingsFacts {
     /// The values of the settings, by key.
     pub(crate) values: serde_json::Map<String, Value>,
-    /// The terminal shows pictures.
-    pub(crate) has_images: bool,
     pub(crate) theme: String,
     pub(crate) thinking: String,
 }
@@ -29,36 +27,27 @@ struct Setting {
     about: &'static str,
     /// The values to go through: how each is shown, and what is stored.
     values: Vec<(String, Value)>,
-    images_only: bool,
 }
 
 fn flag(key: &'static str, label: &'static str, about: &'static str) -> Setting {
     let values = vec![("on".to_owned(), json!(true)), ("off".to_owned(), json!(false))];
-    Setting { key, label, about, values, images_only: false }
+    Setting { key, label, about, values }
 }
 
 fn words(key: &'static str, label: &'static str, about: &'static str, values: &[&str]) -> Setting {
     let values = values.iter().map(|word| ((*word).to_owned(), json!(word))).collect();
-    Setting { key, label, about, values, images_only: false }
+    Setting { key, label, about, values }
 }
 
 fn numbers(key: &'static str, label: &'static str, about: &'static str, values: &[u64]) -> Setting {
     let values = values.iter().map(|number| (number.to_string(), json!(number))).collect();
-    Setting { key, label, about, values, images_only: false }
+    Setting { key, label, about, values }
 }
 
 fn table() -> Vec<Setting> {
     let queue = ["one-at-a-time", "all"];
     vec![
         flag("compaction.enabled", "Auto-compact", "Summarize the conversation when the model's window is nearly full"),
-        Setting {
-            images_only: true,
-            ..flag("terminal.showImages", "Show images", "Draw images in the terminal instead of a line of text")
-        },
-        Setting {
-            images_only: true,
-            ..numbers("terminal.imageWidthCells", "Image width", "Columns of an image", &[60, 80, 120])
-        },
         flag("images.autoResize", "Auto-resize images", "Scale large images down before they are sent"),
         flag("images.blockImages", "Block images", "Never send images to a model"),
         flag("enableSkillCommands", "Skill commands", "Offer skills as /skill:name"),
@@ -99,7 +88,6 @@ fn table() -> Vec<Setting> {
             &["default", "no-tools", "user-only", "labeled-only", "all"],
         ),
         flag("branchSummary.skipPrompt", "Skip branch summary", "Go to other branches without asking for a summary"),
-        flag("warnings.anthropicExtraUsage", "Warn of extra usage", "Warn when a subscription is billed by use"),
     ]
 }
 
@@ -113,8 +101,7 @@ pub(crate) struct SettingsDialog {
 
 impl SettingsDialog {
     pub(crate) fn new(facts: SettingsFacts) -> Self {
-        let settings = table().into_iter().filter(|setting| facts.has_images || !setting.images_only).collect();
-        let mut dialog = Self { settings, facts, picker: Picker::new(Vec::new(), 10), problem: None };
+        let mut dialog = Self { settings: table(), facts, picker: Picker::new(Vec::new(), 10), problem: None };
         dialog.fill();
         dialog
     }

@@ -5,26 +5,11 @@ use pinch_stdx::host::Env;
 use super::input::Report;
 use crate::theme::ColorDepth;
 
-/// How pictures are sent to a terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImageProtocol {
-    /// Not at all: a line of text stands for a picture.
-    None,
-    /// The protocol of kitty, which Ghostty and WezTerm speak as well.
-    Kitty,
-    /// The protocol of iTerm2.
-    Iterm2,
-}
-
 /// What a terminal can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TerminalCapabilities {
     /// Colours.
     pub depth: ColorDepth,
-    /// Pictures.
-    pub images: ImageProtocol,
-    /// Links with a target of their own (OSC 8).
-    pub hyperlinks: bool,
     /// Frames that are shown at once (DEC mode 2026). Only the terminal itself can say so: some pass the codes on to one that does not.
     pub synchronized: bool,
     /// Keys with all their modifiers (the protocol of kitty).
@@ -49,29 +34,8 @@ impl TerminalCapabilities {
         let program = var("TERM_PROGRAM").unwrap_or_default();
         let has = |name: &str| var(name).is_some();
         let truecolor = matches!(var("COLORTERM").as_deref(), Some("truecolor" | "24bit"));
-        let multiplexed = has("TMUX") || term.starts_with("tmux") || term.starts_with("screen");
-        let is_kitty = has("KITTY_WINDOW_ID") || program == "kitty";
-        let is_ghostty = program == "ghostty" || term.contains("ghostty") || has("GHOSTTY_RESOURCES_DIR");
-        let is_wezterm = has("WEZTERM_PANE") || program == "wezterm";
-        let is_iterm = has("ITERM_SESSION_ID") || program == "iterm.app";
-        let images = match () {
-            () if multiplexed => ImageProtocol::None,
-            () if is_kitty || is_ghostty || is_wezterm => ImageProtocol::Kitty,
-            () if is_iterm => ImageProtocol::Iterm2,
-            () => ImageProtocol::None,
-        };
-        let vte =
-            var("VTE_VERSION").and_then(|version| version.parse().ok()).is_some_and(|version: u32| version >= 5000);
-        let hyperlinks = !multiplexed
-            && (images != ImageProtocol::None
-                || matches!(&*program, "vscode" | "alacritty" | "rio" | "warpterminal")
-                || has("WT_SESSION")
-                || vte
-                || term.starts_with("foot"));
         Self {
             depth: depth(&term, &program, truecolor || has("WT_SESSION"), has("NO_COLOR")),
-            images,
-            hyperlinks,
             synchronized: false,
             keyboard: false,
             // xterm, the console and GNU screen cut rows instead.
@@ -122,12 +86,7 @@ mod tests {
 
     #[test]
     fn the_environment_names_the_terminal() {
-        let kitty = of(&[("TERM", "xterm-kitty"), ("KITTY_WINDOW_ID", "1")]);
-        assert_eq!((kitty.images, kitty.depth, kitty.hyperlinks), (ImageProtocol::Kitty, ColorDepth::True, true));
-        let tmux = of(&[("TERM", "tmux-256color"), ("TMUX", "x"), ("KITTY_WINDOW_ID", "1")]);
-        assert_eq!((tmux.images, tmux.hyperlinks, tmux.reflows), (ImageProtocol::None, false, true));
-        let iterm = of(&[("TERM_PROGRAM", "iTerm.app"), ("TERM", "xterm-256color")]);
-        assert_eq!(iterm.images, ImageProtocol::Iterm2);
+        assert!(of(&[("TERM", "tmux-256color"), ("TMUX", "x")]).reflows);
         assert!(!of(&[("TERM", "xterm"), ("XTERM_VERSION", "XTerm(379)")]).reflows);
         for (vars, depth) in [
             (&[("TERM", "linux")][..], ColorDepth::Ansi16),

@@ -15,7 +15,6 @@ use crate::app::clipboard;
 use crate::dialog::{DialogNews, ForkDialog, ModelDialog, ScopedModelDialog, SessionDialog, TreeDialog};
 use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::effect::{DialogName, Effect};
-use crate::terminal::ImageProtocol;
 
 /// Something that was looked up beside the session.
 pub(super) enum LookupResult {
@@ -130,10 +129,7 @@ impl Console {
                 self.app.open(Box::new(ScopedModelDialog::new(&all, enabled)));
             }
             DialogName::Sessions => self.list_sessions(false),
-            DialogName::Settings => {
-                let has_images = self.front.capabilities().images != ImageProtocol::None;
-                self.app.open_settings(&session.services, has_images);
-            }
+            DialogName::Settings => self.app.open_settings(&session.services),
             DialogName::Themes => self.app.open_themes(&session.services),
             DialogName::Thinking => self.app.open_thinking(),
             DialogName::Tree => {

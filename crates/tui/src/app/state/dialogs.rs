@@ -28,15 +28,11 @@ impl App {
         (filter, (size.height() / 2).max(5), skips != Some(true))
     }
 
-    pub(crate) fn open_settings(&mut self, services: &Services, has_images: bool) {
+    pub(crate) fn open_settings(&mut self, services: &Services) {
         let settings = services.settings();
         let values: Map<_, _> = setting_keys().filter_map(|key| Some((key.to_owned(), settings.value(key)?))).collect();
-        let facts = SettingsFacts {
-            values,
-            has_images,
-            theme: self.theme.name().to_owned(),
-            thinking: self.thinking.as_str().to_owned(),
-        };
+        let facts =
+            SettingsFacts { values, theme: self.theme.name().to_owned(), thinking: self.thinking.as_str().to_owned() };
         self.open(Box::new(SettingsDialog::new(facts)));
     }
 
@@ -122,6 +118,22 @@ impl App {
             spent.cost,
         ));
         self.transcript.markdown(&text);
+    }
+
+    /// What a user is shown who has no model yet.
+    pub(crate) fn welcome(&mut self) {
+        self.transcript.header(&format!("pinch v{}", self.options.version), "No model is configured yet");
+        self.transcript.markdown(
+            "Log in to a provider below, with a subscription or an API key. Other ways to get a model:\n\n\
+             - Set an API key in the environment, such as `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`\n\
+             - Start a local server: Ollama, llama.cpp or LM Studio\n\
+             - Describe a server of your own in `models.json`\n",
+        );
+    }
+
+    /// Whether a dialog is open.
+    pub(crate) fn has_dialog(&self) -> bool {
+        !self.dialogs.is_empty()
     }
 
     /// The header, and what was loaded.
