@@ -18,8 +18,13 @@ const ATTRIBUTES: [(Modifier, u8); 7] = [
     (Modifier::CROSSED_OUT, 9),
 ];
 
-/// Writes a row from the first column on and clears the rest of the line. Attributes are reset behind it.
+/// Writes a row from the first column on, in place of what the line has. Attributes are reset behind it.
 pub(super) fn row(out: &mut Vec<u8>, row: &Row, width: usize) {
+    // The whole line, and not what is left of it afterwards: tmux takes a line for as long as it has ever been since it was cleared whole, and
+    // breaks its blank end when the window gets narrower.
+    if row_width(row) < width {
+        out.extend(b"\x1b[2K");
+    }
     let mut current = Style::new();
     for span in &row.spans {
         let style = row.style.patch(span.style);
@@ -32,10 +37,6 @@ pub(super) fn row(out: &mut Vec<u8>, row: &Row, width: usize) {
     }
     if current != Style::new() {
         out.extend(b"\x1b[0m");
-    }
-    // Behind a full row the cursor still stands on its last column, which would be cleared.
-    if row_width(row) < width {
-        out.extend(b"\x1b[K");
     }
 }
 
@@ -103,11 +104,11 @@ mod tests {
         let bold = Style::new().add_modifier(Modifier::BOLD).fg(Color::Rgb(1, 2, 3));
         let line = Row::from(vec![Span::raw("a"), Span::styled("b", bold), Span::styled("c", bold), Span::raw("d")]);
         row(&mut out, &line, 10);
-        assert_eq!(String::from_utf8(out).unwrap(), "a\x1b[0;1;38;2;1;2;3mbc\x1b[0md\x1b[K");
+        assert_eq!(String::from_utf8(out).unwrap(), "\x1b[2Ka\x1b[0;1;38;2;1;2;3mbc\x1b[0md");
     }
 
     #[test]
-    fn a_full_row_is_not_cleared_behind_its_end_and_control_characters_never_leave() {
+    fn a_full_row_needs_no_clearing_and_control_characters_never_leave() {
         let mut out = Vec::new();
         row(&mut out, &Row::from("a\u{1b}[2Jb\u{9b}"), 5);
         assert_eq!(String::from_utf8(out).unwrap(), "a[2Jb");

@@ -92,6 +92,6 @@ mod tests {
         assert_eq!(terminal.screen().cursor_position(), (1, 2));
         assert_eq!(screen.draw(&[Row::from("one"), Row::from("two")], cursor), b"");
         let bytes = screen.draw(&[Row::from("one"), Row::from("2")], cursor);
-        assert_eq!(String::from_utf8(bytes).unwrap(), "\x1b[?25l\x1b[2;1H2\x1b[K\x1b[2;3H\x1b[?25h");
+        assert_eq!(String::from_utf8(bytes).unwrap(), "\x1b[?25l\x1b[2;1H\x1b[2K2\x1b[2;3H\x1b[?25h");
     }
 }
