@@ -2,7 +2,7 @@
 //!
 //! [`log_in`] signs a person in with a subscription or takes an API key, and stores the result in auth.json. It asks and reports through a
 //! [`LoginUi`]: a program implements that trait, or uses [`dialog`], which turns it into events and answers. [`LoginProvider::all`] lists what
-//! there is to log in to, and [`status`] says where a provider's credentials come from now.
+//! there is to log in to, and [`status()`] says where a provider's credentials come from now.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ mod screen;
 mod fullscreen;
 mod device;
 
-pub use capabilities::{QUERIES, TerminalCapabilities};
+pub use capabilities::{QUERIES, TerminalCapabilities, WIDTH_QUERY};
 pub use device::{DeviceError, Modes, TerminalDevice, is_terminal};
 pub use fullscreen::Fullscreen;
 pub use input::{Mouse, MouseKind, Report, TerminalInput, from_event};

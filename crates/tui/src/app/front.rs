@@ -7,7 +7,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Row;
 use crate::terminal::{
-    Cursor, Fullscreen, InlineScreen, Modes, QUERIES, Report, Size, TerminalCapabilities, TerminalDevice, TerminalInput,
+    Cursor, Fullscreen, InlineScreen, Modes, QUERIES, Report, Size, TerminalCapabilities, TerminalDevice,
+    TerminalInput, WIDTH_QUERY,
 };
 
 /// Between two frames.
@@ -48,11 +49,26 @@ enum ScreenMode {
     Fullscreen(Fullscreen),
 }
 
+/// How long a terminal is waited for that was asked for its width.
+const ANSWER: Duration = Duration::from_millis(100);
+
 /// A change of size that is going on.
 struct Resizing {
     size: Size,
     since: Instant,
     last: Instant,
+    /// When the terminal was asked for its real width.
+    asked: Option<Instant>,
+}
+
+impl Resizing {
+    /// When there is something to do about it.
+    fn due(&self) -> Instant {
+        match self.asked {
+            Some(asked) => asked + ANSWER,
+            None => (self.last + SETTLED).min(self.since + LONGEST_RESIZE),
+        }
+    }
 }
 
 /// The terminal, and what is known of its screen.
@@ -114,7 +130,7 @@ impl Front {
     /// When the next frame is due. `animates`: something on the screen moves at this interval.
     fn due(&self, animates: Option<Duration>) -> Option<Instant> {
         if let Some(resizing) = &self.resizing {
-            return Some((resizing.last + SETTLED).min(resizing.since + LONGEST_RESIZE));
+            return Some(resizing.due());
         }
         let frame = if self.capabilities.remote { REMOTE_FRAME } else { FRAME };
         let Some(drawn_at) = self.drawn_at else { return Some(Instant::now()) };
@@ -138,16 +154,21 @@ impl Front {
             tokio::select! {
                 biased;
                 () = timer => {
+                    if self.asks_for_width() {
+                        continue;
+                    }
                     if let Some(resizing) = self.resizing.take() {
                         self.resize(resizing.size);
                     }
                     return FrontEvent::ScreenFrame;
                 }
                 input = self.device.next() => match input {
-                    TerminalInput::Resized(size) => {
-                        let now = Instant::now();
-                        let since = self.resizing.as_ref().map_or(now, |resizing| resizing.since);
-                        self.resizing = Some(Resizing { size, since, last: now });
+                    TerminalInput::Resized(size) => self.resizing(size),
+                    TerminalInput::Report(Report::Column(column)) => {
+                        if let Some(resizing) = self.resizing.take_if(|resizing| resizing.asked.is_some()) {
+                            self.resize(Size::new(column.saturating_add(1), resizing.size.rows));
+                            return FrontEvent::ScreenFrame;
+                        }
                     }
                     TerminalInput::Report(report) => {
                         if self.learn(&report) {
@@ -160,6 +181,24 @@ impl Front {
         }
     }
 
+    /// The window is being resized.
+    fn resizing(&mut self, size: Size) {
+        let now = Instant::now();
+        let since = self.resizing.as_ref().map_or(now, |resizing| resizing.since);
+        self.resizing = Some(Resizing { size, since, last: now, asked: None });
+    }
+
+    /// Asks the terminal for its width before anything is drawn at the new one, unless that was done. Returns whether an answer is awaited.
+    fn asks_for_width(&mut self) -> bool {
+        let is_inline = matches!(self.display, ScreenMode::Inline(_));
+        let Some(resizing) = self.resizing.as_mut().filter(|resizing| is_inline && resizing.asked.is_none()) else {
+            return false;
+        };
+        resizing.asked = Some(Instant::now());
+        // A terminal that is gone is noticed when it is read from.
+        self.device.write(WIDTH_QUERY).is_ok()
+    }
+
     /// An input that is there already.
     pub(crate) fn try_next(&mut self) -> Option<TerminalInput> {
         if self.resizing.is_some() {
@@ -167,8 +206,7 @@ impl Front {
         }
         match self.device.try_next()? {
             TerminalInput::Resized(size) => {
-                let now = Instant::now();
-                self.resizing = Some(Resizing { size, since: now, last: now });
+                self.resizing(size);
                 None
             }
             TerminalInput::Report(report) => self.learn(&report).then_some(TerminalInput::Report(report)),
@@ -188,7 +226,7 @@ impl Front {
                 ScreenMode::Inline(screen) => screen.set_synchronized(*can),
                 ScreenMode::Fullscreen(screen) => screen.set_synchronized(*can),
             },
-            Report::Background(_) | Report::Done => {}
+            Report::Background(_) | Report::Column(_) | Report::Done => {}
         }
         is_new || *report == Report::Done
     }

@@ -26,6 +26,10 @@ pub struct TerminalCapabilities {
 /// every terminal answers, so that nobody has to wait for answers that do not come.
 pub const QUERIES: &[u8] = b"\x1b[?u\x1b[?2026$p\x1b]11;?\x1b\\\x1b[c";
 
+/// Moves the cursor to the right end of its row and asks where that is. A terminal multiplexer can have resized its screen long before it says
+/// so; what is on that screen then follows from its real width.
+pub const WIDTH_QUERY: &[u8] = b"\x1b[9999C\x1b[6n";
+
 impl TerminalCapabilities {
     /// What the environment says.
     pub fn of(env: &Env) -> Self {
@@ -58,7 +62,7 @@ impl TerminalCapabilities {
                 let luminance = 299 * u32::from(*red) + 587 * u32::from(*green) + 114 * u32::from(*blue);
                 self.light_background = Some(luminance > 127_500);
             }
-            Report::Done => {}
+            Report::Column(_) | Report::Done => {}
         }
         *self != before
     }

@@ -1,7 +1,9 @@
 //! What comes from the terminal: keys, pasted text, the mouse, and answers to questions.
 
 use termina::Event;
-use termina::escape::csi::{Csi, DecModeSetting, DecPrivateMode, DecPrivateModeCode, Device, Keyboard, Mode};
+use termina::escape::csi::{
+    Csi, Cursor as CsiCursor, DecModeSetting, DecPrivateMode, DecPrivateModeCode, Device, Keyboard, Mode,
+};
 use termina::escape::osc::{ColorOrQuery, DynamicColorNumber, Osc};
 use termina::event::{KeyCode as Code, KeyEvent, KeyEventKind, Modifiers, MouseButton, MouseEventKind};
 
@@ -36,6 +38,8 @@ pub enum Report {
     Synchronized(bool),
     /// Its background colour.
     Background([u8; 3]),
+    /// The column of its cursor, counted from 0: the answer to [`WIDTH_QUERY`](super::WIDTH_QUERY).
+    Column(u16),
     /// No more answers follow.
     Done,
 }
@@ -90,6 +94,9 @@ pub fn from_event(event: Event) -> Option<TerminalInput> {
             let is_asked = matches!(mode, DecPrivateMode::Code(DecPrivateModeCode::SynchronizedOutput));
             let can = matches!(setting, DecModeSetting::Set | DecModeSetting::Reset);
             is_asked.then_some(TerminalInput::Report(Report::Synchronized(can)))
+        }
+        Event::Csi(Csi::Cursor(CsiCursor::ActivePositionReport { col, .. })) => {
+            Some(TerminalInput::Report(Report::Column(col.get_zero_based())))
         }
         Event::Csi(Csi::Device(Device::DeviceAttributes(()))) => Some(TerminalInput::Report(Report::Done)),
         Event::Osc(Osc::ChangeDynamicColors(DynamicColorNumber::TextBackgroundColor, colors)) => match colors.first() {
@@ -246,8 +253,9 @@ mod tests {
     #[test]
     fn answers_of_the_terminal_are_no_keys() {
         assert_eq!(
-            read("\x1b[?1u\x1b[?2026;2$y\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\\x1b[?62;4c"),
+            read("\x1b[12;80R\x1b[?1u\x1b[?2026;2$y\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\\x1b[?62;4c"),
             [
+                TerminalInput::Report(Report::Column(79)),
                 TerminalInput::Report(Report::Keyboard),
                 TerminalInput::Report(Report::Synchronized(true)),
                 TerminalInput::Report(Report::Background([0x1e, 0x1e, 0x2e])),

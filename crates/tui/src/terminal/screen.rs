@@ -60,8 +60,9 @@ impl InlineScreen {
             let height = |row: &Row| row_width(row).max(1).div_ceil(size.width());
             let above: usize = self.drawn.iter().take(self.cursor.row).map(height).sum();
             self.cursor.row = above + self.cursor.column / size.width();
-            self.cursor.column %= size.width();
         }
+        // Whoever asked for the width has moved it.
+        self.cursor.column = usize::MAX;
         self.size = size;
         self.invalidate();
     }
