@@ -203,6 +203,7 @@ pub async fn interactive<E>(
         console.app.warning(warning);
     }
     let mut driver = Driver::new(console, opened.runtime, stop.clone());
+    driver.choose_mode();
     if resume {
         driver.choose_session();
     }

@@ -154,6 +154,23 @@ async fn dialogs_open_and_close_and_commands_are_completed() {
 }
 
 #[tokio::test]
+async fn the_mode_and_the_theme_of_the_command_line_are_used() {
+    let user = TestUser::new().await;
+    let args = ["--model", "local/m1", "--tui-mode", "fullscreen", "--use-theme", "nowhere"];
+    let mut program = TerminalProgram::start(&user, &args).await;
+    program.wait_for("There is no theme \"nowhere\"").await;
+    assert!(program.screen.screen().alternate_screen());
+    user.answer("an answer");
+    program.keys("a question\r").await;
+    program.wait_for("an answer").await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    let text = String::from_utf8_lossy(&program.bytes).into_owned();
+    let after = text.rsplit("\u{1b}[?1049l").next().unwrap();
+    assert!(after.contains("an answer"), "what was said stays in the terminal: {after:?}");
+}
+
+#[tokio::test]
 async fn text_from_elsewhere_never_reaches_the_terminal_as_a_command() {
     const HOSTILE: &str = "a\u{1b}]52;c;eA==\u{7}b\u{1b}[2Jc\u{9b}31md\u{202e}e";
     let user = TestUser::new().await;

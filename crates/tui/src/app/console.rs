@@ -190,6 +190,13 @@ impl Console {
         self.check(drawn);
     }
 
+    /// Changes between the regular and the fullscreen mode.
+    pub(super) fn set_fullscreen(&mut self, on: bool) {
+        let done = self.front.set_fullscreen(on);
+        self.app.mode_changed(on);
+        self.check(done);
+    }
+
     /// A terminal that cannot be written to is gone.
     pub(super) fn check(&mut self, done: io::Result<()>) {
         if done.is_err() {
@@ -249,9 +256,7 @@ impl Console {
             Effect::ExternalEditor => self.edit_externally(),
             Effect::ToggleFullscreen => {
                 let on = !self.front.is_fullscreen();
-                let done = self.front.set_fullscreen(on);
-                self.app.mode_changed(on);
-                self.check(done);
+                self.set_fullscreen(on);
             }
             Effect::Abort => self.abort(),
             Effect::Dequeue => self.dequeue(),
@@ -462,9 +467,7 @@ impl Console {
         self.app.settings_changed(&session.services, Some(&session.control));
         if key == "tuiMode" {
             let on = self.app.wants_fullscreen();
-            let done = self.front.set_fullscreen(on);
-            self.app.mode_changed(on);
-            self.check(done);
+            self.set_fullscreen(on);
         }
     }
 

@@ -46,6 +46,13 @@ impl Driver {
         Self { console, runtime, stop }
     }
 
+    /// Begins in the mode that the command line or the settings want.
+    pub(super) fn choose_mode(&mut self) {
+        if self.console.app.wants_fullscreen() {
+            self.console.set_fullscreen(true);
+        }
+    }
+
     /// Lets the user choose a session before anything else; leaving the list ends the program.
     pub(super) fn choose_session(&mut self) {
         self.console.choose_first = true;
