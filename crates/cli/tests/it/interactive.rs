@@ -154,6 +154,21 @@ async fn dialogs_open_and_close_and_commands_are_completed() {
 }
 
 #[tokio::test]
+async fn the_prompt_is_edited_with_the_keys_of_vi_where_the_settings_want_it() {
+    let user = TestUser::new().await;
+    user.write("agent/settings.json", r#"{"editorViKeys": true, "editorPaddingX": 2}"#);
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    program.keys("one two").await;
+    program.wait_for("  one two").await;
+    program.keys("\u{1b}").await;
+    program.wait_for("normal").await;
+    program.keys("0dw").await;
+    program.wait_until("the second word alone", |screen| screen.contains("\n  two")).await;
+    program.keys("\u{3}\u{3}\u{3}").await;
+    assert_eq!(program.end().await, Some(0));
+}
+
+#[tokio::test]
 async fn the_mode_and_the_theme_of_the_command_line_are_used() {
     let user = TestUser::new().await;
     let args = ["--model", "local/m1", "--tui-mode", "fullscreen", "--use-theme", "nowhere"];

@@ -369,6 +369,7 @@ pub const GROUPS: &[KeyGroup] = &[
                 "Which entries the session tree shows at first",
             ),
             key("editorPaddingX", ValueType::Within(0, 3), "0", "Columns left and right of the editor"),
+            key("editorViKeys", ValueType::Flag, "false", "Edit the prompt with the keys of vi"),
             key("autocompleteMaxVisible", ValueType::Within(3, 20), "5", "Suggestions that are shown at a time"),
             key("showHardwareCursor", ValueType::Flag, "false", "Show the terminal's own cursor in the editor"),
             key("externalEditor", ValueType::Text, "", "Command that edits the prompt; unset: `$VISUAL` or `$EDITOR`"),

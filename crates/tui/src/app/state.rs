@@ -270,6 +270,8 @@ impl App {
         let settings = services.settings().settings();
         let interface = settings.interface.clone();
         self.editor.set_padding(usize::try_from(interface.editor_padding).unwrap_or(0));
+        let vi = services.settings().value("editorViKeys").and_then(|value| value.as_bool());
+        self.editor.set_vi(vi == Some(true));
         self.completion.set_visible(usize::try_from(interface.autocomplete_max_visible).unwrap_or(5));
         self.transcript.options.hide_thinking = interface.hide_thinking;
         self.transcript.options.code_indent.clone_from(&interface.code_block_indent);
