@@ -1,6 +1,7 @@
 //! The user's side of the interactive mode: the terminal, the state of the interface, and what happens beside the session. The session itself is
 //! owned by [`super::driver`], which lends it to a run while the console goes on.
 
+mod handover;
 mod lookups;
 
 use std::collections::VecDeque;
@@ -29,7 +30,6 @@ use self::lookups::LookupResult;
 use super::bridge::UiRequest;
 use super::front::{Front, FrontEvent};
 use super::state::{App, SessionActivity};
-use super::{clipboard, external};
 use crate::dialog::{DialogNews, DialogView};
 use crate::effect::{DialogName, Effect};
 use crate::terminal::TerminalInput;
@@ -436,24 +436,6 @@ impl Console {
         self.bash.push(work.boxed());
     }
 
-    async fn copy(&mut self) {
-        let Some(text) = self.app.last_answer() else {
-            return self.app.warning("There is no answer to copy yet");
-        };
-        let through_terminal = clipboard::osc52(&text);
-        let is_remote = self.front.capabilities().remote;
-        if let Some(bytes) = &through_terminal {
-            let done = self.front.write(bytes);
-            self.check(done);
-        }
-        let copied = !is_remote && clipboard::copy(&text, self.host.env()).await;
-        if copied || through_terminal.is_some() {
-            self.app.status("Copied the last answer to the clipboard");
-        } else {
-            self.app.warning("The answer is too long for the terminal's clipboard, and no clipboard program was found");
-        }
-    }
-
     async fn set(&mut self, key: &str, value: serde_json::Value) {
         let Some(session) = self.session.clone() else { return };
         let settings = session.services.settings();
@@ -502,44 +484,6 @@ impl Console {
         if let Err(why) = saved {
             self.app.error(&format!("The default model cannot be saved: {why}"));
         }
-    }
-
-    /// Stops the program until the shell continues it.
-    fn suspend(&mut self) {
-        let done = self.front.leave(&[]);
-        self.check(done);
-        external::suspend();
-        let done = self.front.enter();
-        self.check(done);
-        self.app.repaint();
-    }
-
-    fn edit_externally(&mut self) {
-        let left = self.front.leave(&[]);
-        self.check(left);
-        let command = external::command(self.app.external_editor().as_deref(), self.host.env());
-        let edited = external::edit(&command, &self.app.editor_text(), self.host.temp());
-        let entered = self.front.enter();
-        self.check(entered);
-        match edited {
-            Ok(Some(text)) => self.app.set_editor_text(&text),
-            Ok(None) => {}
-            Err(why) => self.app.warning(&why),
-        }
-    }
-
-    /// Gives the terminal back for good; `last` takes the place of the live area.
-    pub(super) fn leave(&mut self, last: &[crate::Row]) {
-        if self.gone {
-            return;
-        }
-        // What is finished stays on the screen.
-        self.draw();
-        let on = self.front.set_fullscreen(false);
-        self.check(on);
-        self.draw();
-        let left = self.front.leave(last);
-        self.check(left);
     }
 
     /// Waits for something while the user goes on. Effects that need the session wait.

@@ -1,0 +1,63 @@
+//! The terminal handed to other programs, and what is handed to the clipboard.
+
+use super::Console;
+use crate::Row;
+use crate::app::{clipboard, external};
+
+impl Console {
+    pub(super) async fn copy(&mut self) {
+        let Some(text) = self.app.last_answer() else {
+            return self.app.warning("There is no answer to copy yet");
+        };
+        let through_terminal = clipboard::osc52(&text);
+        let is_remote = self.front.capabilities().remote;
+        if let Some(bytes) = &through_terminal {
+            let done = self.front.write(bytes);
+            self.check(done);
+        }
+        let copied = !is_remote && clipboard::copy(&text, self.host.env()).await;
+        if copied || through_terminal.is_some() {
+            self.app.status("Copied the last answer to the clipboard");
+        } else {
+            self.app.warning("The answer is too long for the terminal's clipboard, and no clipboard program was found");
+        }
+    }
+
+    /// Stops the program until the shell continues it.
+    pub(super) fn suspend(&mut self) {
+        let done = self.front.leave(&[]);
+        self.check(done);
+        external::suspend();
+        let done = self.front.enter();
+        self.check(done);
+        self.app.repaint();
+    }
+
+    pub(super) fn edit_externally(&mut self) {
+        let left = self.front.leave(&[]);
+        self.check(left);
+        let command = external::command(self.app.external_editor().as_deref(), self.host.env());
+        let edited = external::edit(&command, &self.app.editor_text(), self.host.temp());
+        let entered = self.front.enter();
+        self.check(entered);
+        match edited {
+            Ok(Some(text)) => self.app.set_editor_text(&text),
+            Ok(None) => {}
+            Err(why) => self.app.warning(&why),
+        }
+    }
+
+    /// Gives the terminal back for good; `last` takes the place of the live area.
+    pub(in crate::app) fn leave(&mut self, last: &[Row]) {
+        if self.gone {
+            return;
+        }
+        // What is finished stays on the screen.
+        self.draw();
+        let on = self.front.set_fullscreen(false);
+        self.check(on);
+        self.draw();
+        let left = self.front.leave(last);
+        self.check(left);
+    }
+}
