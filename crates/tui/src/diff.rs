@@ -41,7 +41,7 @@ struct DiffLine<'a> {
 
 fn parse(line: &str) -> DiffLine<'_> {
     let sign = line.chars().next().filter(|c| matches!(c, '+' | '-')).unwrap_or(' ');
-    let body = line.get(1..).unwrap_or_default();
+    let body = line.strip_prefix(['+', '-', ' ']).unwrap_or(line);
     let digits = body.trim_start_matches(' ');
     let n_head = body.len() - digits.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let end = if body[n_head..].starts_with(' ') { n_head + 1 } else { n_head };
@@ -150,6 +150,7 @@ mod tests {
             marked(" 1 same\n-2   let a = 1;\n+2   let b = 1;\n 3 end"),
             [" 1 same", "-2   let <a> = 1;", "+2   let <b> = 1;", " 3 end"]
         );
+        assert_eq!(marked("日本 without a sign"), [" 日本 without a sign"]);
         assert_eq!(marked("-1 a\n-2 b\n+1 c\n+2 d"), ["-1 a", "-2 b", "+1 c", "+2 d"]);
     }
 
