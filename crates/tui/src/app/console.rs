@@ -31,6 +31,7 @@ use super::bridge::UiRequest;
 use super::front::{Front, FrontEvent};
 use super::state::{App, SessionActivity};
 use crate::dialog::{DialogNews, DialogView};
+use crate::editor::pasted_text;
 use crate::effect::{DialogName, Effect};
 use crate::terminal::TerminalInput;
 
@@ -217,11 +218,15 @@ impl Console {
         }
     }
 
-    async fn inputs(&mut self, inputs: Vec<TerminalInput>) {
-        let n_typed =
-            inputs.iter().filter(|input| matches!(input, TerminalInput::Key(press) if press.text.is_some())).count();
+    async fn inputs(&mut self, mut inputs: Vec<TerminalInput>) {
         // A terminal without bracketed paste sends a pasted text as keys.
-        let is_pasted = n_typed > 32;
+        let press = |input: &TerminalInput| match input {
+            TerminalInput::Key(press) => Some(*press),
+            _ => None,
+        };
+        if let Some(text) = inputs.iter().map(press).collect::<Option<Vec<_>>>().and_then(|keys| pasted_text(&keys)) {
+            inputs = vec![TerminalInput::Paste(text)];
+        }
         for input in inputs {
             if input == TerminalInput::Closed {
                 return self.hang_up();
@@ -230,7 +235,7 @@ impl Console {
                 self.app.learn(report, self.front.capabilities());
                 continue;
             }
-            let effects = self.app.input(&input, is_pasted, self.front.size(), self.host.now_ms());
+            let effects = self.app.input(&input, self.front.size(), self.host.now_ms());
             for effect in effects {
                 self.perform(effect).await;
             }

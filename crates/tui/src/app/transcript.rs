@@ -158,13 +158,19 @@ impl TranscriptView {
             if n_rows >= wanted {
                 break;
             }
-            let rows = match &cached.rows {
-                Some((of, rows)) if *of == columns && cached.entry.is_settled() => rows.clone(),
-                _ => {
-                    let rows = cached.entry.rows(cx, at == 0);
-                    cached.rows = Some((columns, rows.clone()));
-                    rows
-                }
+            // Of an entry that is longer than the window only its end is copied.
+            let missing = wanted - n_rows;
+            let rows = if cached.entry.is_settled() {
+                let rows = match cached.rows.take() {
+                    Some((of, rows)) if of == columns => rows,
+                    _ => cached.entry.rows(cx, at == 0),
+                };
+                let end = rows[rows.len().saturating_sub(missing)..].to_vec();
+                cached.rows = Some((columns, rows));
+                end
+            } else {
+                let first = cached.entry.n_final(cx, at == 0).saturating_sub(missing);
+                cached.entry.rows_from(first, cx, at == 0)
             };
             n_rows += rows.len();
             parts.push(rows);

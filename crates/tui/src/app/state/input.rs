@@ -8,7 +8,7 @@ use crate::app::commands::{self, ParsedCommand};
 use crate::dialog::{DialogCx, DialogEvent};
 use crate::editor::EditorEvent;
 use crate::effect::{DialogAnswer, DialogName, Effect};
-use crate::key::{Key, KeyCode, KeyPress};
+use crate::key::{KeyCode, KeyPress};
 use crate::keymap::{KeyAction, KeyContext, KeyMatch};
 use crate::terminal::{Mouse, MouseKind, Report, Size, TerminalCapabilities, TerminalInput};
 
@@ -36,15 +36,9 @@ impl App {
         }
     }
 
-    /// Takes an input in. `is_pasted`: it is part of a burst that nobody can have typed.
-    pub(crate) fn input(&mut self, input: &TerminalInput, is_pasted: bool, size: Size, now_ms: i64) -> Vec<Effect> {
+    /// Takes an input in.
+    pub(crate) fn input(&mut self, input: &TerminalInput, size: Size, now_ms: i64) -> Vec<Effect> {
         match input {
-            TerminalInput::Key(press)
-                if is_pasted && press.key == Key::plain(KeyCode::Enter) && self.dialogs.is_empty() =>
-            {
-                self.editor.insert("\n");
-                Vec::new()
-            }
             TerminalInput::Key(press) => self.key(press, size, now_ms),
             TerminalInput::Paste(text) => {
                 match self.dialogs.last_mut() {
