@@ -16,6 +16,9 @@ use crate::ids::ProviderId;
 use crate::model::Model;
 
 const BUILT_IN: &[u8] = include_bytes!("catalog/models.bin");
+/// Models of Cloud Code Assist, which the file does not have.
+#[cfg(feature = "cloud-code-assist")]
+const CLOUD_CODE: &str = include_str!("catalog/cloud_code.json");
 const DEFAULTS: &str = include_str!("catalog/defaults.txt");
 
 /// Former names of providers, as older files have them.
@@ -61,7 +64,10 @@ impl Catalog {
             packed: entry.place,
             models: OnceLock::new(),
         };
-        Self(Arc::new(entries.into_iter().map(shelf).collect()))
+        let built_in = Self(Arc::new(entries.into_iter().map(shelf).collect()));
+        #[cfg(feature = "cloud-code-assist")]
+        let built_in = built_in.with(cloud_code());
+        built_in
     }
 
     /// All providers, also those without a model, in the order of the catalog.
@@ -123,7 +129,21 @@ pub fn canonical_provider(provider: &str) -> &str {
 
 /// Providers and the ids of their default models, the preferred provider first.
 pub fn default_ids() -> impl Iterator<Item = (&'static str, &'static str)> {
-    DEFAULTS.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '))
+    let listed = DEFAULTS.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));
+    let cloud_code = [("google-gemini-cli", "gemini-3-pro-preview"), ("google-antigravity", "gemini-3-pro-high")];
+    listed.chain(cloud_code.into_iter().filter(|_| cfg!(feature = "cloud-code-assist")))
+}
+
+/// The models of Cloud Code Assist by provider.
+#[cfg(feature = "cloud-code-assist")]
+fn cloud_code() -> Vec<(String, Vec<Arc<Model>>)> {
+    let providers: serde_json::Map<String, Value> = serde_json::from_str(CLOUD_CODE).unwrap_or_default();
+    let shelf = |(provider, records): (&String, &Value)| {
+        let records = records.as_array().into_iter().flatten();
+        let models = records.filter_map(|record| Model::from_record(record).ok()).map(Arc::new).collect();
+        (provider.clone(), models)
+    };
+    providers.iter().map(shelf).collect()
 }
 
 /// Whether a record is a chat model; others are skipped.

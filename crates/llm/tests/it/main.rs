@@ -25,6 +25,8 @@ mod history;
 mod network;
 mod oauth;
 mod oauth_browser;
+#[cfg(feature = "cloud-code-assist")]
+mod oauth_google;
 mod redaction;
 mod reencode;
 mod requests;

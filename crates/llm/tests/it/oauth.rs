@@ -121,7 +121,7 @@ pub(crate) async fn login(
     flow.login(person, OAuthCx { transport: &transport, host: &host, cancel: &cancel }).await
 }
 
-async fn refresh(flow: &dyn OAuthFlow, server: &Server, old: &Value) -> Result<OAuthCredential, OAuthError> {
+pub(crate) async fn refresh(flow: &dyn OAuthFlow, server: &Server, old: &Value) -> Result<OAuthCredential, OAuthError> {
     let (transport, host, cancel) = (RedirectedTransport::to(server), host(), Cancel::new());
     let old = OAuthCredential::from_value(old).unwrap();
     flow.refresh(&old, OAuthCx { transport: &transport, host: &host, cancel: &cancel }).await
