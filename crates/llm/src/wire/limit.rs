@@ -10,6 +10,8 @@ const CHARACTERS_PER_TOKEN: f64 = 3.5;
 const IMAGE_CHARACTERS: usize = 4_800;
 /// Room that is always left free.
 const SMALL_MARGIN: u64 = 4_096;
+/// An answer gets this much at least, or half of what is left.
+const USABLE_ROOM: u64 = 1_024;
 /// Below this much room the margin is made smaller.
 const COMFORTABLE_ROOM: u64 = 32_768;
 
@@ -44,7 +46,8 @@ fn room(model: &Model, request: &Request) -> Option<u64> {
         return Some(room);
     }
     let left = model.context_window.saturating_sub(input);
-    let room = COMFORTABLE_ROOM.min(left.saturating_sub(SMALL_MARGIN));
+    // An estimate that leaves hardly anything may be too high: an answer of one token would be of no use to anybody.
+    let room = COMFORTABLE_ROOM.min(left.saturating_sub(SMALL_MARGIN)).max(USABLE_ROOM.min(left / 2));
     // The margin is for larger windows: a small one keeps an eighth free, and half of what is left when that is less.
     let is_small = model.context_window < 2 * SMALL_MARGIN;
     Some(if is_small { left.saturating_sub(model.context_window / 8).max(left / 2) } else { room })

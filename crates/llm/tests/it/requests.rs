@@ -182,9 +182,14 @@ fn the_answer_gets_the_room_that_is_left() {
 
 #[test]
 fn small_windows_leave_a_usable_answer() {
-    for (window, characters, limit) in
-        [(4_096, 35, 4_096 - 512 - 11), (4_096, 13_300, 147), (2_048, 35, 2_048 - 256 - 11), (4_096, 350_000, 1)]
-    {
+    for (window, characters, limit) in [
+        (4_096, 35, 4_096 - 512 - 11),
+        (4_096, 13_300, 147),
+        (2_048, 35, 2_048 - 256 - 11),
+        (4_096, 350_000, 1),
+        (8_192, 17_500, 1_024),
+        (8_192, 24_500, 596),
+    ] {
         let mut request = request(model_with(APIS[1], "http://localhost", json!({"contextWindow": window})));
         request.messages.clear();
         request.system = SystemPrompt::text("x".repeat(characters - 3));
