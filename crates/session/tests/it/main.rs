@@ -6,6 +6,7 @@ mod child;
 mod compaction;
 mod contention;
 mod crash;
+mod disk_work;
 mod faults;
 mod full_disk;
 mod guard;

@@ -398,17 +398,15 @@ impl Driver {
         let services = Arc::clone(self.runtime.services());
         let log = self.runtime.session().log().snapshot();
         let is_jsonl = path.as_ref().is_some_and(|path| path.extension().is_some_and(|ext| ext == "jsonl"));
-        let exported = if is_jsonl {
-            let path = path.unwrap_or_default();
-            self.runtime.session().log().export_to(&path).map(|()| path).map_err(|error| with_causes(&error))
-        } else {
-            let write = move || {
+        let write = move || match path {
+            Some(path) if is_jsonl => log.export_to(&path).map(|()| path).map_err(|error| with_causes(&error)),
+            path => {
                 let theme = services.theme().ok_or("there is no theme")?;
                 html::export(&log, &look(&theme), path.as_deref(), services.cwd()).map_err(|error| with_causes(&error))
-            };
-            let written = tokio::task::spawn_blocking(write);
-            self.console.during(written).await.unwrap_or_else(|error| Err(error.to_string()))
+            }
         };
+        let written = tokio::task::spawn_blocking(write);
+        let exported = self.console.during(written).await.unwrap_or_else(|error| Err(error.to_string()));
         match exported {
             Ok(path) => self.console.app.status(&format!("Session exported to {}", path.display())),
             Err(why) => self.console.app.error(&format!("The session cannot be exported: {why}")),

@@ -144,7 +144,7 @@ impl JsonlJournal {
     }
 
     /// Writes the new text beside the file and renames it over it; under the lock, so that no append is lost.
-    async fn replace_locked(&mut self, lines: &[u8], end: u64, backup: &str) -> Result<Appended, StoreError> {
+    async fn replace_locked(&mut self, lines: &Bytes, end: u64, backup: &str) -> Result<Appended, StoreError> {
         // A link stays a link: the file behind it is replaced.
         let path = fs::canonicalize(&self.path).map_err(StoreError::io("open", &self.path))?;
         for _ in 0..OPEN_TRIES {
@@ -160,11 +160,16 @@ impl JsonlJournal {
                 let tail = read_from(locked.0, end).map_err(StoreError::io("read", &path))?;
                 return Ok(Appended::Moved { tail: Bytes::from(tail) });
             }
-            keep_old(&path, &beside(&path, backup))?;
-            write_atomic(&path, lines, Access::Private).map_err(StoreError::io("write", &path))?;
+            let (target, kept, lines) = (path.clone(), beside(&path, backup), lines.clone());
+            let end = lines.len() as u64;
+            let replaced = aside(move || {
+                keep_old(&target, &kept)?;
+                write_atomic(&target, &lines, Access::Private).map_err(StoreError::io("write", &target))
+            });
+            replaced.await.map_err(StoreError::io("write", &path)).flatten()?;
             drop(locked);
             self.file = None;
-            return Ok(Appended::At(lines.len() as u64));
+            return Ok(Appended::At(end));
         }
         Err(StoreError::Contended)
     }
