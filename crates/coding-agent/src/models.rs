@@ -57,7 +57,7 @@ struct RegistryShared {
 impl ModelRegistry {
     /// The built-in catalog alone.
     pub fn builtin() -> Self {
-        Self::new(None, RegistryLayers::over(Some(Catalog::built_in())))
+        Self::new(None, RegistryLayers::over(Some(Catalog::of_build())))
     }
 
     /// These models and no others, until providers are registered.
@@ -72,14 +72,14 @@ impl ModelRegistry {
     /// Of a document of more than 256 KiB the models of a provider are read and checked on first use, so that a program that
     /// uses one of them does not wait for thousands: see [`ModelRegistry::problems`].
     pub fn load(models_json: &Path) -> (Self, Vec<Problem>) {
-        let registry = Self::new(Some(models_json.to_owned()), RegistryLayers::over(Some(Catalog::built_in())));
+        let registry = Self::new(Some(models_json.to_owned()), RegistryLayers::over(Some(Catalog::of_build())));
         let problems = registry.refresh();
         (registry, problems)
     }
 
     /// Like [`ModelRegistry::load`], for a document that is in memory already; `file` is named in problems.
     pub fn from_document(root: Map<String, Value>, file: &Path) -> (Self, Vec<Problem>) {
-        let mut layers = RegistryLayers::over(Some(Catalog::built_in()));
+        let mut layers = RegistryLayers::over(Some(Catalog::of_build()));
         layers.define(ModelsDocument::of_value(Value::Object(root), layers.catalog.as_ref(), file));
         let problems = layers.document.problems_so_far();
         (Self::new(None, layers), problems)

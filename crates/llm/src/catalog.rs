@@ -50,7 +50,7 @@ impl ProviderShelf {
 
 impl Default for Catalog {
     fn default() -> Self {
-        Self::built_in()
+        Self::of_build()
     }
 }
 
@@ -64,10 +64,15 @@ impl Catalog {
             packed: entry.place,
             models: OnceLock::new(),
         };
-        let built_in = Self(Arc::new(entries.into_iter().map(shelf).collect()));
+        Self(Arc::new(entries.into_iter().map(shelf).collect()))
+    }
+
+    /// [`Catalog::built_in`] with the models of formats that are features: those of Cloud Code Assist.
+    pub fn of_build() -> Self {
+        let catalog = Self::built_in();
         #[cfg(feature = "cloud-code-assist")]
-        let built_in = built_in.with(cloud_code());
-        built_in
+        let catalog = catalog.with(cloud_code());
+        catalog
     }
 
     /// All providers, also those without a model, in the order of the catalog.
@@ -168,7 +173,7 @@ mod tests {
 
     #[test]
     fn every_member_can_be_read_and_every_default_is_there() {
-        let catalog = Catalog::built_in();
+        let catalog = Catalog::of_build();
         let mut n_models = 0;
         for provider in catalog.providers() {
             assert_eq!(catalog.models(provider.as_str()).len(), catalog.n_models(provider.as_str()), "{provider}");
