@@ -1,6 +1,11 @@
 //! `pinch auth …`: exit codes and output that scripts rely on.
 
+use std::process::Stdio;
+
+use pinch_testing::server::ServerReply;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Command;
 
 use crate::help::{CommandOutput, TestUser};
 
@@ -155,4 +160,101 @@ async fn a_command_runs_once_a_request() {
     let ran = user.run(&["--model", "local/m1", "-p", "hello"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "hi\n"), "{}", ran.err);
     assert_eq!(std::fs::read_to_string(user.path("ran")).unwrap(), "run\n");
+}
+
+/// Runs `pinch auth login`, which reads this text.
+async fn login(user: &TestUser, args: &[&str], stdin: &str) -> CommandOutput {
+    let agent_dir = user.path("agent");
+    let all = [&["auth", "login", "--agent-dir", agent_dir.to_str().unwrap()], args].concat();
+    let mut command = user.program(&all);
+    command.env("HTTPS_PROXY", user.server.url());
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut to = child.stdin.take().unwrap();
+    // A command that reads nothing ends before the text is written.
+    let _unread = to.write_all(stdin.as_bytes()).await;
+    drop(to);
+    user.ran(child.wait_with_output().await.unwrap())
+}
+
+fn stored(user: &TestUser, provider: &str) -> Value {
+    let text = std::fs::read(user.path("agent/auth.json")).unwrap_or_else(|_| b"{}".to_vec());
+    serde_json::from_slice::<Value>(&text).unwrap()[provider].clone()
+}
+
+#[tokio::test]
+async fn an_api_key_is_checked_with_the_provider_and_stored() {
+    let user = TestUser::new().await;
+    user.answer("H");
+    let done = login(&user, &["local", "--api-key-stdin"], " sk-good\n").await;
+    let saved = "Saved API key for local. Credentials saved to HOME/agent/auth.json\n";
+    assert_eq!((done.code, done.out.as_str()), (Some(0), saved), "{}", done.err);
+    assert_eq!(user.server.requests()[0].header("x-api-key"), Some("sk-good"));
+    assert_eq!(stored(&user, "local"), json!({"type": "api_key", "key": "sk-good"}));
+    let refusal = json!({"type": "error", "error": {"type": "authentication_error", "message": "no sk-bad-0123456789abcdef here"}});
+    user.server.reply(ServerReply::json(401, &refusal));
+    let refused = login(&user, &["local", "--api-key-stdin"], "sk-bad-0123456789abcdef").await;
+    assert_eq!((refused.code, refused.out.as_str()), (Some(3), ""), "{}", refused.err);
+    assert!(refused.err.contains("rejected the API key") && refused.err.contains("--no-check"), "{}", refused.err);
+    assert!(!refused.err.contains("sk-bad-0123456789abcdef"), "{}", refused.err);
+    assert_eq!(stored(&user, "local")["key"], "sk-good");
+    let unchecked = login(&user, &["local", "--api-key-stdin", "--no-check"], "sk-bad-0123456789abcdef").await;
+    assert_eq!((unchecked.code, &stored(&user, "local")["key"]), (Some(0), &json!("sk-bad-0123456789abcdef")));
+    assert_eq!(user.server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn what_cannot_be_logged_in_to_is_said_with_the_way_out() {
+    let user = TestUser::new().await;
+    for (args, stdin, code, words) in [
+        (&["nobody"][..], "", 1, "Unknown provider \"nobody\""),
+        (&["local"], "sk-1\n", 1, "--api-key-stdin"),
+        (&["local", "--api-key-stdin"], "sk 1", 1, "spaces"),
+        (&["local", "--method", "subscription"], "", 1, "has no subscription login"),
+        (&["amazon-bedrock"], "", 1, "has no login"),
+        (&["local", "--method", "subscription", "--api-key-stdin"], "", 1, "cannot be used with"),
+        (&[], "", 1, "hint: name one"),
+    ] {
+        let done = login(&user, args, stdin).await;
+        assert!(done.code == Some(code) && done.err.contains(words), "{args:?}: {done:?}");
+    }
+    assert_eq!(stored(&user, "local"), Value::Null);
+    assert!(user.server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_sign_in_shows_its_page_takes_the_pasted_code_and_says_why_it_failed() {
+    let user = TestUser::new().await;
+    user.server.reply(ServerReply::status(502)).repeat_last();
+    let done = login(&user, &["anthropic", "--method", "subscription", "--no-browser"], "the-code-of-mine\n").await;
+    assert!(done.err.contains("Open this URL to sign in:\n\n  https://claude.ai/oauth/authorize?"), "{}", done.err);
+    // The server that stands in for a proxy passes nothing on.
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    let failure = done.err.lines().last().unwrap();
+    assert!(failure.contains("Failed to log in to Anthropic") && failure.contains("exchange failed"), "{failure}");
+    assert!(!failure.contains("the-code-of-mine"), "{failure}");
+    assert_eq!(stored(&user, "anthropic"), Value::Null);
+    let gone = login(&user, &["anthropic", "--method", "subscription", "--no-browser"], "").await;
+    assert_ne!(gone.code, Some(0), "{}", gone.err);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_key_that_is_typed_is_not_shown() {
+    let user = TestUser::new().await;
+    user.answer("H");
+    let line = format!("'{}' login local --agent-dir '{}'", env!("CARGO_BIN_EXE_pinch"), user.path("agent").display());
+    let mut command = Command::new("script");
+    command.current_dir(user.path("")).env_clear().env("HOME", user.path("")).env("PATH", "/usr/bin:/bin");
+    command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
+    let (mut keys, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains("API key for local: ") {
+        assert_ne!(output.read_buf(&mut seen).await.unwrap(), 0, "{}", String::from_utf8_lossy(&seen));
+    }
+    keys.write_all(b"sk-typed\r").await.unwrap();
+    output.read_to_end(&mut seen).await.unwrap();
+    assert_eq!(child.wait().await.unwrap().code(), Some(0), "{}", String::from_utf8_lossy(&seen));
+    assert!(!String::from_utf8_lossy(&seen).contains("sk-typed"), "{}", String::from_utf8_lossy(&seen));
+    assert_eq!(stored(&user, "local")["key"], "sk-typed");
 }
