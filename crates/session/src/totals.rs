@@ -36,6 +36,15 @@ impl Spent {
         self.cost += usage.cost.total;
     }
 
+    /// Adds what something else cost.
+    pub fn merge(&mut self, other: &Self) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+        self.cost += other.cost;
+    }
+
     /// What all branches of a log have cost.
     pub fn of(log: &SessionLog) -> Self {
         let mut spent = Self::default();

@@ -43,6 +43,7 @@ impl Driver {
     pub(super) fn new(mut console: Console, runtime: SessionRuntime, stop: Cancel) -> Self {
         console.session = Some(handles(&runtime));
         console.app.session_opened(&runtime);
+        console.sum_up(runtime.session().log().snapshot());
         Self { console, runtime, stop }
     }
 
@@ -263,6 +264,7 @@ impl Driver {
             Ok(text) => {
                 self.console.session = Some(handles(&self.runtime));
                 self.console.app.session_opened(&self.runtime);
+                self.console.sum_up(self.runtime.session().log().snapshot());
                 self.console.app.status(status);
                 if let Some(text) = text.filter(|_| self.console.app.editor_text().is_empty()) {
                     self.console.app.set_editor_text(&text);
@@ -329,6 +331,7 @@ impl Driver {
             Ok(moved) if moved.cancelled => self.console.app.status("An extension keeps the session at this point"),
             Ok(moved) => {
                 self.console.app.session_moved(&self.runtime);
+                self.console.sum_up(self.runtime.session().log().snapshot());
                 if let Some(text) = moved.editor_text.filter(|_| self.console.app.editor_text().is_empty()) {
                     self.console.app.set_editor_text(&text);
                 }
@@ -378,6 +381,7 @@ impl Driver {
             Ok(()) => {
                 self.console.session = Some(handles(&self.runtime));
                 self.console.app.reloaded(&self.runtime);
+                self.console.sum_up(self.runtime.session().log().snapshot());
                 self.console.app.status("Reloaded settings, keys, extensions, skills, prompts and themes");
             }
             Err(error) => self.console.app.error(&with_causes(&error)),

@@ -14,9 +14,11 @@ use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::extension::ui::WidgetPlace;
 use pinch_coding_agent::runtime::SessionRuntime;
 use pinch_coding_agent::services::Services;
+use pinch_coding_agent::session::stats::Spent;
 use pinch_coding_agent::session::{AgentSession, ScopedModel, SessionControl};
 use pinch_coding_agent::settings::values::Interface;
 use pinch_llm::ids::ProviderId;
+use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::{Env, Host};
@@ -40,6 +42,9 @@ use crate::widget::Loader;
 
 /// How long a terminal may take to name its colours, in milliseconds; over ssh it may take longer.
 const COLORS_MS: i64 = 150;
+
+/// Prompts of a session that the editor recalls.
+const MAX_HISTORY: usize = 100;
 
 /// What the session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +118,8 @@ pub(crate) struct App {
     ongoing: Ongoing,
     loader: Loader,
     footer: Footer,
+    /// How often the costs of a session had to be summed up anew.
+    n_sums: u64,
     queue: (Vec<String>, Vec<String>),
     /// What was said during a compaction.
     waiting: Vec<(QueueKind, String)>,
@@ -165,6 +172,7 @@ impl App {
             ongoing: Ongoing { activity: SessionActivity::Idle, since_ms: 0, text: String::new(), until_ms: None },
             loader: if still { Loader::still() } else { Loader::default() },
             footer,
+            n_sums: 0,
             queue: Default::default(),
             waiting: Vec::new(),
             widgets: Vec::new(),
@@ -243,8 +251,15 @@ impl App {
 
     /// Shows the conversation, and fills the history of the editor from it.
     fn load(&mut self, session: &AgentSession) {
-        for text in self.transcript.load(session.messages()) {
-            self.editor.add_history(&text);
+        let messages = session.messages();
+        self.transcript.load(messages);
+        let said = messages.iter().rev().filter_map(|message| match &**message {
+            Message::User(user) => Some(user.content.text("\n")),
+            _ => None,
+        });
+        let said: Vec<String> = said.take(MAX_HISTORY).collect();
+        for text in said.iter().rev() {
+            self.editor.add_history(text);
         }
         self.scrolled = 0;
     }
@@ -253,9 +268,22 @@ impl App {
     fn take_session(&mut self, session: &AgentSession) {
         self.session_path = session.path();
         self.footer.session_name = session.log().name();
-        self.footer.spent = session.stats().spent;
+        self.footer.spent = Spent::default();
+        self.n_sums += 1;
         self.model_changed(&Arc::clone(session.model()), session.thinking());
         self.take_usage(session);
+    }
+
+    /// The number of the sum of costs that the session needs now; the console works it out beside everything else.
+    pub(crate) fn sum_number(&self) -> u64 {
+        self.n_sums
+    }
+
+    /// What the session had cost when its sum was begun; what it cost since then is counted already.
+    pub(crate) fn summed(&mut self, number: u64, before: &Spent) {
+        if number == self.n_sums {
+            self.footer.spent.merge(before);
+        }
     }
 
     fn take_usage(&mut self, session: &AgentSession) {

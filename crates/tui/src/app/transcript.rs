@@ -37,6 +37,18 @@ struct Cached {
     rows: Option<(usize, Vec<Row>)>,
 }
 
+/// Messages that are shown of a session that is opened; the others wait above them.
+const MAX_SHOWN: usize = 100;
+/// Messages that are looked through for a better place to begin.
+const MAX_MORE: usize = 50;
+
+/// Where the part of a conversation begins that is shown when it is opened: at a message of the user, if one is near.
+fn beginning_of_end(messages: &[Arc<Message>]) -> usize {
+    let Some(from) = messages.len().checked_sub(MAX_SHOWN).filter(|from| *from > 0) else { return 0 };
+    let near = messages[..=from].iter().rev().take(MAX_MORE);
+    near.enumerate().find(|(_, message)| matches!(***message, Message::User(_))).map_or(from, |(above, _)| from - above)
+}
+
 /// The conversation.
 #[derive(Default)]
 pub(crate) struct TranscriptView {
@@ -47,6 +59,10 @@ pub(crate) struct TranscriptView {
     /// Rows of the next entry that are in the scrollback.
     n_rows_committed: usize,
     is_fullscreen: bool,
+    /// Messages above the marker that stands for them; they are shown when somebody scrolls there.
+    earlier: Vec<Arc<Message>>,
+    /// Where that marker is.
+    marker: usize,
     /// When something came from the session last, in Unix milliseconds.
     heard_ms: i64,
 }
@@ -57,6 +73,7 @@ impl TranscriptView {
         self.entries.retain(|cached| cached.entry.is_notice());
         self.n_committed = self.n_committed.min(self.entries.len());
         self.n_rows_committed = 0;
+        self.earlier.clear();
     }
 
     /// Shows that another conversation begins.
@@ -68,13 +85,34 @@ impl TranscriptView {
         self.entries.push(Cached { entry, rows: None });
     }
 
-    /// Shows the messages of a session. Returns the texts of the user in it.
-    pub(crate) fn load(&mut self, messages: &[Arc<Message>]) -> Vec<String> {
-        let (entries, texts) = entry::of_messages(messages);
-        for entry in entries {
+    /// Shows the end of a session; a marker stands for what is above it.
+    pub(crate) fn load(&mut self, messages: &[Arc<Message>]) {
+        let (earlier, shown) = messages.split_at(beginning_of_end(messages));
+        self.earlier = earlier.to_vec();
+        self.marker = self.entries.len();
+        if !earlier.is_empty() {
+            self.push(TranscriptEntry::Earlier(earlier.len()));
+        }
+        for entry in entry::of_messages(shown) {
             self.push(entry);
         }
-        texts
+    }
+
+    /// Puts the last of the messages above the marker below it.
+    fn unfold(&mut self) {
+        let from = beginning_of_end(&self.earlier);
+        let messages = self.earlier.split_off(from);
+        let entries = entry::of_messages(&messages).into_iter().map(|entry| Cached { entry, rows: None });
+        let below = self.marker + 1;
+        let n_before = self.entries.len();
+        self.entries.splice(below..below, entries);
+        if self.n_committed > self.marker {
+            // The scrollback is past this place.
+            self.n_committed += self.entries.len() - n_before;
+        }
+        if let Some(cached) = self.entries.get_mut(self.marker) {
+            *cached = Cached { entry: TranscriptEntry::Earlier(from), rows: None };
+        }
     }
 
     /// The theme or what is shown has changed. What is in the scrollback stays as it is.
@@ -154,10 +192,16 @@ impl TranscriptView {
         let mut parts: Vec<Vec<Row>> = Vec::new();
         let mut n_rows = 0;
         // From the end backwards: what is far above the window is not laid out.
-        for (at, cached) in self.entries.iter_mut().enumerate().rev() {
-            if n_rows >= wanted {
-                break;
+        let mut n_left = self.entries.len();
+        while n_left > 0 && n_rows < wanted {
+            if n_left == self.marker + 1 && !self.earlier.is_empty() {
+                let n_before = self.entries.len();
+                self.unfold();
+                n_left += self.entries.len() - n_before;
             }
+            let at = n_left - 1;
+            n_left = at;
+            let Some(cached) = self.entries.get_mut(at) else { break };
             // Of an entry that is longer than the window only its end is copied.
             let missing = wanted - n_rows;
             let rows = if cached.entry.is_settled() {
@@ -389,3 +433,6 @@ impl TranscriptView {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

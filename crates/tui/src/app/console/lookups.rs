@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use pinch_coding_agent::extension::Completion;
+use pinch_coding_agent::session::stats::Spent;
 use pinch_coding_agent::session::{SessionControl, SessionView};
+use pinch_coding_agent::session_log::SessionLog;
 use pinch_coding_agent::store::{ListScope, SessionRef, SessionSummary};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::text::with_causes;
@@ -24,6 +26,8 @@ pub(super) enum LookupResult {
     Completions(Box<(CompletionRequest, Vec<Completion>)>),
     Files(Option<Arc<PathIndex>>),
     Image(Result<PathBuf, String>),
+    /// What the session cost, and which sum that is.
+    Spent(u64, Spent),
 }
 
 impl Console {
@@ -52,6 +56,13 @@ impl Console {
         let env = self.host.env().clone();
         let work = async move { LookupResult::Image(clipboard::image(&env, &temp).await) };
         self.lookups.push(work.boxed());
+    }
+
+    /// Sums up what the session that was opened has cost. That reads all its entries, so the first frame does not wait for it.
+    pub(in crate::app) fn sum_up(&mut self, log: SessionLog) {
+        let number = self.app.sum_number();
+        let sum = tokio::task::spawn_blocking(move || Spent::of(&log));
+        self.lookups.push(async move { LookupResult::Spent(number, sum.await.unwrap_or_default()) }.boxed());
     }
 
     pub(in crate::app) fn list_sessions(&mut self, all: bool) {
@@ -100,6 +111,7 @@ impl Console {
                 }
             }
             LookupResult::Image(Ok(path)) => self.app.insert_image(&path),
+            LookupResult::Spent(number, spent) => self.app.summed(number, &spent),
             LookupResult::Sessions(Err(why))
             | LookupResult::AllSessions(Err(why))
             | LookupResult::Done(Err(why))

@@ -60,6 +60,8 @@ pub(in crate::app) enum TranscriptEntry {
         hints: String,
     },
     Rule,
+    /// So many messages are above this place and not shown.
+    Earlier(usize),
     Notice {
         kind: NoticeKind,
         text: String,
@@ -91,10 +93,9 @@ pub(super) fn failure_of(answer: &AssistantMessage) -> Option<String> {
     }
 }
 
-/// The entries for the messages of a session, and the texts of the user in them.
-pub(super) fn of_messages(messages: &[Arc<Message>]) -> (Vec<TranscriptEntry>, Vec<String>) {
+/// The entries for messages of a session.
+pub(super) fn of_messages(messages: &[Arc<Message>]) -> Vec<TranscriptEntry> {
     let mut entries: Vec<TranscriptEntry> = Vec::new();
-    let mut texts = Vec::new();
     let mut open = std::collections::HashMap::new();
     for message in messages {
         match &**message {
@@ -121,19 +122,14 @@ pub(super) fn of_messages(messages: &[Arc<Message>]) -> (Vec<TranscriptEntry>, V
                     tool.set_result(result);
                 }
             }
-            _ => {
-                if let Message::User(user) = &**message {
-                    texts.push(user.content.text("\n"));
-                }
-                entries.extend(TranscriptEntry::of_message(message));
-            }
+            _ => entries.extend(TranscriptEntry::of_message(message)),
         }
     }
     // Calls without results never get one.
     for entry in &mut entries {
         entry.settle();
     }
-    (entries, texts)
+    entries
 }
 
 impl TranscriptEntry {
@@ -252,6 +248,13 @@ impl TranscriptEntry {
                 rows
             }
             Self::Rule => vec![Row::styled("─".repeat(cx.columns), theme.fg(ColorRole::BorderMuted))],
+            Self::Earlier(0) => Vec::new(),
+            Self::Earlier(n) => {
+                let key = cx.keymap.hint(KeyAction::Transcript);
+                let noun = if *n == 1 { "message" } else { "messages" };
+                let text = format!("… {n} earlier {noun} ({key} to show the whole conversation)");
+                paragraphs(&text, theme.fg(ColorRole::Dim), cx.columns, 1)
+            }
             Self::Notice { kind, text } => {
                 let (prefix, style) = match kind {
                     NoticeKind::Status | NoticeKind::Resources => ("", theme.fg(ColorRole::Dim)),
