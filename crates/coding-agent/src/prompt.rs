@@ -4,6 +4,7 @@
 //! stays the same costs nothing, and providers keep their caches.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use pinch_agent_core::tool::ToolSet;
 use pinch_llm::message::{Content, Message, SystemMessage};
@@ -12,10 +13,10 @@ use crate::resources::context_files::ContextFile;
 use crate::resources::skills::{self, Skill};
 use crate::tools;
 
-/// A system prompt: sections in order, each with its whole text.
+/// A system prompt: sections in order, each with its whole text. Clones share the texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptSections {
-    sections: Vec<(String, String)>,
+    sections: Arc<Vec<(String, String)>>,
 }
 
 /// What the prompt of the coding agent is made of. [`PromptParts::new`] has the usual values of all but two.
@@ -151,15 +152,19 @@ impl PromptSections {
     /// Adds a section as it is; an empty one is left out.
     pub fn push(&mut self, name: &str, text: String) {
         if !text.is_empty() {
-            self.sections.push((name.to_owned(), text));
+            self.add(name, text);
         }
     }
 
     /// Adds a section between tags of its name; an empty one is left out.
     pub fn push_wrapped(&mut self, name: &str, text: &str) {
         if !text.is_empty() {
-            self.sections.push((name.to_owned(), format!("<{name}>\n{text}\n</{name}>")));
+            self.add(name, format!("<{name}>\n{text}\n</{name}>"));
         }
+    }
+
+    fn add(&mut self, name: &str, text: String) {
+        Arc::make_mut(&mut self.sections).push((name.to_owned(), text));
     }
 
     /// The sections in order.
@@ -175,7 +180,7 @@ impl PromptSections {
     ) -> Option<SystemMessage> {
         let said = replay(conversation);
         let mut changes: Vec<(String, Option<String>)> = Vec::new();
-        for (name, text) in &self.sections {
+        for (name, text) in self.sections.iter() {
             if said.iter().find(|(old, _)| old == name).map(|(_, text)| text) != Some(text) {
                 changes.push((name.clone(), Some(text.clone())));
             }

@@ -1,6 +1,6 @@
 //! Arguments of the file tools under the names that other agents gave them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
@@ -113,34 +113,72 @@ struct AliasedTool {
     takes_edits: bool,
 }
 
+/// Schemas that were made by [`aliased`]. Runs share the schemas of their tools, and with this also these.
+static ALIASED: Mutex<Vec<AliasedSchema>> = Mutex::new(Vec::new());
+
+/// A schema with aliases, and what it was made of.
+struct AliasedSchema {
+    of: Weak<Value>,
+    parameters: &'static [ParameterNames],
+    schema: Schema,
+}
+
+/// Schemas that are remembered.
+const MAX_ALIASED: usize = 64;
+
 /// Lets a tool for files accept the parameter names of other agents; other tools are returned as they are.
 pub fn with_aliases(tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
-    let mut spec = tool.spec().clone();
-    let Some(parameters) = parameters(&spec.name) else { return tool };
-    let Some(properties) = spec.parameters.raw().get("properties").and_then(Value::as_object) else { return tool };
+    let Some(parameters) = parameters(&tool.spec().name) else { return tool };
+    let properties = tool.spec().parameters.raw().get("properties").and_then(Value::as_object);
+    let Some(properties) = properties else { return tool };
     let takes_edits = properties.contains_key("edits") && !properties.contains_key("oldText");
-    let mut schema = Value::clone(spec.parameters.raw());
-    let mut properties = properties.clone();
-    let mut renamed = Vec::new();
-    for parameter in parameters {
-        let Some(property) = properties.get(parameter.name).cloned() else { continue };
-        for other in parameter.others {
-            properties.insert((*other).to_owned(), property.clone());
-            renamed.push(parameter.name);
-        }
-    }
-    schema["properties"] = Value::Object(properties);
-    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
-        required.retain(|name| !name.as_str().is_some_and(|name| renamed.contains(&name)));
-    }
-    let is_lenient = spec.parameters.is_lenient();
-    spec.parameters = match is_lenient {
-        true => Schema::new(schema).lenient(),
-        false => Schema::new(schema),
-    };
+    let mut spec = tool.spec().clone();
+    spec.parameters = remembered(&spec.parameters, parameters);
     // A strict schema requires every property, and no call has all spellings.
     spec.constrained_sampling = None;
     Arc::new(AliasedTool { inner: tool, spec, takes_edits })
+}
+
+/// What [`aliased`] makes of a schema, made once for as long as the schema is in use.
+fn remembered(original: &Schema, parameters: &'static [ParameterNames]) -> Schema {
+    let mut known = ALIASED.lock().unwrap_or_else(PoisonError::into_inner);
+    // No other schema can have the address of one that is remembered: the weak reference keeps it.
+    let is_same = |known: &&AliasedSchema| {
+        std::ptr::eq(known.of.as_ptr(), Arc::as_ptr(original.raw()))
+            && std::ptr::eq(known.parameters, parameters)
+            && known.schema.is_lenient() == original.is_lenient()
+    };
+    if let Some(known) = known.iter().find(is_same) {
+        return known.schema.clone();
+    }
+    let schema = aliased(original, parameters);
+    known.retain(|known| known.of.strong_count() > 0);
+    if known.len() < MAX_ALIASED {
+        known.push(AliasedSchema { of: Arc::downgrade(original.raw()), parameters, schema: schema.clone() });
+    }
+    schema
+}
+
+/// A schema that names the other spellings of these parameters, too, and requires none of them.
+fn aliased(original: &Schema, parameters: &[ParameterNames]) -> Schema {
+    let mut schema = Value::clone(original.raw());
+    let mut renamed = Vec::new();
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        for parameter in parameters {
+            let Some(property) = properties.get(parameter.name).cloned() else { continue };
+            for other in parameter.others {
+                properties.insert((*other).to_owned(), property.clone());
+                renamed.push(parameter.name);
+            }
+        }
+    }
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|name| !name.as_str().is_some_and(|name| renamed.contains(&name)));
+    }
+    match original.is_lenient() {
+        true => Schema::new(schema).lenient(),
+        false => Schema::new(schema),
+    }
 }
 
 impl Tool for AliasedTool {
@@ -216,5 +254,21 @@ mod tests {
         let raw = json!({"file_path": "a", "content": ""});
         let prepared = aliased.prepare(raw.as_object().unwrap().clone());
         assert_eq!(prepared.map(Value::Object), Ok(json!({"content": "", "path": "a"})));
+    }
+
+    #[test]
+    fn the_aliased_schema_of_a_schema_is_made_once() {
+        let read = |schema: &Schema| {
+            let spec = ToolSpec::new("read", "", schema.clone());
+            with_aliases(Arc::new(FnTool::new(spec, |_: JsonObject, _| async { Ok(ToolOutput::text("")) })))
+        };
+        let schema = Schema::new(json!({"type": "object", "properties": {"path": {"type": "string"}}}));
+        let raw = |tool: &Arc<dyn Tool>| Arc::clone(tool.spec().parameters.raw());
+        let (first, second) = (read(&schema), read(&schema));
+        assert!(Arc::ptr_eq(&raw(&first), &raw(&second)));
+        let lenient = read(&schema.clone().lenient());
+        assert!(lenient.spec().parameters.is_lenient() && !first.spec().parameters.is_lenient());
+        let other = read(&Schema::new(json!({"type": "object", "properties": {"path": {"type": "number"}}})));
+        assert_eq!(raw(&other)["properties"]["file_path"], json!({"type": "number"}));
     }
 }

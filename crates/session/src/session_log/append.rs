@@ -13,7 +13,7 @@ use crate::entry::{Entry, EntryBody, EntryId};
 use crate::store::{Appended, StoreError};
 
 /// Bytes of unused capacity that an entry in memory may keep.
-const MAX_SPARE: usize = 64 * 1024;
+const MAX_SPARE: usize = 512;
 
 /// What one append writes.
 struct AppendBatch {
