@@ -20,6 +20,7 @@ mod llm;
 pub(crate) mod session;
 mod pi;
 mod startup;
+mod tui;
 mod turns;
 
 /// What `cargo xtask bench` takes.
@@ -70,6 +71,8 @@ enum BenchName {
     Turns,
     /// A long session: opening and appending.
     Session,
+    /// The interactive mode on a terminal: the first frame, answers, a long session, the echo of a key.
+    Tui,
     /// Session files beside pi, which npm installs. Measured when it is requested by name only.
     Pi,
     /// A clean release build, the size of the program, and what the crates depend on. Measured when it is requested by name only.
@@ -168,6 +171,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
             BenchName::JsonMode => json_mode::measure(&pinch)?,
             BenchName::Turns => turns::measure(&pinch)?,
             BenchName::Session => session::measure()?,
+            BenchName::Tui => tui::measure(&pinch)?,
             BenchName::Pi => pi::measure()?,
             BenchName::Build => build::measure()?,
         });

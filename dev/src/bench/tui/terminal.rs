@@ -1,0 +1,167 @@
+//! A program on a pseudo-terminal. This side answers what terminals are asked, and looks at what is written.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::bench::process;
+
+/// How long something may take to appear.
+const LONGEST: Duration = Duration::from_secs(60);
+/// The last of the questions that a program asks at its start, and the answer.
+const QUESTION: &[u8] = b"\x1b[c";
+const ANSWER: &[u8] = b"\x1b[?62;4c";
+
+/// The program and its terminal.
+pub(super) struct TerminalRun {
+    child: Child,
+    keys: File,
+    output: Receiver<(Instant, Vec<u8>)>,
+    /// What was written and not looked for yet, without what moves the cursor.
+    text: String,
+    began: Instant,
+}
+
+impl TerminalRun {
+    pub(super) fn start(command: &mut Command) -> anyhow::Result<Self> {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        grantpt(&master)?;
+        unlockpt(&master)?;
+        tcsetwinsize(&master, Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 })?;
+        let name = ptsname(&master, Vec::new())?;
+        let open = || -> anyhow::Result<OwnedFd> {
+            Ok(rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?)
+        };
+        command.env("TERM", "xterm-256color").stdin(open()?).stdout(open()?).stderr(open()?);
+        let keys = File::from(master);
+        let (mut reader, mut replies) = (keys.try_clone()?, keys.try_clone()?);
+        let (send, output) = sync_channel(4_096);
+        let began = Instant::now();
+        let child = command.spawn().context("cannot start the program")?;
+        // The command keeps its side of the terminal open otherwise.
+        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        command.stderr(std::process::Stdio::null());
+        std::thread::spawn(move || {
+            let mut buffer = vec![0; 64 * 1024];
+            // The end of the program is an error of the read.
+            while let Ok(n @ 1..) = reader.read(&mut buffer) {
+                let now = Instant::now();
+                if buffer[..n].windows(QUESTION.len()).any(|window| window == QUESTION) {
+                    drop(replies.write_all(ANSWER));
+                }
+                if send.send((now, buffer[..n].to_vec())).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self { child, keys, output, text: String::new(), began })
+    }
+
+    /// Waits until a text is written; the time from the start of the program.
+    pub(super) fn wait_for(&mut self, text: &str) -> anyhow::Result<Duration> {
+        let at = self.read_until(|seen| seen.contains(text)).with_context(|| format!("no {text:?} on the terminal"))?;
+        Ok(at - self.began)
+    }
+
+    /// Types a letter; the time until it is written.
+    pub(super) fn echo(&mut self, letter: char) -> anyhow::Result<Duration> {
+        let typed = Instant::now();
+        self.type_keys(&letter.to_string())?;
+        let at = self.read_until(|seen| seen.contains(letter)).context("a key has no echo")?;
+        Ok(at.saturating_duration_since(typed))
+    }
+
+    pub(super) fn type_keys(&mut self, keys: &str) -> anyhow::Result<()> {
+        Ok(self.keys.write_all(keys.as_bytes())?)
+    }
+
+    /// Forgets what was written so far.
+    pub(super) fn skip(&mut self) {
+        while self.output.try_recv().is_ok() {}
+        self.text.clear();
+    }
+
+    /// Memory that it had at most, in megabytes.
+    pub(super) fn peak_mb(&self) -> anyhow::Result<f64> {
+        process::peak_mb(self.child.id()).context("no /proc")
+    }
+
+    /// Processor time it has used.
+    pub(super) fn used(&self) -> anyhow::Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let (_, fields) = stat.rsplit_once(')').context("an odd /proc/stat")?;
+        let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+        Ok(Duration::from_millis(ticks * 1_000 / rustix::param::clock_ticks_per_second()))
+    }
+
+    /// Ends it with the key for that.
+    pub(super) fn end(mut self) -> anyhow::Result<()> {
+        // An editor with text keeps the program alive: it is emptied first.
+        self.type_keys("\x03\x04")?;
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while self.child.try_wait()?.is_none() {
+            if Instant::now() > deadline {
+                drop(self.child.kill());
+                self.child.wait()?;
+                bail!("the program did not end");
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    /// Reads until something holds of what was written; when that was.
+    fn read_until(&mut self, holds: impl Fn(&str) -> bool) -> anyhow::Result<Instant> {
+        let deadline = Instant::now() + LONGEST;
+        loop {
+            let (at, bytes) = match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(read) => read,
+                Err(RecvTimeoutError::Timeout) => bail!("it took more than {} s", LONGEST.as_secs()),
+                Err(RecvTimeoutError::Disconnected) => bail!("the program ended"),
+            };
+            // What a text is looked for in stays short: all of it may be many megabytes.
+            let keep = self.text.len().saturating_sub(256);
+            let keep = (keep..=self.text.len()).find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
+            self.text.drain(..keep);
+            without_sequences(&bytes, &mut self.text);
+            if holds(&self.text) {
+                self.text.clear();
+                return Ok(at);
+            }
+        }
+    }
+}
+
+impl Drop for TerminalRun {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Appends what is text, without control sequences.
+fn without_sequences(bytes: &[u8], text: &mut String) {
+    let written = String::from_utf8_lossy(bytes);
+    let mut chars = written.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, chars.peek()) {
+            ('\x1b', Some('[')) => {
+                chars.next();
+                while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {}
+            }
+            ('\x1b', Some(']')) => while chars.next().is_some_and(|c| c != '\x07' && c != '\\') {},
+            ('\x1b', _) => drop(chars.next()),
+            (c, _) if c.is_control() => {}
+            (c, _) => text.push(c),
+        }
+    }
+}
