@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pinch_cli::options::CliOptions;
+use pinch_embed::coding_agent::extension::TrustPrompt;
 use pinch_embed::coding_agent::extension::ui::Ui;
 use pinch_embed::coding_agent::resources::{CommandLinePaths, Without, trust};
 use pinch_embed::coding_agent::runtime::{AgentSessionOptions, RuntimeError, SessionRuntime, SessionSetup};
@@ -29,14 +30,14 @@ use crate::sandbox;
 pub(crate) async fn runtime(
     options: &CliOptions,
     host: &Host,
-    ui: Option<Arc<dyn Ui>>,
+    user: SessionUser,
 ) -> Result<SessionRuntime, CommandFailure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     let project_dir = trust::project_dir(&folders.cwd, host.home());
     warn_of(&startup_moves::run(&folders.agent_dir, project_dir.as_deref(), host).problems);
     let mut wanted = AgentSessionOptions::new(host.clone(), &folders.cwd, &folders.agent_dir);
     wanted.services = service_options(options, &folders, host);
-    wanted.session = session_options(options, ui);
+    wanted.session = session_options(options, user);
     wanted.session_dir = session_folder(options, host);
     wanted.session_id.clone_from(&options.session_id);
     wanted.name.clone_from(&options.name);
@@ -158,7 +159,17 @@ fn service_options(options: &CliOptions, folders: &Folders, host: &Host) -> Serv
     services
 }
 
-fn session_options(options: &CliOptions, ui: Option<Arc<dyn Ui>>) -> SessionOptions {
+/// Who can be asked something while a session is open.
+pub(crate) enum SessionUser {
+    /// Nobody.
+    Nobody,
+    /// A program, which shows dialogs of extensions.
+    Client(Arc<dyn Ui>),
+    /// A person at a terminal, who also decides about projects.
+    Person(Arc<dyn Ui>),
+}
+
+fn session_options(options: &CliOptions, user: SessionUser) -> SessionOptions {
     let mut session = SessionOptions::default();
     if let Some(pattern) = &options.model {
         session.model = ModelChoice::Named { provider: options.provider.clone(), pattern: pattern.clone() };
@@ -175,7 +186,14 @@ fn session_options(options: &CliOptions, ui: Option<Arc<dyn Ui>>) -> SessionOpti
     };
     session.look_for_local_servers = !options.offline;
     session.flags = options.unknown.clone().into_iter().collect();
-    session.ui = ui;
+    match user {
+        SessionUser::Nobody => {}
+        SessionUser::Client(ui) => session.ui = Some(ui),
+        SessionUser::Person(ui) => {
+            session.ui = Some(ui);
+            session.trust_prompt = Some(Arc::new(TrustPrompt::new()));
+        }
+    }
     session
 }
 

@@ -21,6 +21,7 @@ mod limit;
 pub mod ui;
 pub mod boundary;
 pub(crate) mod trust;
+mod trust_prompt;
 pub mod payloads;
 pub mod actions;
 mod exec;
@@ -49,6 +50,7 @@ pub use payloads::{
 pub use points::{Point, Points};
 pub use register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations, Shortcut};
 pub use trust::{ProjectTrust, TrustAction};
+pub use trust_prompt::TrustPrompt;
 
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
 

@@ -26,6 +26,7 @@ use futures::StreamExt as _;
 use pinch_agent_core::event::AgentEvent;
 use pinch_llm::message::StopReason;
 
+use crate::document::ChangeError;
 use crate::entry::EntryId;
 use crate::event::SessionEvent;
 use crate::extension::SessionReason;
@@ -319,6 +320,19 @@ impl SessionRuntime {
             loader.reload();
         }
         self.replace(log, SessionReason::Reload).await
+    }
+
+    /// Stores in `trust.json` whether the project of the session is trusted. It counts from the next [`SessionRuntime::reload`] on, unless the
+    /// caller of this runtime has decided for it.
+    ///
+    /// # Errors
+    /// [`ChangeError`]; nothing was written then.
+    pub fn remember_trust(&self, trusted: bool) -> Result<(), ChangeError> {
+        self.current.services.remember_trust(trusted)?;
+        if let Some(prompt) = &self.session_options.trust_prompt {
+            prompt.decided(self.current.services.cwd(), trusted);
+        }
+        Ok(())
     }
 
     async fn replace(&mut self, log: SessionLog, reason: SessionReason) -> Result<(), RuntimeError> {

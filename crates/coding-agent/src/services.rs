@@ -12,7 +12,7 @@ use pinch_stdx::secret::Secret;
 use serde_json::{Map, Value, json};
 
 use crate::auth::AuthStorage;
-use crate::document::Problem;
+use crate::document::{ChangeError, Problem};
 use crate::extension::Extensions;
 use crate::models::{ModelRegistry, RegistryAuth};
 use crate::resources::themes::Theme;
@@ -102,12 +102,19 @@ impl Services {
         self.directory.options.trust.is_none() && self.directory.project.needs_trust()
     }
 
+    /// Stores a decision about the project of this directory in `trust.json`. It counts when everything is loaded again.
+    ///
+    /// # Errors
+    /// [`ChangeError`]; nothing was written then. Without an agent directory nothing is written either.
+    pub(crate) fn remember_trust(&self, trusted: bool) -> Result<(), ChangeError> {
+        let Some(dir) = self.agent_dir() else { return Ok(()) };
+        let (mut store, _) = TrustStore::load(&dir.join("trust.json"));
+        store.decide(self.cwd(), Some(trusted), self.host())
+    }
+
     /// Loads everything again with a decision about the project, which can be stored; a failure to store it is reported with the problems.
     pub(crate) async fn decided(mut self, trusted: bool, remember: bool) -> Self {
-        let kept = self.agent_dir().filter(|_| remember).map(|dir| {
-            let (mut store, _) = TrustStore::load(&dir.join("trust.json"));
-            store.decide(self.cwd(), Some(trusted), self.host())
-        });
+        let kept = if remember { self.remember_trust(trusted) } else { Ok(()) };
         let decided = if self.trust().is_trusted() == trusted {
             self.directory.trust = TrustDecision::Decided(trusted);
             self
@@ -115,7 +122,7 @@ impl Services {
             let DirectorySettings { options, cwd, .. } = self.directory;
             Self::load_installing(&ServiceOptions { trust: Some(trusted), ..options }, &cwd).await
         };
-        if let Some(Err(error)) = kept {
+        if let Err(error) = kept {
             decided.report([error.to_string()]);
         }
         decided

@@ -44,6 +44,8 @@ pub(crate) enum Effect {
     SetThinking { level: ThinkingLevel, save: bool },
     /// Cycle through these models; empty: through all of them.
     SetScope { models: Vec<String>, save: bool },
+    /// Decide whether the project is trusted, and load everything again.
+    Trust(bool),
     /// Open a dialog.
     Open(DialogName),
     /// Begin a new session.
@@ -107,6 +109,7 @@ pub(crate) enum DialogName {
     Thinking,
     Login,
     Logout,
+    Trust,
 }
 
 /// The answer to a question.

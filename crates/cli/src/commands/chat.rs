@@ -14,6 +14,7 @@ use pinch_embed::stdx::host::Host;
 use crate::commands::{export, interactive, list_models, rpc};
 use crate::exit::{Blame, CommandFailure, extension_failed, unwritten, warn};
 use crate::messages::Messages;
+use crate::wiring::SessionUser;
 use crate::{exit, output, signals, wiring};
 
 /// Runs the command.
@@ -52,7 +53,7 @@ async fn show(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFail
     if messages.is_empty() {
         return Err(nothing_to_say(options));
     }
-    let mut runtime = wiring::runtime(options, host, None).await?;
+    let mut runtime = wiring::runtime(options, host, SessionUser::Nobody).await?;
     let limit = options.timeout.or_else(|| set_limit(&runtime));
     let cancel = limit.map_or_else(Cancel::new, |limit| Cancel::new().child_until(Deadline::after(limit)));
     let session = runtime.session_mut();

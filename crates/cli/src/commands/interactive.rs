@@ -14,6 +14,7 @@ use pinch_tui::terminal;
 use crate::exit::{self, Blame, CommandFailure};
 use crate::folders::Folders;
 use crate::messages::Messages;
+use crate::wiring::SessionUser;
 use crate::{browser, signals, wiring};
 
 /// Exit code of programs whose terminal went away.
@@ -69,7 +70,7 @@ async fn converse(options: &CliOptions, folders: &Folders, host: &Host) -> Resul
     // What is said on the way would be written across the screen.
     let kept = exit::keep_warnings();
     let opening = async {
-        let mut runtime = wiring::runtime(options, host, Some(Arc::new(ui.clone()))).await?;
+        let mut runtime = wiring::runtime(options, host, SessionUser::Person(Arc::new(ui.clone()))).await?;
         let prompts = messages.into_prompts(&runtime.session_mut().control(), &stop).await;
         Ok::<_, CommandFailure>(SessionOpening { runtime, prompts, warnings: exit::take_warnings() })
     };

@@ -15,6 +15,7 @@ use pinch_embed::stdx::host::Host;
 use tokio::sync::mpsc;
 
 use crate::exit::{CommandFailure, warn};
+use crate::wiring::SessionUser;
 use crate::{output, signals, wiring};
 
 /// Lines of the client that are read ahead.
@@ -51,7 +52,8 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
     let lines = LineChannel { incoming, outgoing: to_writer, hung_up: hung_up.clone() };
     let mut client = RpcClient::new(&ui, lines, &stop).map_err(|error| CommandFailure::internal(error.to_string()))?;
     // Extensions may ask the client something when they start.
-    let mut runtime = client.wait_for(wiring::runtime(options, host, Some(Arc::new(ui.clone())))).await?;
+    let mut runtime =
+        client.wait_for(wiring::runtime(options, host, SessionUser::Client(Arc::new(ui.clone())))).await?;
     let watching = async {
         input_closed().await;
         hung_up.cancel(CancelReason::Shutdown);

@@ -27,20 +27,25 @@ struct TerminalProgram {
 }
 
 impl TerminalProgram {
+    /// Starts it in the user's directory, and waits until it can be typed to.
     async fn start(user: &TestUser, args: &[&str]) -> Self {
+        let mut program = Self::start_in(user, "", args);
+        program.wait_for("/ for commands").await;
+        program
+    }
+
+    fn start_in(user: &TestUser, dir: &str, args: &[&str]) -> Self {
         let agent_dir = user.path("agent");
         let all = [&[env!("CARGO_BIN_EXE_pinch"), "--agent-dir", agent_dir.to_str().unwrap()], args].concat();
         let line = all.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" ");
         let mut command = Command::new("script");
-        command.current_dir(user.path("")).env_clear().env("HOME", user.path("")).env("PATH", "/usr/bin:/bin");
+        command.current_dir(user.path(dir)).env_clear().env("HOME", user.path("")).env("PATH", "/usr/bin:/bin");
         command.env("TERM", "xterm-256color").env("LINES", ROWS.to_string()).env("COLUMNS", COLUMNS.to_string());
         command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let (keys, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let screen = vt100::Parser::new(ROWS.try_into().unwrap(), COLUMNS.try_into().unwrap(), 1_000);
-        let mut program = Self { child, keys, output, screen, bytes: Vec::new() };
-        program.wait_for("/ for commands").await;
-        program
+        Self { child, keys, output, screen, bytes: Vec::new() }
     }
 
     fn contents(&self) -> String {
@@ -213,4 +218,45 @@ async fn the_terminal_is_given_back_when_the_program_is_told_to_end() {
     assert_eq!(program.end().await, Some(143));
     let text = String::from_utf8_lossy(&program.bytes);
     assert!(text.contains("\u{1b}[?2004l") && text.contains("\u{1b}[?25h"), "{text:?}");
+}
+
+#[tokio::test]
+async fn a_project_with_settings_of_its_own_is_asked_about_once() {
+    let user = TestUser::new().await;
+    user.write("work/.pinch/prompts/greet.md", "Say hello to everyone");
+    let visit = async |answer: &str| {
+        let mut program = TerminalProgram::start_in(&user, "work", &["--model", "local/m1"]);
+        program.wait_for("Do you trust").await;
+        // What is typed right after a question appears does not answer it.
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        program.keys(answer).await;
+        program.wait_for("/ for commands").await;
+        program
+    };
+    // Neither leaving the question nor an answer for one session is kept.
+    for answer in ["\u{1b}", "\u{1b}[B\u{1b}[B\r"] {
+        let mut program = visit(answer).await;
+        program.keys("/greet\r").await;
+        program.wait_for("Unknown command").await;
+        program.keys("\u{3}\u{4}").await;
+        assert_eq!(program.end().await, Some(0));
+        assert!(!user.path("agent/trust.json").exists());
+    }
+    let mut program = visit("\r").await;
+    user.answer("hello to all");
+    program.keys("/greet\r").await;
+    program.wait_for("hello to all").await;
+    program.keys("/trust\r").await;
+    program.wait_for("work is trusted").await;
+    program.keys("\u{1b}[B\r").await;
+    program.wait_for("Reloaded").await;
+    program.keys("/greet\r").await;
+    program.wait_for("Unknown command").await;
+    program.keys("\u{3}\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    let kept = std::fs::read_to_string(user.path("agent/trust.json")).unwrap();
+    assert!(kept.contains("false") && kept.contains("/work"), "{kept}");
+    let mut program = TerminalProgram::start_in(&user, "work", &["--model", "local/m1"]);
+    program.wait_for("/ for commands").await;
+    assert!(!program.contents().contains("Do you trust"));
 }

@@ -19,7 +19,7 @@ use super::{AgentSession, SessionError, SessionParts};
 use crate::auth::{Authorised, RequestAuth};
 use crate::extension::host::GivenFlag;
 use crate::extension::ui::Ui;
-use crate::extension::{Extension, Extensions, SessionReason};
+use crate::extension::{Extension, Extensions, SessionReason, TrustPrompt};
 use crate::images::{Intake, Treatment};
 use crate::machine::Machine;
 use crate::machine::local::LocalMachine;
@@ -75,6 +75,8 @@ pub struct SessionOptions {
     pub flags: Vec<GivenFlag>,
     /// The user interface for dialogs of extensions; `None`: there is none.
     pub ui: Option<Arc<dyn Ui>>,
+    /// Asks the user through `ui` about projects that nobody has decided about; `None`: those are not trusted.
+    pub trust_prompt: Option<Arc<TrustPrompt>>,
     /// Why the session starts, for extensions.
     pub reason: SessionReason,
 }
@@ -97,6 +99,7 @@ impl Default for SessionOptions {
             extensions: Vec::new(),
             flags: Vec::new(),
             ui: None,
+            trust_prompt: None,
             reason: SessionReason::Startup,
         }
     }

@@ -327,7 +327,7 @@ impl Console {
                 control.change(Change::Entry(EntryBody::Label { target_id: target.clone(), label: label.clone() }));
                 self.app.tell_dialog(DialogNews::Label { target, label });
             }
-            Effect::Reload => {
+            Effect::Reload | Effect::Trust(_) => {
                 self.app.warning("Wait for the answer to finish before reloading");
             }
             // These end the work under way.

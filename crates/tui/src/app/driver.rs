@@ -195,6 +195,10 @@ impl Driver {
             }
             Effect::Compact(focus) => self.compact(focus).await,
             Effect::Reload => self.reload().await,
+            Effect::Trust(trusted) => match self.runtime.remember_trust(trusted) {
+                Ok(()) => self.reload().await,
+                Err(error) => self.console.app.error(&with_causes(&error)),
+            },
             Effect::Export(path) => self.export(path).await,
             Effect::Import(path) => self.import(&path).await,
             Effect::Name(Some(name)) => match self.session().set_name(&name).await {

@@ -6,6 +6,7 @@ use super::{CreateError, SessionOptions};
 use crate::extension::trust::{self, Decided};
 use crate::extension::{Extension, Extensions, ProjectTrust, ProviderChange, launch};
 use crate::models::ProviderDefinition;
+use crate::resources::trust::TrustDecision;
 use crate::resources::{ExtensionEntry, ResourceScope};
 use crate::services::Services;
 
@@ -30,6 +31,11 @@ pub(super) async fn found(
         if let Some(Decided { extension, trusted, remember }) = decided {
             let word = if trusted { "trusts" } else { "does not trust" };
             notes.push(format!("Extension {extension} {word} this project"));
+            services = services.decided(trusted, remember).await;
+        } else if let (TrustDecision::Ask, Some(prompt), Some(ui)) =
+            (services.trust(), &options.trust_prompt, &options.ui)
+            && let Some((trusted, remember)) = prompt.ask(services.cwd(), &**ui).await
+        {
             services = services.decided(trusted, remember).await;
         }
     }

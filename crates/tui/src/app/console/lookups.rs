@@ -14,9 +14,10 @@ use pinch_stdx::text::with_causes;
 
 use super::{Console, MadeDialog};
 use crate::app::clipboard;
-use crate::dialog::{DialogNews, ForkDialog, ModelDialog, ScopedModelDialog, SessionDialog, TreeDialog};
+use crate::dialog::{ChoiceDialog, DialogNews, ForkDialog, ModelDialog, ScopedModelDialog, SessionDialog, TreeDialog};
 use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::effect::{DialogName, Effect};
+use crate::widget::PickItem;
 
 /// Something that was looked up beside the session.
 pub(super) enum LookupResult {
@@ -147,6 +148,14 @@ impl Console {
             DialogName::Tree => {
                 let (filter, height, asks) = self.app.tree_options(self.front.size(), &session.services);
                 self.with_view(&session.control, move |view| Box::new(TreeDialog::new(view.log, filter, height, asks)));
+            }
+            DialogName::Trust => {
+                let now = if session.services.trust().is_trusted() { "trusted" } else { "not trusted" };
+                let title = format!("{} is {now}", session.services.cwd().display());
+                let yes = PickItem::new("Trust it").detail("Its settings, extensions, skills and prompts are used");
+                let no = PickItem::new("Do not trust it").detail("Only its context files are read");
+                let choices = vec![(yes, vec![Effect::Trust(true)]), (no, vec![Effect::Trust(false)])];
+                self.app.open(Box::new(ChoiceDialog::new(&title, choices)));
             }
             // The driver opens them.
             DialogName::Login | DialogName::Logout => {}

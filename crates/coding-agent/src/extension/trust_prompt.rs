@@ -1,0 +1,60 @@
+//! Asking the user whether a project is trusted.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::ui::{Dialog, DialogKind, DialogReply, Ui};
+
+/// The answers: the project is trusted, and the answer is kept for later runs.
+const ANSWERS: [(&str, bool, bool); 4] = [
+    ("Yes, and remember the answer", true, true),
+    ("Yes, for this session only", true, false),
+    ("No, for this session only", false, false),
+    ("No, and remember the answer", false, true),
+];
+
+/// Lets the user decide about projects that bring settings, extensions, skills or prompts of their own, and about which nothing was decided yet.
+/// A project is asked about once for as long as this value lives.
+#[derive(Default)]
+pub struct TrustPrompt {
+    answers: Mutex<HashMap<PathBuf, bool>>,
+}
+
+impl TrustPrompt {
+    /// A prompt that asked nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes over what was decided about a project in another way; it is not asked about any more.
+    pub(crate) fn decided(&self, project: &Path, trusted: bool) {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(project.to_owned(), trusted);
+    }
+
+    /// Asks about a project, or repeats the earlier answer. Returns whether it is trusted, and whether that is to be kept. Without an answer it
+    /// is not trusted, and is asked about again next time.
+    pub(crate) async fn ask(&self, project: &Path, ui: &dyn Ui) -> Option<(bool, bool)> {
+        let earlier = self.answers.lock().unwrap_or_else(PoisonError::into_inner).get(project).copied();
+        if let Some(trusted) = earlier {
+            return Some((trusted, false));
+        }
+        let title = format!(
+            "Do you trust {}? The project has settings, extensions, skills or prompts of its own, which can run programs and instruct the model.",
+            project.display()
+        );
+        let options = ANSWERS.iter().map(|(text, ..)| (*text).to_owned()).collect();
+        let dialog = Dialog { title, kind: DialogKind::Select { options }, timeout: None };
+        let Some(DialogReply::Text(reply)) = ui.ask(&dialog).await else { return None };
+        let (_, trusted, remember) = *ANSWERS.iter().find(|(text, ..)| *text == reply)?;
+        self.decided(project, trusted);
+        Some((trusted, remember))
+    }
+}
+
+impl fmt::Debug for TrustPrompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrustPrompt").finish_non_exhaustive()
+    }
+}
