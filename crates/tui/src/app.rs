@@ -2,12 +2,8 @@
 
 mod branch;
 mod bridge;
-mod clipboard;
 mod commands;
-mod external;
 mod footer;
-mod front;
-mod transcript;
 mod state;
 mod console;
 mod login;
@@ -26,9 +22,9 @@ use pinch_stdx::host::{Env, Host};
 pub use self::bridge::TerminalUi;
 use self::console::Console;
 use self::driver::Driver;
-use self::front::Front;
 use self::state::{App, AppOptions};
 use crate::effect::Effect;
+use crate::front::Front;
 use crate::terminal::{DeviceError, TerminalCapabilities, TerminalDevice};
 
 /// How the interactive mode runs.

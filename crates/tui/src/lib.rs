@@ -38,6 +38,14 @@ pub mod widget;
 
 mod figures;
 
+mod external;
+
+mod clipboard;
+
+mod front;
+
+mod transcript;
+
 mod editor_line;
 
 mod effect;

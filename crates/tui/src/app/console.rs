@@ -28,11 +28,11 @@ use tokio::sync::mpsc;
 
 use self::lookups::LookupResult;
 use super::bridge::UiRequest;
-use super::front::{Front, FrontEvent};
 use super::state::{App, SessionActivity};
 use crate::dialog::{DialogNews, DialogView};
 use crate::editor::pasted_text;
 use crate::effect::{DialogName, Effect};
+use crate::front::{Front, FrontEvent};
 use crate::terminal::TerminalInput;
 
 /// Pieces of output of the user's commands that wait to be shown.

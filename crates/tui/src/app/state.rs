@@ -26,7 +26,6 @@ use tokio::sync::oneshot;
 
 use super::branch;
 use super::footer::Footer;
-use super::transcript::{NoticeKind, TranscriptView};
 use crate::Row;
 use crate::dialog::DialogView;
 use crate::editor::Editor;
@@ -38,6 +37,7 @@ use crate::keymap::Keymap;
 use crate::terminal::TerminalCapabilities;
 use crate::text::{SanitizeMode, sanitize};
 use crate::theme::{ColorDepth, ColorRole, Palette};
+use crate::transcript::{NoticeKind, TranscriptView};
 use crate::widget::Loader;
 
 /// How long a terminal may take to name its colours, in milliseconds; over ssh it may take longer.

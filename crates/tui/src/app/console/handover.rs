@@ -2,7 +2,7 @@
 
 use super::Console;
 use crate::Row;
-use crate::app::{clipboard, external};
+use crate::{clipboard, external};
 
 impl Console {
     pub(super) async fn copy(&mut self) {

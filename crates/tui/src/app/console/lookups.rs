@@ -13,7 +13,7 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::text::with_causes;
 
 use super::{Console, MadeDialog};
-use crate::app::clipboard;
+use crate::clipboard;
 use crate::dialog::{ChoiceDialog, DialogNews, ForkDialog, ModelDialog, ScopedModelDialog, SessionDialog, TreeDialog};
 use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::effect::{DialogName, Effect};

@@ -8,9 +8,9 @@ use ratatui_core::text::Span;
 
 use super::{App, SessionActivity};
 use crate::Row;
-use crate::app::front::ScreenFrame;
 use crate::dialog::DialogCx;
 use crate::editor::Editor;
+use crate::front::ScreenFrame;
 use crate::keymap::KeyAction;
 use crate::terminal::{Cursor, Size};
 use crate::text::{SanitizeMode, sanitize, truncate};

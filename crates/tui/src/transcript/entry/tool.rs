@@ -26,7 +26,7 @@ const DIFF_LINES: usize = 60;
 const MAX_ARGUMENTS: usize = 16 * 1024;
 
 /// The view.
-pub(in crate::app) struct ToolCallView {
+pub(crate) struct ToolCallView {
     id: String,
     name: String,
     /// The block of the answer that its arguments arrive in.

@@ -17,7 +17,7 @@ const PREVIEW: usize = 20;
 const KEPT: usize = 2_000;
 
 /// The view.
-pub(in crate::app) struct Bash {
+pub(crate) struct Bash {
     command: String,
     /// The model does not see it.
     exclude: bool,

@@ -11,7 +11,7 @@ use pinch_stdx::host::Env;
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
 /// The command of the user's editor: of the settings, else `$VISUAL`, else `$EDITOR`, else one that is usually there.
-pub(super) fn command(setting: Option<&str>, env: &Env) -> String {
+pub(crate) fn command(setting: Option<&str>, env: &Env) -> String {
     let named = setting.filter(|command| !command.trim().is_empty());
     let named = named.or_else(|| env.non_empty("VISUAL")).or_else(|| env.non_empty("EDITOR"));
     named.unwrap_or(if cfg!(windows) { "notepad" } else { "vi" }).to_owned()
@@ -21,7 +21,7 @@ pub(super) fn command(setting: Option<&str>, env: &Env) -> String {
 ///
 /// # Errors
 /// A sentence for people.
-pub(super) fn edit(command: &str, text: &str, temp: &Path) -> Result<Option<String>, String> {
+pub(crate) fn edit(command: &str, text: &str, temp: &Path) -> Result<Option<String>, String> {
     let cannot = |error: std::io::Error| format!("cannot edit the text with `{command}`: {error}");
     let mut file = tempfile::Builder::new().prefix("pinch-prompt-").suffix(".md").tempfile_in(temp).map_err(cannot)?;
     file.write_all(text.as_bytes()).map_err(cannot)?;
@@ -41,7 +41,7 @@ pub(super) fn edit(command: &str, text: &str, temp: &Path) -> Result<Option<Stri
 
 /// Stops this program until the shell continues it.
 #[cfg(unix)]
-pub(super) fn suspend() {
+pub(crate) fn suspend() {
     use rustix::process::{Pid, Signal, kill_current_process_group, kill_process};
     // The group, so that a shell script around this program is stopped as well; a group that cannot be signalled leaves the program itself.
     if kill_current_process_group(Signal::TSTP).is_err()
@@ -53,7 +53,7 @@ pub(super) fn suspend() {
 
 /// There is no suspension.
 #[cfg(not(unix))]
-pub(super) fn suspend() {}
+pub(crate) fn suspend() {}
 
 #[cfg(test)]
 #[cfg(unix)]

@@ -91,7 +91,7 @@ fn inner(cx: ViewCx<'_>) -> usize {
 }
 
 /// The view.
-pub(in crate::app) struct AnswerView {
+pub(crate) struct AnswerView {
     parts: Vec<Part>,
     failure: Option<String>,
     cut_off: bool,

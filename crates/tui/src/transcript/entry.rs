@@ -54,7 +54,7 @@ pub(crate) enum NoticeKind {
 }
 
 /// One entry.
-pub(in crate::app) enum TranscriptEntry {
+pub(crate) enum TranscriptEntry {
     Header {
         name: String,
         hints: String,
