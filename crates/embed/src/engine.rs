@@ -41,6 +41,7 @@ mod flush;
 mod builder;
 mod shutdown;
 mod compact;
+mod conversation;
 
 pub use builder::EngineBuilder;
 pub use compact::{CompactedSession, CompactionOutcome};

@@ -10,6 +10,7 @@ use pinch_coding_agent::extension::Extension;
 use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::settings::Settings;
+use pinch_coding_agent::store::SessionStore;
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_stdx::host::Host;
 
@@ -88,6 +89,8 @@ pub(crate) struct Parts {
     pub(crate) gate: RunGate,
     pub(crate) leases: Arc<dyn RunLeases>,
     pub(crate) index: Arc<dyn SessionIndex>,
+    /// Where transcripts are.
+    pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) inbox: Inbox,
     pub(crate) seen: Seen,
     pub(crate) bus: EventBus,

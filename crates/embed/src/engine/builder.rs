@@ -281,7 +281,7 @@ impl EngineBuilder {
         runtimes.entry(crate::runtime::CLI.to_owned()).or_insert_with(|| Arc::new(CliRuntime::new(Arc::clone(&store))));
         runtimes
             .entry(crate::runtime::NATIVE.to_owned())
-            .or_insert_with(|| Arc::new(NativeRuntime::new(self.providers, store)));
+            .or_insert_with(|| Arc::new(NativeRuntime::new(self.providers, Arc::clone(&store))));
         let (leases, lanes) = match self.leases {
             Some(leases) => (leases, None),
             None => {
@@ -305,6 +305,7 @@ impl EngineBuilder {
             gate: RunGate::default(),
             leases,
             index,
+            store,
             inbox: Inbox::default(),
             seen: Seen::default(),
             bus: EventBus::default(),

@@ -68,7 +68,7 @@ pub(super) fn canonical(parts: &Parts, key: &str) -> Result<String, RunError> {
 }
 
 /// Where the transcript of an entry is, if not where the store puts it.
-fn session_file(parts: &Parts, key: &str, entry: &SessionEntry) -> Option<PathBuf> {
+pub(super) fn session_file(parts: &Parts, key: &str, entry: &SessionEntry) -> Option<PathBuf> {
     let agent = key::parse(key).map_or_else(Default::default, |parsed| key::AgentId::normalise(parsed.agent_id));
     let dir = parts.state_dir.join("agents").join(agent.as_str()).join("sessions");
     match (&entry.session_file, key::topic(key)) {

@@ -1,12 +1,13 @@
 //! Messages by session key: which session they belong to, and what is remembered about it.
 
 use pinch_embed::key::Peer;
+use pinch_embed::llm::message::Message;
 use pinch_embed::ports::Caller;
 use pinch_embed::run::RunError;
 use pinch_testing::server::Gate;
 use serde_json::{Value, json};
 
-use crate::world::{FALLBACK, World, answer, said, stream, within};
+use crate::world::{FALLBACK, MODEL, World, answer, said, stream, within};
 
 const KEY: &str = "agent:main:telegram:direct:42";
 const INDEX: &str = "state/agents/main/sessions/sessions.json";
@@ -169,4 +170,55 @@ async fn session_files_of_other_sessions_are_refused_and_old_names_stay_in_use()
     world.write("state/agents/main/sessions/mine.jsonl", &header("theirs"));
     let error = within(world.engine.run(world.engine.request("mine", None, None, "hi")).finish()).await.unwrap_err();
     assert!(error.to_string().contains("is the file of session theirs, not of mine"), "{error}");
+}
+
+#[tokio::test]
+async fn the_history_of_a_key_is_that_of_its_session_and_a_reset_begins_another() {
+    let world = World::new().await;
+    let texts = async |key| {
+        let messages = world.engine.history(key).await.unwrap();
+        let text = |message: &Message| match message {
+            Message::User(user) => Some(user.content.text("")),
+            Message::Assistant(answer) => Some(answer.text("")),
+            _ => None,
+        };
+        messages.iter().filter_map(|message| text(message)).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(KEY).await, [""; 0]);
+    world.engine.reset_session(KEY).await.unwrap();
+    assert!(world.engine.sessions("main").await.unwrap().is_empty(), "looking creates nothing");
+    let first = say(&world, KEY, "one").await;
+    assert_eq!(texts(KEY).await, ["one", "Yes."]);
+    let choose = |entry: Option<pinch_embed::ports::SessionEntry>| {
+        entry.map(|mut entry| {
+            entry.thinking_level = Some("low".to_owned());
+            entry
+        })
+    };
+    world.engine.update_session(KEY, choose).await.unwrap();
+    world.engine.reset_session(KEY).await.unwrap();
+    assert_eq!(texts(KEY).await, [""; 0]);
+    assert_eq!(index(&world)[KEY]["thinkingLevel"], "low", "what the user chose stays");
+    assert_ne!(say(&world, KEY, "two").await, first);
+    assert_eq!(texts(KEY).await, ["two", "Yes."]);
+    assert!(world.engine.history("agent:").await.is_err());
+}
+
+#[tokio::test]
+async fn the_models_of_an_agent_are_those_with_credentials_that_are_allowed() {
+    let world = World::new().await;
+    let asked = world.engine.candidates(&world.engine.request("s", None, None, "")).unwrap();
+    assert_eq!(asked[0].id.as_str(), MODEL);
+    let names = |world: &World| {
+        let models = world.engine.models("main");
+        models.iter().map(|model| format!("{}/{}", model.provider, model.id)).collect::<Vec<_>>()
+    };
+    let all = names(&world);
+    assert!(all.iter().any(|name| *name == format!("anthropic/{MODEL}")), "{all:?}");
+    assert!(!all.iter().any(|name| name.starts_with("openai/")), "{all:?}");
+    let limited = World::with(|config| {
+        config["agents"]["defaults"]["models"] = json!({format!("anthropic/{MODEL}"): {}});
+    })
+    .await;
+    assert_eq!(names(&limited), [format!("anthropic/{MODEL}")]);
 }

@@ -1,0 +1,72 @@
+//! What a host that shows conversations asks for beside its runs: the messages of a session, a new session for a key, the models.
+
+use std::sync::Arc;
+
+use pinch_coding_agent::session_log::SessionLog;
+use pinch_coding_agent::store::SessionRef;
+use pinch_llm::message::Message;
+use pinch_llm::model::Model;
+use pinch_ports::SessionEntry;
+use pinch_stdx::text::with_causes;
+
+use super::{Engine, agents, inbound, resolve};
+use crate::key::AgentId;
+use crate::run::{RunError, RunRequest};
+use crate::sessions::entry;
+
+impl Engine {
+    /// The messages of the session that a key means now, oldest first, as the model would read them: what was compacted is a summary. Empty
+    /// if the key has no session yet. Nothing is created.
+    ///
+    /// # Errors
+    /// [`RunError::Config`] if the key is malformed, or if the index or the transcript cannot be read.
+    pub async fn history(&self, key: &str) -> Result<Vec<Arc<Message>>, RunError> {
+        let parts = self.parts();
+        let key = inbound::canonical(&parts, key)?;
+        let Some(entry) = parts.index.get(&key).await.map_err(inbound::port_error)? else { return Ok(Vec::new()) };
+        let at = match inbound::session_file(&parts, &key, &entry) {
+            Some(file) => SessionRef::Path(file),
+            None => resolve::request(&parts, &entry.session_id, Some(&key), None, "").session,
+        };
+        let log = SessionLog::open(&parts.host, Arc::clone(&parts.store), &at, "").await;
+        let log = log.map_err(|error| RunError::Config(with_causes(&error)))?;
+        Ok(log.context().messages)
+    }
+
+    /// Begins a new session for a key, as a message with `/reset` does: the old transcript stays where it is, and what the user chose for the
+    /// key, such as its model, is kept. A key without a session stays without one.
+    ///
+    /// # Errors
+    /// [`RunError::Config`] if the key is malformed, or if the index cannot be read or written.
+    pub async fn reset_session(&self, key: &str) -> Result<(), RunError> {
+        let parts = self.parts();
+        let (session_id, now) = (parts.host.ids().uuid_v4(), parts.host.now_ms());
+        let change = move |known: Option<SessionEntry>| known.map(|known| entry::start_anew(&known, &session_id, now));
+        self.update_session(key, change).await.map(drop)
+    }
+
+    /// The models that a request would be answered by: the one that is asked first, then its fallbacks.
+    ///
+    /// # Errors
+    /// As for a run: [`RunError::NoModel`], [`RunError::UnknownModel`], or [`RunError::Config`] for a model that is not allowed.
+    pub fn candidates(&self, request: &RunRequest) -> Result<Vec<Arc<Model>>, RunError> {
+        let parts = self.parts();
+        let parts = agents::of_agent(&parts, &resolve::agent_id_of(&parts.config.agents, request));
+        resolve::candidates(&parts, request)
+    }
+
+    /// The models that an agent can use: those of providers with credentials that the configuration allows.
+    pub fn models(&self, agent: &str) -> Vec<Arc<Model>> {
+        let parts = self.parts();
+        let agent = AgentId::normalise(agent);
+        let parts = agents::of_agent(&parts, &agent);
+        let available = parts.registry.available(&|provider| parts.profiles.is_configured(provider));
+        let mut request = resolve::request(&parts, "", None, Some(agent.as_str()), "");
+        let mut is_allowed = |model: &Arc<Model>| {
+            request.provider = Some(model.provider.to_string());
+            request.model = Some(model.id.to_string());
+            resolve::candidates(&parts, &request).is_ok()
+        };
+        available.into_iter().filter(|model| is_allowed(model)).collect()
+    }
+}
