@@ -44,15 +44,15 @@ pub(crate) struct DialogCx<'a> {
 
 /// What a key did to a dialog.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum DialogEvent {
+pub(crate) enum DialogEvent<E = Effect> {
     /// Nothing.
     Ignored,
     /// It looks different now.
     Changed,
     /// It is over, and these things are to be done.
-    Close(Vec<Effect>),
+    Close(Vec<E>),
     /// These things are to be done while it stays.
-    Do(Vec<Effect>),
+    Do(Vec<E>),
 }
 
 impl DialogEvent {
@@ -63,12 +63,12 @@ impl DialogEvent {
 }
 
 /// What takes the place of the editor.
-pub(crate) trait DialogView {
+pub(crate) trait DialogView<E = Effect> {
     /// The rows, and where the cursor of a text field in them is.
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>);
 
     /// Handles a key.
-    fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent;
+    fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent<E>;
 
     /// Handles pasted text.
     fn paste(&mut self, _text: &str) {}

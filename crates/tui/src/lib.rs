@@ -12,7 +12,8 @@
 //! * [`markdown`]: Markdown as it arrives;
 //! * [`diff`]: changes of a file, word by word;
 //! * [`widget`]: lists to choose from, and a sign that something is going on;
-//! * [`app`]: the interactive mode.
+//! * [`app`]: the interactive mode;
+//! * [`chat`]: a chat with agents, wherever they run.
 //!
 //! Everything that is shown is rows: [`Row`] is a line of styled text that is not wider than what it was made for.
 
@@ -46,6 +47,10 @@ mod front;
 
 mod transcript;
 
+mod compose;
+
+mod slash;
+
 mod editor_line;
 
 mod effect;
@@ -53,6 +58,8 @@ mod effect;
 mod dialog;
 
 pub mod app;
+
+pub mod chat;
 
 /// One row of a screen: styled text on a single line.
 pub type Row = ratatui_core::text::Line<'static>;

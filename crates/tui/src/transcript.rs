@@ -1,6 +1,7 @@
 //! The conversation on the screen: what is finished goes into the scrollback row by row, the rest is drawn again with each frame.
 
 mod entry;
+mod streaming;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,12 +20,16 @@ use crate::keymap::Keymap;
 use crate::theme::Palette;
 
 /// How the conversation is shown.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TranscriptOptions {
     /// Output of tools is shown whole.
     pub(crate) expanded: bool,
     /// One line stands for the thinking of the model.
     pub(crate) hide_thinking: bool,
+    /// The same as long as the model is thinking.
+    pub(crate) hide_open_thinking: bool,
+    /// Results of tools are shown only when they are expanded.
+    pub(crate) hide_output: bool,
     /// Stands before the lines of code blocks.
     pub(crate) code_indent: String,
     /// The home directory, which is shown as `~`.
@@ -74,6 +79,11 @@ impl TranscriptView {
         self.n_committed = self.n_committed.min(self.entries.len());
         self.n_rows_committed = 0;
         self.earlier.clear();
+    }
+
+    /// Whether nothing was shown yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// Shows that another conversation begins.
@@ -260,24 +270,10 @@ impl TranscriptView {
             }
             AgentEvent::MessageUpdate(update) => self.answer_update(update, now_ms),
             AgentEvent::MessageEnd { message, .. } => self.message_ended(message),
-            AgentEvent::ToolStart(start) => match self.tool_mut(start.id.as_str()) {
-                Some(tool) => tool.start_tool(&start.args, now_ms),
-                None => {
-                    let mut entry = TranscriptEntry::tool(start.id.as_str(), &start.name);
-                    entry.set_arguments(&start.args);
-                    entry.start_tool(&start.args, now_ms);
-                    self.push(entry);
-                }
-            },
-            AgentEvent::ToolUpdate { start, so_far } => {
-                if let Some(tool) = self.tool_mut(start.id.as_str()) {
-                    tool.update_tool(so_far);
-                }
-            }
+            AgentEvent::ToolStart(start) => self.tool_started(start.id.as_str(), &start.name, &start.args, now_ms),
+            AgentEvent::ToolUpdate { start, so_far } => self.tool_progress(start.id.as_str(), so_far),
             AgentEvent::ToolEnd { start, output, duration_ms } => {
-                if let Some(tool) = self.tool_mut(start.id.as_str()) {
-                    tool.end_tool(output, *duration_ms);
-                }
+                self.tool_ended(start.id.as_str(), output, *duration_ms);
             }
             _ => {}
         }

@@ -2,23 +2,11 @@
 
 use pinch_coding_agent::extension::Completion;
 use pinch_coding_agent::services::Services;
-use strsim::damerau_levenshtein;
 
 use crate::editor::complete::CommandSuggestion;
 use crate::effect::{DialogName, Effect};
-use crate::keymap::{KeyAction, KeyContext, Keymap};
-
-/// A command.
-pub(crate) struct InterfaceCommand {
-    pub(crate) name: &'static str,
-    /// What may follow it; empty: nothing.
-    pub(crate) argument: &'static str,
-    pub(crate) about: &'static str,
-}
-
-const fn command(name: &'static str, argument: &'static str, about: &'static str) -> InterfaceCommand {
-    InterfaceCommand { name, argument, about }
-}
+use crate::keymap::{KeyContext, Keymap};
+use crate::slash::{self, InterfaceCommand, command};
 
 /// All commands, in the order in which they are offered.
 pub(crate) const COMMANDS: &[InterfaceCommand] = &[
@@ -72,10 +60,8 @@ pub(crate) enum ShownText {
 
 /// Reads a submitted text. `None`: it is not a command of the interface.
 pub(crate) fn parse(text: &str) -> Option<ParsedCommand> {
-    let rest = text.trim().strip_prefix('/')?;
-    let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let (name, argument) = slash::typed(text)?;
     let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| *name);
-    let argument = argument.trim();
     let given = (!argument.is_empty()).then(|| argument.to_owned());
     COMMANDS.iter().find(|command| command.name == name)?;
     let effect = match name {
@@ -149,17 +135,14 @@ pub(crate) fn text(shown: ShownText, keymap: &Keymap, known: &[String]) -> Strin
     let mut text = String::new();
     if shown == ShownText::Help {
         text.push_str("**Commands**\n\n");
-        for command in COMMANDS {
-            let argument = if command.argument.is_empty() { String::new() } else { format!(" {}", command.argument) };
-            text.push_str(&format!("- `/{}{argument}` {}\n", command.name, command.about));
-        }
+        text.push_str(&slash::list(COMMANDS));
         for name in known {
             text.push_str(&format!("- `/{name}`\n"));
         }
         text.push_str("- `!command` Run a command of the shell; `!!command` keeps it from the model\n\n");
     }
-    let groups = [
-        ("Editing", &[KeyContext::Editor, KeyContext::Input][..]),
+    let groups: [(&str, &[KeyContext]); 6] = [
+        ("Editing", &[KeyContext::Editor, KeyContext::Input]),
         ("Application", &[KeyContext::App]),
         ("Lists", &[KeyContext::Select]),
         ("Sessions", &[KeyContext::SessionPicker]),
@@ -167,11 +150,7 @@ pub(crate) fn text(shown: ShownText, keymap: &Keymap, known: &[String]) -> Strin
         ("Models to cycle through", &[KeyContext::ScopedModels]),
     ];
     for (title, contexts) in groups {
-        text.push_str(&format!("**{title}**\n\n"));
-        for action in KeyAction::ALL.iter().filter(|action| contexts.contains(&action.context())) {
-            text.push_str(&format!("- `{}` {}\n", keymap.hint(*action), action.description()));
-        }
-        text.push('\n');
+        text.push_str(&slash::keys(title, slash::actions_of(contexts), keymap));
     }
     text
 }
@@ -185,20 +164,8 @@ fn unquoted(text: String) -> String {
 /// Whether a text looks like a command that nobody knows: the name of one that is meant, if there is one like it, and the typed name.
 /// `known` are the names of templates, skills and commands of extensions.
 pub(crate) fn unknown<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<(String, Option<String>)> {
-    let name = text.strip_prefix('/')?.split(char::is_whitespace).next()?;
-    let is_like_a_name = name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.'));
-    if !is_like_a_name {
-        return None;
-    }
     let ours = COMMANDS.iter().map(|command| command.name).chain(ALIASES.iter().map(|(alias, _)| *alias));
-    let names: Vec<&str> = ours.chain(known).collect();
-    if names.contains(&name) {
-        return None;
-    }
-    let near = names.into_iter().map(|known| (damerau_levenshtein(known, name), known)).min_by_key(|(d, _)| *d);
-    let near = near.filter(|(distance, _)| *distance <= 2).map(|(_, known)| known.to_owned());
-    Some((name.to_owned(), near))
+    slash::unknown(text, ours.chain(known))
 }
 
 #[cfg(test)]

@@ -8,19 +8,19 @@ use crate::keymap::KeyAction;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
 /// The dialog.
-pub(crate) struct ChoiceDialog {
+pub(crate) struct ChoiceDialog<E = Effect> {
     title: String,
     picker: Picker,
-    effects: Vec<Vec<Effect>>,
+    effects: Vec<Vec<E>>,
     /// What shows an item while it is selected.
-    previews: Vec<Effect>,
+    previews: Vec<E>,
     /// What is done when the dialog is left without a choice.
-    otherwise: Vec<Effect>,
+    otherwise: Vec<E>,
 }
 
-impl ChoiceDialog {
+impl<E: Clone> ChoiceDialog<E> {
     /// A list of items and what choosing them does.
-    pub(crate) fn new(title: &str, choices: Vec<(PickItem, Vec<Effect>)>) -> Self {
+    pub(crate) fn new(title: &str, choices: Vec<(PickItem, Vec<E>)>) -> Self {
         let (items, effects) = choices.into_iter().unzip();
         Self {
             title: title.to_owned(),
@@ -32,17 +32,17 @@ impl ChoiceDialog {
     }
 
     /// The same, where the selected item is shown at once.
-    pub(crate) fn with_preview(self, previews: impl Iterator<Item = Effect>) -> Self {
+    pub(crate) fn with_preview(self, previews: impl Iterator<Item = E>) -> Self {
         Self { previews: previews.collect(), ..self }
     }
 
     /// The same, which does something when it is left.
-    pub(crate) fn or_else(self, effect: Effect) -> Self {
+    pub(crate) fn or_else(self, effect: E) -> Self {
         Self { otherwise: vec![effect], ..self }
     }
 }
 
-impl DialogView for ChoiceDialog {
+impl<E: Clone> DialogView<E> for ChoiceDialog<E> {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let content = self.picker.rows(cx.columns, cx.theme);
         let hints = [
@@ -52,7 +52,7 @@ impl DialogView for ChoiceDialog {
         (framed(&self.title, content, &hints, cx), None)
     }
 
-    fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent {
+    fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent<E> {
         match self.picker.key(press, cx.keymap) {
             PickerEvent::Ignored => DialogEvent::Ignored,
             PickerEvent::Changed => match self.picker.selected().and_then(|at| self.previews.get(at)) {

@@ -11,6 +11,8 @@ pub enum KeyContext {
     Select,
     /// The application as a whole.
     App,
+    /// The chat with agents.
+    Chat,
     /// The list of sessions.
     SessionPicker,
     /// The tree of a session.
@@ -27,6 +29,7 @@ impl KeyContext {
             Self::Input => &[Self::Input],
             Self::Select => &[Self::Select],
             Self::App => &[Self::App],
+            Self::Chat => &[Self::Chat, Self::App],
             Self::SessionPicker => &[Self::SessionPicker, Self::Select],
             Self::Tree => &[Self::Tree, Self::Select],
             Self::ScopedModels => &[Self::ScopedModels, Self::Select],
@@ -35,7 +38,7 @@ impl KeyContext {
 
     /// Whether a key of one context keeps the other one from seeing it.
     pub(super) fn overlaps(self, other: Self) -> bool {
-        let is_text = |context| matches!(context, Self::Editor | Self::Input | Self::App);
+        let is_text = |context| matches!(context, Self::Editor | Self::Input | Self::App | Self::Chat);
         self.chain().contains(&other) || other.chain().contains(&self) || (is_text(self) && is_text(other))
     }
 }
@@ -143,6 +146,11 @@ actions! {
         SessionResume "app.session.resume" [] "Resume a session";
         Transcript "app.transcript" ["ctrl+r"] "Show the transcript";
         Redraw "app.redraw" [] "Redraw the screen";
+    }
+    Chat {
+        ChatAgents "chat.agents" ["ctrl+g"] "Choose an agent";
+        ChatSessions "chat.sessions" ["ctrl+p"] "Choose a session of the agent";
+        ChatModels "chat.models" ["ctrl+l"] "Choose a model for the session";
     }
     SessionPicker {
         SessionTogglePath "app.session.togglePath" ["ctrl+p"] "Show or hide paths";

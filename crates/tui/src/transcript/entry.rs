@@ -15,7 +15,7 @@ use pinch_llm::event::BlockKind;
 use pinch_llm::message::{AssistantMessage, Block, Content, Message, StopReason, ToolResult};
 use serde_json::Value;
 
-use self::answer::AnswerView;
+pub(super) use self::answer::AnswerView;
 use self::bash::Bash;
 use self::frame::{boxed, inner_columns, paragraphs};
 use self::tool::ToolCallView;
@@ -335,6 +335,14 @@ impl TranscriptEntry {
     pub(super) fn answer_text(&self) -> Option<String> {
         match self {
             Self::AnswerView(answer) => answer.plain_text(),
+            _ => None,
+        }
+    }
+
+    /// The answer that is still arriving, if this is one.
+    pub(super) fn open_answer(&mut self) -> Option<&mut AnswerView> {
+        match self {
+            Self::AnswerView(answer) if !answer.is_finished() => Some(answer),
             _ => None,
         }
     }

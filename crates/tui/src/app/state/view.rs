@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use pinch_coding_agent::extension::ui::WidgetPlace;
-use ratatui_core::style::Style;
-use ratatui_core::text::Span;
 
 use super::{App, SessionActivity};
 use crate::Row;
+use crate::compose::{self, LOW, RowsWithCursor};
 use crate::dialog::DialogCx;
-use crate::editor::Editor;
 use crate::front::ScreenFrame;
 use crate::keymap::KeyAction;
 use crate::terminal::{Cursor, Size};
@@ -18,8 +16,6 @@ use crate::theme::ColorRole;
 
 /// Lines of an extension's widget that are shown.
 const MAX_WIDGET: usize = 10;
-/// Queued messages that are shown.
-const MAX_QUEUE: usize = 5;
 /// How long a hint stays, in milliseconds.
 const HINT_MS: i64 = 1_000;
 /// Without events for so long, the provider is waited for.
@@ -59,16 +55,8 @@ impl App {
             if self.colors_due_ms.is_none() {
                 frame.finished = self.transcript.take_finished(size.width(), &self.theme, &self.keymap);
             }
-            let mut open = self.transcript.live(size.width(), &self.theme, &self.keymap, now_ms);
-            // One row is left to the scrollback, so that its end can be seen.
-            let room = room.saturating_sub(1);
-            if open.len() > room {
-                let hidden = open.len() - room + 1;
-                open.drain(..hidden.min(open.len()));
-                let text = format!("… {hidden} lines above");
-                open.insert(0, truncate(&Row::styled(text, self.theme.fg(ColorRole::Dim)), size.width(), ""));
-                open.truncate(room);
-            }
+            let look = (&self.theme, &self.keymap);
+            let open = compose::open_rows(&mut self.transcript, room, size.width(), look, now_ms);
             cursor_row += open.len();
             frame.live = open;
         }
@@ -76,7 +64,7 @@ impl App {
         let shows_cursor = self.interface.as_ref().is_none_or(|interface| interface.hardware_cursor);
         frame.cursor = cursor.map(|(row, column)| Cursor { row: cursor_row + row, column, visible: shows_cursor });
         if let Some(cursor) = frame.cursor.filter(|cursor| !cursor.visible) {
-            draw_cursor(&mut frame.live, cursor);
+            compose::draw_cursor(&mut frame.live, cursor);
         }
         frame
     }
@@ -98,31 +86,23 @@ impl App {
     }
 
     /// Everything below the transcript, and where the cursor is in it.
-    fn bottom(&mut self, size: Size, now_ms: i64) -> (Vec<Row>, Option<(usize, usize)>) {
+    fn bottom(&mut self, size: Size, now_ms: i64) -> RowsWithCursor {
         let columns = size.width();
         let mut rows = self.queue_rows(columns);
         rows.extend(self.activity_row(columns, now_ms));
         rows.extend(self.widget_rows(WidgetPlace::AboveEditor, columns));
         let mut after = self.widget_rows(WidgetPlace::BelowEditor, columns);
         after.extend(self.footer.rows(columns, &self.theme));
-        if size.height() < 8 {
+        if size.height() < LOW {
             after.truncate(1);
         }
         let room = size.height().saturating_sub(rows.len() + after.len()).max(1);
-        let (middle, cursor) = self.middle(size, room, now_ms);
-        let offset = rows.len();
-        rows.extend(middle);
-        rows.extend(after);
-        // On a tiny screen the editor is what counts.
-        let too_many = rows.len().saturating_sub(size.height());
-        let cut = too_many.min(offset);
-        rows.drain(..cut);
-        rows.truncate(size.height());
-        (rows, cursor.map(|(row, column)| (row + offset - cut, column)))
+        let middle = self.middle(size, room, now_ms);
+        compose::stack(rows, middle, after, size.height())
     }
 
     /// The dialog, or the editor with its suggestions.
-    fn middle(&mut self, size: Size, room: usize, now_ms: i64) -> (Vec<Row>, Option<(usize, usize)>) {
+    fn middle(&mut self, size: Size, room: usize, now_ms: i64) -> RowsWithCursor {
         let columns = size.width();
         if let Some(open) = self.dialogs.last_mut() {
             let cx = DialogCx { theme: &self.theme, keymap: &self.keymap, max_rows: room, columns, now_ms };
@@ -130,21 +110,11 @@ impl App {
             rows.truncate(room);
             return (rows, cursor.filter(|(row, _)| *row < room));
         }
-        let height = Editor::visible_rows(size.height()).min(room.saturating_sub(2)).max(1);
         let rule = match self.editor.is_shell_command() {
             true => self.theme.fg(ColorRole::BashMode),
             false => self.theme.fg(self.level_token()),
         };
-        let (mut rows, mut cursor) = self.editor.rows(columns, height, &self.theme, rule);
-        if size.height() < 8 && rows.len() > 2 {
-            // No room for rules.
-            rows.pop();
-            rows.remove(0);
-            cursor = cursor.map(|(row, column)| (row.saturating_sub(1), column));
-        }
-        let left = room.saturating_sub(rows.len());
-        rows.extend(self.completion.rows(columns, &self.theme).into_iter().take(left));
-        (rows, cursor)
+        compose::editor_rows(&mut self.editor, &self.completion, size, room, (&self.theme, rule))
     }
 
     /// The colour of the thinking level.
@@ -160,26 +130,10 @@ impl App {
     }
 
     fn queue_rows(&self, columns: usize) -> Vec<Row> {
-        let dim = self.theme.fg(ColorRole::Dim);
-        let line = |kind: &str, text: &str| {
-            let text = sanitize(text, SanitizeMode::Output).split_whitespace().collect::<Vec<_>>().join(" ");
-            truncate(&Row::styled(format!("{kind}: {text}"), dim), columns, "…")
-        };
-        let steering = self.queue.0.iter().map(|text| line("Steering", text));
-        let follow_up = self.queue.1.iter().map(|text| line("Follow-up", text));
-        let waiting = self.waiting.iter().map(|(_, text)| line("After compaction", text));
-        let mut rows: Vec<Row> = steering.chain(follow_up).chain(waiting).collect();
-        if rows.is_empty() {
-            return rows;
-        }
-        if rows.len() > MAX_QUEUE {
-            let more = rows.len() - MAX_QUEUE;
-            rows.truncate(MAX_QUEUE);
-            rows.push(Row::styled(format!("{more} more"), dim));
-        }
-        let hint = format!("↳ {} to edit all queued messages", self.keymap.hint(KeyAction::MessageDequeue));
-        rows.push(truncate(&Row::styled(hint, dim), columns, "…"));
-        rows
+        let steering = self.queue.0.iter().map(|text| ("Steering", text.as_str()));
+        let follow_up = self.queue.1.iter().map(|text| ("Follow-up", text.as_str()));
+        let waiting = self.waiting.iter().map(|(_, text)| ("After compaction", text.as_str()));
+        compose::queue_rows(steering.chain(follow_up).chain(waiting), columns, (&self.theme, &self.keymap))
     }
 
     fn activity_row(&self, columns: usize, now_ms: i64) -> Option<Row> {
@@ -241,27 +195,4 @@ impl App {
         };
         sanitize(&title, SanitizeMode::Output).into_owned()
     }
-}
-
-/// Draws a cursor where the terminal's own is hidden.
-fn draw_cursor(rows: &mut [Row], cursor: Cursor) {
-    use unicode_segmentation::UnicodeSegmentation as _;
-    let Some(row) = rows.get_mut(cursor.row) else { return };
-    let reversed = Style::new().add_modifier(ratatui_core::style::Modifier::REVERSED);
-    let mut spans: Vec<Span<'static>> = Vec::new();
-    let mut column = 0;
-    let mut is_drawn = false;
-    for span in &row.spans {
-        for grapheme in span.content.graphemes(true) {
-            let style = if column == cursor.column && !is_drawn { span.style.patch(reversed) } else { span.style };
-            is_drawn |= column == cursor.column;
-            column += crate::text::grapheme_width(grapheme);
-            spans.push(Span::styled(grapheme.to_owned(), style));
-        }
-    }
-    if !is_drawn {
-        spans.push(Span::raw(" ".repeat(cursor.column.saturating_sub(column))));
-        spans.push(Span::styled(" ", reversed));
-    }
-    row.spans = spans;
 }

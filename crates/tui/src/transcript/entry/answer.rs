@@ -18,6 +18,8 @@ struct Part {
     text: Markdown,
     /// Bytes that have arrived.
     n_pushed: usize,
+    /// Where it begins in the text of the answer, if that is known.
+    text_at: usize,
     /// When it began and ended, in Unix milliseconds.
     begun_ms: Option<i64>,
     ended_ms: Option<i64>,
@@ -31,7 +33,16 @@ impl Part {
             true => MarkdownOptions::colored(ColorRole::ThinkingText).italic(),
             false => MarkdownOptions::default(),
         };
-        Self { index, is_thinking, text: Markdown::new(options), n_pushed: 0, begun_ms, ended_ms: None, ended: false }
+        Self {
+            index,
+            is_thinking,
+            text: Markdown::new(options),
+            n_pushed: 0,
+            text_at: 0,
+            begun_ms,
+            ended_ms: None,
+            ended: false,
+        }
     }
 
     fn push(&mut self, text: &str) {
@@ -42,6 +53,20 @@ impl Part {
     fn finish(&mut self) {
         self.ended = true;
         self.text.finish();
+    }
+
+    /// Takes back what is beyond the first `n` bytes.
+    fn truncate(&mut self, n: usize) {
+        let kept = self.text.text();
+        let kept = kept[..kept.floor_char_boundary(n)].to_owned();
+        self.text = Markdown::new(self.text.options_mut().clone());
+        self.n_pushed = 0;
+        self.push(&kept);
+    }
+
+    /// Whether one line stands for it.
+    fn is_hidden(&self, cx: ViewCx<'_>) -> bool {
+        self.is_thinking && (cx.options.hide_thinking || (cx.options.hide_open_thinking && !self.ended))
     }
 
     /// The row that stands for hidden thinking.
@@ -58,7 +83,7 @@ impl Part {
     /// The rows from one on.
     fn rows_from(&mut self, first: usize, cx: ViewCx<'_>) -> Vec<Row> {
         self.take_options(cx);
-        if self.is_thinking && cx.options.hide_thinking {
+        if self.is_hidden(cx) {
             return std::iter::once(self.hidden_row(cx)).skip(first).collect();
         }
         let mut rows = self.text.rows_from(first, inner(cx), cx.theme);
@@ -78,7 +103,7 @@ impl Part {
 
     fn n_stable(&mut self, cx: ViewCx<'_>) -> usize {
         self.take_options(cx);
-        match self.is_thinking && cx.options.hide_thinking {
+        match self.is_hidden(cx) {
             true => usize::from(self.ended),
             false => self.text.n_stable_rows(inner(cx), cx.theme),
         }
@@ -154,7 +179,47 @@ impl AnswerView {
         }
     }
 
-    pub(super) fn finish(&mut self, failure: Option<&str>, cut_off: bool) {
+    /// The text of the whole answer is cut at a byte, and goes on with another text from there.
+    pub(in crate::transcript) fn put_text(&mut self, at: usize, text: &str) {
+        // What was taken back whole.
+        self.parts.retain(|part| part.is_thinking || part.text_at <= at);
+        let goes_on = self.parts.last().is_some_and(|part| !part.is_thinking);
+        let end = self.parts.iter().rev().find(|part| !part.is_thinking).map(|part| part.text_at + part.n_pushed);
+        if end.is_none_or(|end| !goes_on && at >= end) {
+            self.end_thinking(None);
+            let mut part = Part::new(self.parts.len(), false, None);
+            part.text_at = at;
+            self.parts.push(part);
+        }
+        if let Some(part) = self.parts.iter_mut().rev().find(|part| !part.is_thinking) {
+            let kept = at.saturating_sub(part.text_at);
+            if kept < part.n_pushed {
+                part.truncate(kept);
+            }
+            part.push(text);
+        }
+    }
+
+    /// The model thinks.
+    pub(in crate::transcript) fn put_thinking(&mut self, text: &str, now_ms: i64) {
+        if !self.parts.last().is_some_and(|part| part.is_thinking && !part.ended) {
+            self.parts.iter_mut().for_each(Part::finish);
+            self.parts.push(Part::new(self.parts.len(), true, Some(now_ms)));
+        }
+        if let Some(part) = self.parts.last_mut() {
+            part.push(text);
+        }
+    }
+
+    /// The model does not think any longer.
+    pub(in crate::transcript) fn end_thinking(&mut self, now_ms: Option<i64>) {
+        for part in self.parts.iter_mut().filter(|part| part.is_thinking && !part.ended) {
+            part.ended_ms = now_ms;
+            part.finish();
+        }
+    }
+
+    pub(in crate::transcript) fn finish(&mut self, failure: Option<&str>, cut_off: bool) {
         self.failure = failure.map(str::to_owned);
         self.cut_off = cut_off;
         self.finished = true;

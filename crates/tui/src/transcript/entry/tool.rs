@@ -185,8 +185,10 @@ impl ToolCallView {
         for line in self.title(cx) {
             rows.extend(wrap(&line, columns));
         }
-        rows.extend(self.preview(cx, columns));
-        rows.extend(self.result(cx, columns));
+        if !cx.options.hide_output || self.is_expanded(cx) {
+            rows.extend(self.preview(cx, columns));
+            rows.extend(self.result(cx, columns));
+        }
         if self.n_images > 0 {
             let noun = if self.n_images == 1 { "image" } else { "images" };
             rows.push(Row::styled(format!("[{} {noun}]", self.n_images), theme.fg(ColorRole::ToolOutput)));

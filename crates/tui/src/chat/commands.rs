@@ -1,0 +1,227 @@
+//! The commands of the chat: what is typed behind a slash.
+
+use pinch_coding_agent::extension::Completion;
+use pinch_llm::thinking::ThinkingLevel;
+
+use super::backend::{QueueMode, ReasoningMode, UsageMode, Verbosity};
+use crate::editor::complete::CommandSuggestion;
+use crate::keymap::{KeyAction, KeyContext, Keymap};
+use crate::slash::{self, InterfaceCommand, command};
+
+/// All commands, in the order in which they are offered.
+pub(crate) const COMMANDS: &[InterfaceCommand] = &[
+    command("help", "", "Show commands and keys"),
+    command("status", "", "Show the state of the engine and of the session"),
+    command("agent", "[id]", "Talk to another agent"),
+    command("session", "[key]", "Go to another session of the agent"),
+    command("model", "[model|default]", "Choose the model of the session"),
+    command("think", "<level|default>", "Choose how much the model thinks"),
+    command("verbose", "<on|full|off>", "Choose how much is shown of tools"),
+    command("reasoning", "<on|off|stream>", "Choose how much is shown of the model's thoughts"),
+    command("usage", "[off|tokens|full]", "Choose what is shown of the tokens of each run"),
+    command("queue", "<steer|followup|collect|interrupt|default>", "Choose what happens to messages during a run"),
+    command("compact", "[instructions]", "Summarize the conversation to free the model's window"),
+    command("new", "", "Start another session of the agent"),
+    command("reset", "", "Start this session anew"),
+    command("abort", "", "Stop the active run"),
+    command("settings", "", "Change what the chat shows"),
+    command("quit", "", "Exit"),
+];
+
+/// Names that mean the same as another command.
+const ALIASES: [(&str, &str); 7] = [
+    ("commands", "help"),
+    ("agents", "agent"),
+    ("sessions", "session"),
+    ("models", "model"),
+    ("thinking", "think"),
+    ("stop", "abort"),
+    ("exit", "quit"),
+];
+
+/// The keys of the interactive mode that do the same in the chat.
+pub(crate) const APP_KEYS: [KeyAction; 10] = [
+    KeyAction::Interrupt,
+    KeyAction::Clear,
+    KeyAction::Exit,
+    KeyAction::Suspend,
+    KeyAction::ThinkingToggle,
+    KeyAction::ToolsExpand,
+    KeyAction::ToolsExpandOne,
+    KeyAction::MessageDequeue,
+    KeyAction::PasteExpand,
+    KeyAction::Redraw,
+];
+
+/// The word that clears what was chosen.
+pub(crate) const DEFAULT: &str = "default";
+
+/// A command that was typed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ChatCommand {
+    Help,
+    Status,
+    Agent(Option<String>),
+    Session(Option<String>),
+    /// No text lets the user choose; `default` clears the choice.
+    Model(Option<String>),
+    Think(Option<ThinkingLevel>),
+    Verbose(Verbosity),
+    Reasoning(ReasoningMode),
+    /// No mode goes on to the next one.
+    Usage(Option<UsageMode>),
+    Queue(Option<QueueMode>),
+    Compact(Option<String>),
+    New,
+    Reset,
+    Abort,
+    Settings,
+    Quit,
+    /// It cannot be run as it was typed.
+    Problem(String),
+}
+
+/// Reads a submitted text. `None`: it is not a command of the chat. `levels`: those of the model.
+pub(crate) fn parse(text: &str, levels: &[ThinkingLevel]) -> Option<ChatCommand> {
+    let (typed, argument) = slash::typed(text)?;
+    let name = ALIASES.iter().find(|(alias, _)| *alias == typed).map_or(typed, |(_, name)| *name);
+    COMMANDS.iter().find(|command| command.name == name)?;
+    let given = (!argument.is_empty()).then(|| argument.to_owned());
+    let lower = argument.to_lowercase();
+    let valid = |what: &str, words: &[&str]| {
+        let words = words.join(", ");
+        let text = match argument {
+            "" => format!("Usage: /{typed} <{what}>. Valid values: {words}"),
+            _ => format!("Invalid {what} {argument:?}. Valid values: {words}"),
+        };
+        ChatCommand::Problem(text)
+    };
+    Some(match name {
+        "help" => ChatCommand::Help,
+        "status" => ChatCommand::Status,
+        "agent" => ChatCommand::Agent(given),
+        "session" => ChatCommand::Session(given),
+        "model" => ChatCommand::Model(given),
+        "think" => match ThinkingLevel::parse(&lower).filter(|level| levels.is_empty() || levels.contains(level)) {
+            Some(level) => ChatCommand::Think(Some(level)),
+            None if lower == DEFAULT => ChatCommand::Think(None),
+            None => {
+                let levels = if levels.is_empty() { &ThinkingLevel::ALL[..] } else { levels };
+                let words: Vec<&str> = levels.iter().map(|level| level.as_str()).chain([DEFAULT]).collect();
+                valid("level", &words)
+            }
+        },
+        "verbose" => match Verbosity::parse(&lower) {
+            Some(level) => ChatCommand::Verbose(level),
+            None => valid("level", &["on", "full", "off"]),
+        },
+        "reasoning" => match ReasoningMode::parse(&lower) {
+            Some(mode) => ChatCommand::Reasoning(mode),
+            None => valid("mode", &["on", "off", "stream"]),
+        },
+        "usage" if argument.is_empty() => ChatCommand::Usage(None),
+        "usage" => match UsageMode::parse(&lower) {
+            Some(mode) => ChatCommand::Usage(Some(mode)),
+            None => valid("mode", &["off", "tokens", "full"]),
+        },
+        "queue" => match QueueMode::parse(&lower) {
+            Some(mode) => ChatCommand::Queue(Some(mode)),
+            None if lower == DEFAULT => ChatCommand::Queue(None),
+            None => valid("mode", &["steer", "followup", "collect", "interrupt", DEFAULT]),
+        },
+        "compact" => ChatCommand::Compact(given),
+        "new" => ChatCommand::New,
+        "reset" => ChatCommand::Reset,
+        "abort" => ChatCommand::Abort,
+        "settings" => ChatCommand::Settings,
+        "quit" => ChatCommand::Quit,
+        _ => return None,
+    })
+}
+
+/// The commands, as completion offers them.
+pub(crate) fn suggestions(agents: &[String]) -> Vec<CommandSuggestion> {
+    let words = |words: &[&str]| words.iter().map(|word| Completion::new(*word)).collect();
+    let suggestion = |command: &InterfaceCommand| {
+        let mut suggestion = CommandSuggestion::new(command.name, command.about);
+        suggestion.argument_hint = Some(command.argument.to_owned()).filter(|hint| !hint.is_empty());
+        suggestion.arguments = match command.name {
+            "agent" => agents.iter().map(Completion::new).collect(),
+            "think" => {
+                let levels = ThinkingLevel::ALL.into_iter().map(ThinkingLevel::as_str);
+                words(&levels.chain([DEFAULT]).collect::<Vec<_>>())
+            }
+            "verbose" => words(&["on", "full", "off"]),
+            "reasoning" => words(&["on", "off", "stream"]),
+            "usage" => words(&["off", "tokens", "full"]),
+            "queue" => words(&["steer", "followup", "collect", "interrupt", DEFAULT]),
+            _ => Vec::new(),
+        };
+        suggestion
+    };
+    COMMANDS.iter().map(suggestion).collect()
+}
+
+/// Commands and keys, in Markdown.
+pub(crate) fn help(keymap: &Keymap) -> String {
+    let shell = "- `!command` Run a command of the shell; the agent does not see it";
+    let mut text = format!("**Commands**\n\n{}{shell}\n\n", slash::list(COMMANDS));
+    text.push_str(&slash::keys("Chat", slash::actions_of(&[KeyContext::Chat]).chain(APP_KEYS), keymap));
+    for (title, contexts) in
+        [("Editing", &[KeyContext::Editor, KeyContext::Input][..]), ("Lists", &[KeyContext::Select])]
+    {
+        text.push_str(&slash::keys(title, slash::actions_of(contexts), keymap));
+    }
+    text
+}
+
+/// Whether a text looks like a command that nobody knows.
+pub(crate) fn unknown(text: &str) -> Option<(String, Option<String>)> {
+    let names = COMMANDS.iter().map(|command| command.name);
+    slash::unknown(text, names.chain(ALIASES.iter().map(|(alias, _)| *alias)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEVELS: [ThinkingLevel; 3] = [ThinkingLevel::Off, ThinkingLevel::Low, ThinkingLevel::High];
+
+    fn problem(text: &str) -> String {
+        match parse(text, &LEVELS) {
+            Some(ChatCommand::Problem(text)) => text,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_command_and_alias_does_something() {
+        let aliases = ALIASES.iter().map(|(alias, _)| *alias);
+        for name in COMMANDS.iter().map(|command| command.name).chain(aliases) {
+            assert!(parse(&format!("/{name}"), &[]).is_some(), "{name}");
+            assert_eq!(unknown(&format!("/{name} x")), None);
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_are_answered_with_the_valid_ones() {
+        assert_eq!(problem("/think xhigh"), "Invalid level \"xhigh\". Valid values: off, low, high, default");
+        assert_eq!(problem("/think"), "Usage: /think <level>. Valid values: off, low, high, default");
+        assert_eq!(problem("/verbose loud"), "Invalid level \"loud\". Valid values: on, full, off");
+        assert_eq!(problem("/reasoning"), "Usage: /reasoning <mode>. Valid values: on, off, stream");
+        assert_eq!(problem("/usage much"), "Invalid mode \"much\". Valid values: off, tokens, full");
+        assert_eq!(
+            problem("/queue later"),
+            "Invalid mode \"later\". Valid values: steer, followup, collect, interrupt, default"
+        );
+    }
+
+    #[test]
+    fn arguments_are_read_whatever_their_case() {
+        assert_eq!(parse("/think HIGH", &LEVELS), Some(ChatCommand::Think(Some(ThinkingLevel::High))));
+        assert_eq!(parse("/think default", &LEVELS), Some(ChatCommand::Think(None)));
+        assert_eq!(parse("/usage", &LEVELS), Some(ChatCommand::Usage(None)));
+        assert_eq!(parse(" /compact  keep names ", &LEVELS), Some(ChatCommand::Compact(Some("keep names".to_owned()))));
+        assert_eq!(parse("/etc/hosts", &LEVELS), None);
+    }
+}

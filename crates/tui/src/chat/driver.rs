@@ -1,0 +1,414 @@
+//! The loop of the chat: it holds the terminal and the backend, and drives what the state wants done.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{AbortHandle, Abortable, BoxFuture};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
+use pinch_agent_core::tool::ToolError;
+use pinch_coding_agent::extension::Completion;
+use pinch_coding_agent::tools::bash::{BashTool, UserCommand};
+use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_stdx::host::Host;
+use tokio::sync::mpsc;
+
+use super::ChatEnd;
+use super::backend::{ChatBackend, ChatEvent, ChatMessage};
+use super::effect::{ChatEffect, ChatNews};
+use super::state::ChatState;
+use crate::editor::complete::CompletionRequest;
+use crate::editor::pasted_text;
+use crate::external;
+use crate::front::{Front, FrontEvent};
+use crate::terminal::TerminalInput;
+
+/// Pieces of output of the user's commands that wait to be shown.
+const MAX_OUTPUT: usize = 256;
+/// How long runs and commands may take to end when the user leaves.
+const LEAVING: Duration = Duration::from_secs(3);
+
+/// Something that was looked up for the editor.
+type Completed = (CompletionRequest, Vec<Completion>);
+/// Work that may be given up.
+type Work<T> = FuturesUnordered<BoxFuture<'static, T>>;
+
+/// A message whose run may be active.
+struct OpenMessage {
+    session: String,
+    handle: AbortHandle,
+}
+
+enum ChatInput {
+    Front(FrontEvent),
+    Event(Option<ChatEvent>),
+    /// `None`: it was given up.
+    News(Option<ChatNews>),
+    Output(String),
+    Shell(Result<UserCommand, ToolError>),
+    Completed(Completed),
+    Stopped,
+}
+
+/// The loop.
+pub(super) struct ChatDriver {
+    front: Front,
+    state: ChatState,
+    backend: Arc<dyn ChatBackend>,
+    host: Host,
+    shell: Option<Arc<BashTool>>,
+    history_limit: usize,
+    work: Work<Option<ChatNews>>,
+    messages: HashMap<String, OpenMessage>,
+    compaction: Option<AbortHandle>,
+    commands: Work<Result<UserCommand, ToolError>>,
+    command_cancel: Cancel,
+    output: (mpsc::Sender<String>, mpsc::Receiver<String>),
+    completions: Work<Completed>,
+    has_events: bool,
+    exiting: bool,
+    gone: bool,
+}
+
+impl ChatDriver {
+    pub(super) fn new(
+        front: Front,
+        state: ChatState,
+        backend: Arc<dyn ChatBackend>,
+        host: Host,
+        (shell, history_limit): (Option<Arc<BashTool>>, usize),
+    ) -> Self {
+        Self {
+            front,
+            state,
+            backend,
+            host,
+            shell,
+            history_limit,
+            work: FuturesUnordered::new(),
+            messages: HashMap::new(),
+            compaction: None,
+            commands: FuturesUnordered::new(),
+            command_cancel: Cancel::new(),
+            output: mpsc::channel(MAX_OUTPUT),
+            completions: FuturesUnordered::new(),
+            has_events: true,
+            exiting: false,
+            gone: false,
+        }
+    }
+
+    /// Runs until the user leaves.
+    pub(super) async fn run(mut self, effects: Vec<ChatEffect>, stop: &Cancel) -> ChatEnd {
+        self.perform(effects);
+        self.draw();
+        while !self.exiting {
+            let input = self.next(stop).await;
+            self.take(input);
+        }
+        self.settle().await;
+        self.leave();
+        if self.gone { ChatEnd::HungUp } else { ChatEnd::Left }
+    }
+
+    /// Waits for the next thing to do. Nothing is lost when the future is dropped.
+    async fn next(&mut self, stop: &Cancel) -> ChatInput {
+        let animates = self.state.animation(self.host.now_ms());
+        tokio::select! {
+            event = self.front.next(animates) => ChatInput::Front(event),
+            event = self.backend.next_event(), if self.has_events => ChatInput::Event(event),
+            Some(news) = self.work.next(), if !self.work.is_empty() => ChatInput::News(news),
+            Some(text) = self.output.1.recv() => ChatInput::Output(text),
+            Some(end) = self.commands.next(), if !self.commands.is_empty() => ChatInput::Shell(end),
+            Some(found) = self.completions.next(), if !self.completions.is_empty() => ChatInput::Completed(found),
+            _ = stop.cancelled() => ChatInput::Stopped,
+        }
+    }
+
+    fn take(&mut self, input: ChatInput) {
+        match input {
+            ChatInput::Front(FrontEvent::ScreenFrame) => return self.draw(),
+            ChatInput::Front(FrontEvent::TerminalInput(input)) => {
+                let mut inputs = vec![input];
+                // A burst of keys is one change of the screen.
+                while let Some(input) = self.front.try_next() {
+                    inputs.push(input);
+                }
+                self.inputs(inputs);
+            }
+            ChatInput::Event(event) => self.event(event),
+            ChatInput::News(news) => {
+                // What happened before comes first.
+                while self.has_events
+                    && let Some(event) = self.backend.next_event().now_or_never()
+                {
+                    self.event(event);
+                }
+                if let Some(news) = news {
+                    self.news(news);
+                }
+            }
+            ChatInput::Output(text) => self.state.shell_output(&text),
+            ChatInput::Shell(end) => {
+                while let Ok(text) = self.output.1.try_recv() {
+                    self.state.shell_output(&text);
+                }
+                self.state.shell_ended(&end);
+            }
+            ChatInput::Completed((request, found)) => self.state.offer(&request, found),
+            ChatInput::Stopped => self.exiting = true,
+        }
+        self.front.mark();
+    }
+
+    fn event(&mut self, event: Option<ChatEvent>) {
+        match event {
+            Some(event) => {
+                let effects = self.state.event(event, self.host.now_ms());
+                self.perform(effects);
+            }
+            None => {
+                self.has_events = false;
+                self.state.disconnected();
+            }
+        }
+    }
+
+    fn news(&mut self, news: ChatNews) {
+        match &news {
+            ChatNews::Sent { id, .. } => drop(self.messages.remove(id)),
+            ChatNews::Compacted { .. } => self.compaction = None,
+            _ => {}
+        }
+        let effects = self.state.news(news, self.host.now_ms());
+        self.perform(effects);
+    }
+
+    fn inputs(&mut self, mut inputs: Vec<TerminalInput>) {
+        // A terminal without bracketed paste sends a pasted text as keys.
+        let press = |input: &TerminalInput| match input {
+            TerminalInput::Key(press) => Some(*press),
+            _ => None,
+        };
+        if let Some(text) = inputs.iter().map(press).collect::<Option<Vec<_>>>().and_then(|keys| pasted_text(&keys)) {
+            inputs = vec![TerminalInput::Paste(text)];
+        }
+        for input in inputs {
+            match &input {
+                TerminalInput::Closed => return self.hang_up(),
+                TerminalInput::Report(report) => self.state.learn(report, self.front.capabilities()),
+                _ => {
+                    let effects = self.state.input(&input, self.front.size(), self.host.now_ms());
+                    self.perform(effects);
+                    self.complete();
+                }
+            }
+        }
+    }
+
+    /// Looks up what the editor wants to complete.
+    fn complete(&mut self) {
+        let Some(request) = self.state.take_completion() else { return };
+        let sources = self.state.completion_sources().clone();
+        if !request.query.touches_files() {
+            let found = sources.complete(&request.query, &request.cancel);
+            return self.state.offer(&request, found);
+        }
+        let work = async move {
+            tokio::time::sleep(request.debounce()).await;
+            let (query, cancel) = (request.query.clone(), request.cancel.clone());
+            let found = tokio::task::spawn_blocking(move || sources.complete(&query, &cancel)).await;
+            (request, found.unwrap_or_default())
+        };
+        self.completions.push(work.boxed());
+    }
+
+    fn perform(&mut self, effects: Vec<ChatEffect>) {
+        for effect in effects {
+            match effect {
+                ChatEffect::Send(message) => self.send(message),
+                ChatEffect::Withdraw(ids) => {
+                    for message in ids.iter().filter_map(|id| self.messages.remove(id)) {
+                        message.handle.abort();
+                    }
+                }
+                ChatEffect::StopCompaction => {
+                    if let Some(compaction) = self.compaction.take() {
+                        compaction.abort();
+                    }
+                }
+                ChatEffect::Shell(command) => self.run_shell(command),
+                ChatEffect::StopShell => {
+                    self.command_cancel.cancel(CancelReason::User);
+                    self.command_cancel = Cancel::new();
+                }
+                ChatEffect::Exit => self.exiting = true,
+                ChatEffect::Suspend => self.suspend(),
+                ChatEffect::Redraw => self.front.invalidate(),
+                effect => self.ask(effect),
+            }
+        }
+    }
+
+    fn send(&mut self, message: ChatMessage) {
+        let (handle, registration) = AbortHandle::new_pair();
+        let open = OpenMessage { session: message.session_key.clone(), handle };
+        self.messages.insert(message.id.clone(), open);
+        let backend = Arc::clone(&self.backend);
+        let work = async move {
+            let (id, session) = (message.id.clone(), message.session_key.clone());
+            let outcome = backend.send(message).await;
+            ChatNews::Sent { id, session, outcome }
+        };
+        self.work.push(Abortable::new(work, registration).map(Result::ok).boxed());
+    }
+
+    /// Asks the backend for something.
+    fn ask(&mut self, effect: ChatEffect) {
+        let is_compaction = matches!(effect, ChatEffect::Compact { .. });
+        let backend = Arc::clone(&self.backend);
+        let limit = self.history_limit;
+        let work = async move {
+            Some(match effect {
+                ChatEffect::Abort { session } => {
+                    let outcome = backend.abort(&session).await;
+                    ChatNews::Aborted { session, outcome }
+                }
+                ChatEffect::History { session } => {
+                    let messages = backend.history(&session, limit).await;
+                    ChatNews::History { session, messages }
+                }
+                ChatEffect::Facts { session } => {
+                    let facts = backend.session(&session).await;
+                    ChatNews::Facts { session, facts }
+                }
+                ChatEffect::Patch { session, patch } => {
+                    let outcome = backend.patch_session(&session, patch.clone()).await;
+                    ChatNews::Patched { session, patch, outcome }
+                }
+                ChatEffect::Reset { session } => {
+                    let outcome = backend.reset_session(&session).await;
+                    ChatNews::Reset { session, outcome }
+                }
+                ChatEffect::Compact { session, instructions } => {
+                    let outcome = backend.compact(&session, instructions.as_deref()).await;
+                    ChatNews::Compacted { session, outcome }
+                }
+                ChatEffect::Agents => ChatNews::Agents(backend.list_agents().await),
+                ChatEffect::Sessions { agent } => {
+                    let sessions = backend.list_sessions(&agent).await;
+                    ChatNews::Sessions { agent, sessions }
+                }
+                ChatEffect::Models { agent } => {
+                    let models = backend.list_models(&agent).await;
+                    ChatNews::Models { agent, models }
+                }
+                ChatEffect::Status { session } => ChatNews::Status(backend.status(&session).await),
+                // The loop does these by itself.
+                ChatEffect::Send(_)
+                | ChatEffect::Withdraw(_)
+                | ChatEffect::StopCompaction
+                | ChatEffect::Shell(_)
+                | ChatEffect::StopShell
+                | ChatEffect::Exit
+                | ChatEffect::Suspend
+                | ChatEffect::Redraw => return None,
+            })
+        };
+        if is_compaction {
+            let (handle, registration) = AbortHandle::new_pair();
+            self.compaction = Some(handle);
+            let work = Abortable::new(work, registration).map(|done| done.ok().flatten());
+            return self.work.push(work.boxed());
+        }
+        self.work.push(work.boxed());
+    }
+
+    fn run_shell(&mut self, command: String) {
+        let Some(shell) = self.shell.clone() else { return };
+        let (output, cancel) = (self.output.0.clone(), self.command_cancel.clone());
+        let work = async move {
+            // The screen shows the end of the output; pieces that it cannot keep up with are not missed.
+            let mut show = |text: &str| drop(output.try_send(text.to_owned()));
+            shell.run_for_user(&command, &mut show, &cancel).await
+        };
+        self.commands.push(work.boxed());
+    }
+
+    /// Stops the program until the shell continues it.
+    fn suspend(&mut self) {
+        let done = self.front.leave(&[]);
+        self.check(done);
+        external::suspend();
+        let done = self.front.enter();
+        self.check(done);
+    }
+
+    fn draw(&mut self) {
+        if self.front.is_resizing() || self.gone {
+            return;
+        }
+        let frame = self.state.view(self.front.size(), self.host.now_ms());
+        let drawn = self.front.draw(&frame);
+        self.check(drawn);
+    }
+
+    /// A terminal that cannot be written to is gone.
+    fn check(&mut self, done: io::Result<()>) {
+        if done.is_err() {
+            self.hang_up();
+        }
+    }
+
+    fn hang_up(&mut self) {
+        self.gone = true;
+        self.exiting = true;
+    }
+
+    /// Stops what is under way, and waits a moment for its end.
+    async fn settle(&mut self) {
+        self.command_cancel.cancel(CancelReason::User);
+        if let Some(compaction) = self.compaction.take() {
+            compaction.abort();
+        }
+        let ended = async {
+            for message in self.messages.values() {
+                // If that fails, the run ends when it is dropped.
+                drop(self.backend.abort(&message.session).await);
+            }
+            let mut n_open = self.messages.len();
+            while n_open > 0 || !self.commands.is_empty() {
+                tokio::select! {
+                    Some(news) = self.work.next(), if n_open > 0 => {
+                        if let Some(ChatNews::Sent { .. }) = news {
+                            n_open -= 1;
+                        }
+                    }
+                    event = self.backend.next_event(), if self.has_events => match event {
+                        // What it would lead to is not done any more.
+                        Some(event) => drop(self.state.event(event, self.host.now_ms())),
+                        None => self.has_events = false,
+                    },
+                    Some(_) = self.commands.next(), if !self.commands.is_empty() => {}
+                    else => break,
+                }
+            }
+        };
+        // What has not ended by then is dropped.
+        drop(tokio::time::timeout(LEAVING, ended).await);
+    }
+
+    /// Gives the terminal back.
+    fn leave(&mut self) {
+        if self.gone {
+            return;
+        }
+        // What is finished stays on the screen.
+        self.draw();
+        let last = self.state.farewell();
+        let left = self.front.leave(&last);
+        self.check(left);
+    }
+}

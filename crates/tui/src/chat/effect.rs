@@ -1,0 +1,85 @@
+//! What the chat wants done, and what came of it: the state only says it, the loop that holds the backend does it.
+
+use std::sync::Arc;
+
+use pinch_llm::message::Message;
+
+use super::backend::{
+    ChatAgent, ChatError, ChatMessage, ChatModel, ChatSession, MessageOutcome, SessionFacts, SessionPatch,
+};
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ChatEffect {
+    /// Send a message.
+    Send(ChatMessage),
+    /// Withdraw messages that no run has read, by their ids.
+    Withdraw(Vec<String>),
+    /// Stop the active run of a session.
+    Abort { session: String },
+    /// Read the last messages of a session.
+    History { session: String },
+    /// Look up what is known about a session.
+    Facts { session: String },
+    /// Change a setting of a session.
+    Patch { session: String, patch: SessionPatch },
+    /// Begin a new session for a key.
+    Reset { session: String },
+    /// Compact a session.
+    Compact { session: String, instructions: Option<String> },
+    /// Stop the compaction that is under way.
+    StopCompaction,
+    /// List the agents.
+    Agents,
+    /// List the sessions of an agent.
+    Sessions { agent: String },
+    /// List the models of an agent.
+    Models { agent: String },
+    /// Describe the state of the backend and of a session.
+    Status { session: String },
+    /// Run a command of the user.
+    Shell(String),
+    /// Stop the command of the user.
+    StopShell,
+    /// Exit.
+    Exit,
+    /// Suspend the program.
+    Suspend,
+    /// Draw everything again.
+    Redraw,
+}
+
+/// What was chosen in a dialog.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ChatChoice {
+    /// Talk to this agent.
+    Agent(String),
+    /// Go to this session.
+    Session(String),
+    /// Use this model.
+    Model(String),
+    /// Run the user's commands, and first this one.
+    AllowShell { command: String },
+    /// Run none.
+    DeclineShell,
+    /// Show results of tools whole or not.
+    ToggleTools,
+    /// Show thoughts or not.
+    ToggleThinking,
+}
+
+/// What came of an effect.
+#[derive(Clone, Debug)]
+pub(crate) enum ChatNews {
+    Sent { id: String, session: String, outcome: Result<MessageOutcome, ChatError> },
+    Aborted { session: String, outcome: Result<bool, ChatError> },
+    History { session: String, messages: Result<Vec<Arc<Message>>, ChatError> },
+    Facts { session: String, facts: Result<SessionFacts, ChatError> },
+    Patched { session: String, patch: SessionPatch, outcome: Result<(), ChatError> },
+    Reset { session: String, outcome: Result<(), ChatError> },
+    Compacted { session: String, outcome: Result<String, ChatError> },
+    Agents(Result<Vec<ChatAgent>, ChatError>),
+    Sessions { agent: String, sessions: Result<Vec<ChatSession>, ChatError> },
+    Models { agent: String, models: Result<Vec<ChatModel>, ChatError> },
+    Status(Result<String, ChatError>),
+}

@@ -1,0 +1,128 @@
+//! Lists to choose from, and the question before the first command of the shell.
+
+use super::{ChatState, ShellPermission, short_key};
+use crate::chat::backend::{ChatAgent, ChatModel, ChatSession, SessionPatch};
+use crate::chat::effect::{ChatChoice, ChatEffect};
+use crate::dialog::ChoiceDialog;
+use crate::figures::tokens;
+use crate::text::{SanitizeMode, sanitize, truncate};
+use crate::widget::PickItem;
+
+/// Columns of a command that are shown in the question about it.
+const MAX_COMMAND: usize = 200;
+
+impl ChatState {
+    fn choose(&mut self, title: &str, choices: Vec<(PickItem, Vec<ChatChoice>)>) {
+        self.completion.close();
+        self.dialogs.push(Box::new(ChoiceDialog::new(title, choices)));
+    }
+
+    pub(super) fn choose_agent(&mut self, agents: Vec<ChatAgent>) {
+        let choices = agents.iter().map(|agent| {
+            let item = PickItem::new(&agent.id).current(agent.id == self.agent);
+            (item, vec![ChatChoice::Agent(agent.id.clone())])
+        });
+        let choices = choices.collect();
+        self.take_agents(agents);
+        self.choose("Agent", choices);
+    }
+
+    pub(super) fn choose_session(&mut self, agent: &str, sessions: &[ChatSession], now_ms: i64) {
+        if sessions.is_empty() {
+            return self.status(&format!("The agent {agent} has no sessions yet"));
+        }
+        let choices = sessions.iter().map(|session| {
+            let mut facts: Vec<String> = session.label.iter().cloned().collect();
+            facts.push(ago(now_ms - session.updated_ms));
+            facts.extend(session.tokens.map(|n| format!("{} tokens", tokens(n))));
+            let item = PickItem::new(short_key(&session.key)).detail(facts.join(" · "));
+            (item.current(session.key == self.session), vec![ChatChoice::Session(session.key.clone())])
+        });
+        let choices = choices.collect();
+        self.choose(&format!("Session of {agent}"), choices);
+    }
+
+    pub(super) fn choose_model(&mut self, models: &[ChatModel]) {
+        if models.is_empty() {
+            return self.status("There are no models with credentials");
+        }
+        let choices = models.iter().map(|model| {
+            let name = format!("{}/{}", model.provider, model.id);
+            let window = if model.window > 0 { format!(" · {} tokens", tokens(model.window)) } else { String::new() };
+            let item = PickItem::new(&model.id)
+                .detail(format!("[{}] {}{window}", model.provider, model.name))
+                .search(format!("{} {} {name}", model.id, model.provider))
+                .current(self.facts.model.as_ref() == Some(&name));
+            (item, vec![ChatChoice::Model(name)])
+        });
+        let choices = choices.collect();
+        self.choose("Model of the session", choices);
+    }
+
+    pub(super) fn open_settings(&mut self) {
+        let options = &self.transcript.options;
+        let tools = if options.expanded { "expanded" } else { "collapsed" };
+        let thinking = if options.hide_thinking { "hidden" } else { "shown" };
+        let choices = vec![
+            (PickItem::new("Tool output").detail(tools), vec![ChatChoice::ToggleTools]),
+            (PickItem::new("Thinking").detail(thinking), vec![ChatChoice::ToggleThinking]),
+        ];
+        self.choose("Settings", choices);
+    }
+
+    pub(super) fn ask_for_shell(&mut self, command: String) {
+        let shown = sanitize(&command, SanitizeMode::Output).replace('\n', " ");
+        let shown = truncate(&crate::Row::from(shown), MAX_COMMAND, "…").to_string();
+        let title = format!(
+            "Run commands of the shell on this computer? They run with your rights, and the agent does not see them.\n$ {shown}"
+        );
+        let choices = vec![
+            (PickItem::new("No").detail("until the chat is started again"), vec![ChatChoice::DeclineShell]),
+            (PickItem::new("Yes").detail("this one and those that follow"), vec![ChatChoice::AllowShell { command }]),
+        ];
+        self.completion.close();
+        let dialog = ChoiceDialog::new(&title, choices).or_else(ChatChoice::DeclineShell);
+        self.dialogs.push(Box::new(dialog));
+    }
+
+    /// Something was chosen.
+    pub(super) fn chosen(&mut self, choice: ChatChoice) -> Vec<ChatEffect> {
+        match choice {
+            ChatChoice::Agent(id) => return self.use_agent(&id),
+            ChatChoice::Session(key) => return self.use_session(&key),
+            ChatChoice::Model(name) => {
+                return vec![ChatEffect::Patch {
+                    session: self.session.clone(),
+                    patch: SessionPatch::Model(Some(name)),
+                }];
+            }
+            ChatChoice::AllowShell { command } => {
+                self.shell = ShellPermission::Allowed;
+                return self.run_shell(command);
+            }
+            ChatChoice::DeclineShell => {
+                self.shell = ShellPermission::Declined;
+                self.status("Commands of the shell are off");
+            }
+            ChatChoice::ToggleTools => {
+                self.toggle_tools();
+                self.open_settings();
+            }
+            ChatChoice::ToggleThinking => {
+                self.toggle_thinking();
+                self.open_settings();
+            }
+        }
+        Vec::new()
+    }
+}
+
+/// How long ago something was.
+fn ago(ms: i64) -> String {
+    match ms / 1_000 {
+        ..60 => "now".to_owned(),
+        seconds @ 60..3_600 => format!("{} min ago", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{} h ago", seconds / 3_600),
+        seconds => format!("{} d ago", seconds / 86_400),
+    }
+}

@@ -1,0 +1,284 @@
+//! Keys and pasted text.
+
+use pinch_coding_agent::extension::Completion;
+
+use super::{ChatState, ShellPermission, theme_for};
+use crate::chat::backend::ChatMessage;
+use crate::chat::commands::{self, APP_KEYS};
+use crate::chat::effect::ChatEffect;
+use crate::dialog::{DialogCx, DialogEvent};
+use crate::editor::complete::{CompletionRequest, CompletionSources};
+use crate::editor::{EditorEvent, Submission};
+use crate::key::KeyPress;
+use crate::keymap::{KeyAction, KeyContext, KeyMatch};
+use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
+use crate::theme::Palette;
+
+/// Two presses within this time belong together, in milliseconds.
+pub(super) const DOUBLE_PRESS_MS: i64 = 1_000;
+
+impl ChatState {
+    /// Takes an answer of the terminal in.
+    pub(crate) fn learn(&mut self, report: &Report, capabilities: &TerminalCapabilities) {
+        if capabilities.light_background != self.light_background || capabilities.depth != self.depth {
+            self.depth = capabilities.depth;
+            self.light_background = capabilities.light_background;
+            self.theme = Palette::builtin(theme_for(self.light_background), self.depth);
+            self.transcript.invalidate();
+        }
+        if *report == Report::Done {
+            self.colors_due_ms = None;
+        }
+    }
+
+    /// Takes an input in.
+    pub(crate) fn input(&mut self, input: &TerminalInput, size: Size, now_ms: i64) -> Vec<ChatEffect> {
+        match input {
+            TerminalInput::Key(press) => self.key(press, size, now_ms),
+            TerminalInput::Paste(text) => {
+                match self.dialogs.last_mut() {
+                    Some(dialog) => dialog.paste(text),
+                    None => {
+                        self.editor.paste(text);
+                        self.completion.refresh(&self.editor);
+                    }
+                }
+                Vec::new()
+            }
+            TerminalInput::Mouse(_)
+            | TerminalInput::Focus(_)
+            | TerminalInput::Resized(_)
+            | TerminalInput::Report(_)
+            | TerminalInput::Closed => Vec::new(),
+        }
+    }
+
+    fn key(&mut self, press: &KeyPress, size: Size, now_ms: i64) -> Vec<ChatEffect> {
+        if let Some(mut dialog) = self.dialogs.pop() {
+            let cx = DialogCx {
+                theme: &self.theme,
+                keymap: &self.keymap,
+                max_rows: size.height().saturating_sub(4),
+                columns: size.width(),
+                now_ms,
+            };
+            return match dialog.key(press, cx) {
+                DialogEvent::Ignored | DialogEvent::Changed => {
+                    self.dialogs.push(dialog);
+                    Vec::new()
+                }
+                DialogEvent::Do(choices) => {
+                    self.dialogs.push(dialog);
+                    choices.into_iter().flat_map(|choice| self.chosen(choice)).collect()
+                }
+                DialogEvent::Close(choices) => choices.into_iter().flat_map(|choice| self.chosen(choice)).collect(),
+            };
+        }
+        if self.keymap.action(KeyContext::Chat, &press.key) != Some(KeyAction::Clear) {
+            self.clear_at = None;
+        }
+        self.pending_keys.push(press.key);
+        let found = self.keymap.resolve(KeyContext::Chat, &self.pending_keys);
+        if found == KeyMatch::Prefix {
+            return Vec::new();
+        }
+        let n_keys = std::mem::take(&mut self.pending_keys).len();
+        if let KeyMatch::Action(action) = found
+            && let Some(effects) = self.action(action, now_ms)
+        {
+            return effects;
+        }
+        if n_keys > 1 {
+            return Vec::new();
+        }
+        let is_shell = self.editor.lines().first().is_some_and(|line| line.starts_with('!'));
+        match self.completion.handle(press, &self.keymap, &mut self.editor) {
+            EditorEvent::Submit(submission) => self.submitted(&submission, is_shell, now_ms),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Does what a key is bound to; `None`: the editor is asked.
+    fn action(&mut self, action: KeyAction, now_ms: i64) -> Option<Vec<ChatEffect>> {
+        if action.context() == KeyContext::App && !APP_KEYS.contains(&action) {
+            return None;
+        }
+        match action {
+            KeyAction::Interrupt if self.completion.is_open() || self.editor.wants_escape() => None,
+            KeyAction::Interrupt => Some(self.stop()),
+            KeyAction::Clear => Some(self.clear(now_ms)),
+            KeyAction::Exit if self.editor.is_empty() => Some(vec![ChatEffect::Exit]),
+            KeyAction::Suspend => Some(vec![ChatEffect::Suspend]),
+            KeyAction::ThinkingToggle => {
+                self.toggle_thinking();
+                Some(Vec::new())
+            }
+            KeyAction::ToolsExpand => {
+                self.toggle_tools();
+                Some(Vec::new())
+            }
+            KeyAction::ToolsExpandOne => {
+                self.transcript.toggle_last();
+                Some(Vec::new())
+            }
+            KeyAction::MessageDequeue => {
+                let withdrawn = self.withdraw();
+                if withdrawn.is_empty() {
+                    self.status("There are no queued messages");
+                }
+                Some(withdrawn)
+            }
+            KeyAction::PasteExpand => {
+                self.editor.expand_marker();
+                Some(Vec::new())
+            }
+            KeyAction::Redraw => Some(vec![ChatEffect::Redraw]),
+            KeyAction::ChatAgents => Some(vec![ChatEffect::Agents]),
+            KeyAction::ChatSessions => Some(vec![ChatEffect::Sessions { agent: self.agent.clone() }]),
+            KeyAction::ChatModels => Some(vec![ChatEffect::Models { agent: self.agent.clone() }]),
+            _ => None,
+        }
+    }
+
+    /// Stops what is under way.
+    pub(super) fn stop(&mut self) -> Vec<ChatEffect> {
+        let mut effects = Vec::new();
+        if let Some(run) = &mut self.run {
+            run.is_aborting = true;
+            // Messages that wait would start another run at once.
+            effects.extend(self.withdraw());
+            effects.push(ChatEffect::Abort { session: self.session.clone() });
+        } else if self.compacting.take().is_some() {
+            self.status("Compaction cancelled");
+            effects.push(ChatEffect::StopCompaction);
+        } else if self.transcript.runs_bash() {
+            effects.push(ChatEffect::StopShell);
+        }
+        effects
+    }
+
+    /// Takes the messages of the session back that no run has read.
+    fn withdraw(&mut self) -> Vec<ChatEffect> {
+        let session = self.session.clone();
+        let (mine, others) = self.queued.drain(..).partition(|message: &ChatMessage| message.session_key == session);
+        self.queued = others;
+        if mine.is_empty() {
+            return Vec::new();
+        }
+        let mut texts: Vec<String> = mine.iter().map(|message| message.text.clone()).collect();
+        let own = self.editor.text();
+        if !own.trim().is_empty() {
+            texts.push(own);
+        }
+        self.editor.restore(&texts.join("\n\n"));
+        self.completion.close();
+        let noun = if mine.len() == 1 { "message" } else { "messages" };
+        self.status(&format!("Moved {} queued {noun} to the editor", mine.len()));
+        vec![ChatEffect::Withdraw(mine.into_iter().map(|message| message.id).collect())]
+    }
+
+    /// Control and C: clears the editor, stops a run, and exits when it is pressed again.
+    fn clear(&mut self, now_ms: i64) -> Vec<ChatEffect> {
+        if self.clear_at.is_some_and(|at| now_ms - at < DOUBLE_PRESS_MS) {
+            return vec![ChatEffect::Exit];
+        }
+        if !self.editor.is_empty() {
+            self.editor.set_text("");
+            self.completion.close();
+            return Vec::new();
+        }
+        self.clear_at = Some(now_ms);
+        self.stop()
+    }
+
+    fn submitted(&mut self, submission: &Submission, is_shell: bool, now_ms: i64) -> Vec<ChatEffect> {
+        self.completion.close();
+        let text = submission.text.clone();
+        if text.is_empty() {
+            return Vec::new();
+        }
+        self.editor.remember(submission);
+        if let Some(command) = commands::parse(&text, &self.facts.thinking_levels) {
+            return self.command(command, now_ms);
+        }
+        if is_shell && let Some(command) = text.strip_prefix('!').map(str::trim).filter(|command| !command.is_empty()) {
+            return self.shell_command(command.to_owned());
+        }
+        if self.unconfirmed.take().as_ref() != Some(&text)
+            && let Some((name, near)) = commands::unknown(&text)
+        {
+            let near = near.map(|near| format!(", did you mean /{near}?")).unwrap_or_else(|| ".".to_owned());
+            self.warning(&format!("Unknown command /{name}{near} Press enter again to send it as a message"));
+            self.editor.set_text(&text);
+            self.unconfirmed = Some(text);
+            return Vec::new();
+        }
+        self.send(text, now_ms)
+    }
+
+    /// Sends a message of the user; while a run is active the engine decides what becomes of it.
+    pub(super) fn send(&mut self, text: String, now_ms: i64) -> Vec<ChatEffect> {
+        self.n_sent += 1;
+        let message = ChatMessage {
+            id: format!("{}-{}", self.id_prefix, self.n_sent),
+            session_key: self.session.clone(),
+            text,
+            thinking: self.thinking,
+            verbose: self.verbose,
+            timeout: self.setup.timeout,
+            queue: self.facts.queue,
+        };
+        if self.is_busy() {
+            self.queued.push(message.clone());
+        } else {
+            self.transcript.user(&message.text);
+            self.in_flight = Some(message.id.clone());
+            self.begin_sending(now_ms);
+        }
+        vec![ChatEffect::Send(message)]
+    }
+
+    fn shell_command(&mut self, command: String) -> Vec<ChatEffect> {
+        if !self.setup.has_shell {
+            self.warning("There is no shell to run commands with");
+            return Vec::new();
+        }
+        match self.shell {
+            ShellPermission::Unknown => {
+                self.ask_for_shell(command);
+                Vec::new()
+            }
+            ShellPermission::Declined => {
+                self.warning("Commands of the shell are off until the chat is started again");
+                Vec::new()
+            }
+            ShellPermission::Allowed => self.run_shell(command),
+        }
+    }
+
+    pub(super) fn run_shell(&mut self, command: String) -> Vec<ChatEffect> {
+        if self.transcript.runs_bash() {
+            self.warning("A command is running; wait for its end, or cancel it");
+            self.editor.set_text(&format!("!{command}"));
+            return Vec::new();
+        }
+        self.transcript.bash_started(&command, true);
+        vec![ChatEffect::Shell(command)]
+    }
+
+    /// The completion that is to be looked up, if there is one.
+    pub(crate) fn take_completion(&mut self) -> Option<CompletionRequest> {
+        self.completion.take_request()
+    }
+
+    /// What completions are looked up in.
+    pub(crate) fn completion_sources(&self) -> &CompletionSources {
+        &self.sources
+    }
+
+    /// Completions were found.
+    pub(crate) fn offer(&mut self, request: &CompletionRequest, found: Vec<Completion>) {
+        // A single suggestion is put in at once; nothing is submitted by that.
+        let _event = self.completion.offer(request, found, &mut self.editor);
+    }
+}

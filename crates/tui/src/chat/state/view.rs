@@ -1,0 +1,177 @@
+//! From the state to a frame.
+
+use std::time::Duration;
+
+use ratatui_core::text::Span;
+
+use super::input::DOUBLE_PRESS_MS;
+use super::{ChatState, RunActivity};
+use crate::Row;
+use crate::chat::backend::{ReasoningMode, Verbosity};
+use crate::compose::{self, LOW, RowsWithCursor};
+use crate::dialog::DialogCx;
+use crate::figures::tokens;
+use crate::front::ScreenFrame;
+use crate::keymap::KeyAction;
+use crate::terminal::{Cursor, Size};
+use crate::text::{SanitizeMode, sanitize, truncate, width};
+use crate::theme::ColorRole;
+
+/// Rows that the footer may take.
+const MAX_FOOTER: usize = 2;
+/// Between the parts of the footer.
+const SEPARATOR: &str = " | ";
+
+impl ChatState {
+    /// How often something on the screen moves; `None`: nothing does.
+    pub(crate) fn animation(&self, now_ms: i64) -> Option<Duration> {
+        if self.colors_due_ms.is_some() {
+            return Some(Duration::from_millis(50));
+        }
+        if self.is_busy() || self.compacting.is_some() || self.transcript.runs_bash() {
+            return self.loader.interval().or(Some(Duration::from_secs(1)));
+        }
+        self.shows_exit_hint(now_ms).then_some(Duration::from_millis(500))
+    }
+
+    fn shows_exit_hint(&self, now_ms: i64) -> bool {
+        self.clear_at.is_some_and(|at| now_ms - at <= DOUBLE_PRESS_MS) && self.editor.is_empty()
+    }
+
+    /// The frame for a screen of this size.
+    pub(crate) fn view(&mut self, size: Size, now_ms: i64) -> ScreenFrame {
+        let mut frame = ScreenFrame { title: self.window_title(), ..ScreenFrame::default() };
+        let (bottom, cursor) = self.bottom(size, now_ms);
+        let room = size.height().saturating_sub(bottom.len()).max(1);
+        // The colours of what goes into the scrollback must be right the first time.
+        if self.colors_due_ms.is_some_and(|due| now_ms >= due) {
+            self.colors_due_ms = None;
+        }
+        if self.colors_due_ms.is_none() {
+            frame.finished = self.transcript.take_finished(size.width(), &self.theme, &self.keymap);
+        }
+        let look = (&self.theme, &self.keymap);
+        frame.live = compose::open_rows(&mut self.transcript, room, size.width(), look, now_ms);
+        let above = frame.live.len();
+        frame.live.extend(bottom);
+        frame.cursor = cursor.map(|(row, column)| Cursor { row: above + row, column, visible: true });
+        frame
+    }
+
+    /// Everything below the transcript.
+    fn bottom(&mut self, size: Size, now_ms: i64) -> RowsWithCursor {
+        let columns = size.width();
+        let here = self.queued.iter().filter(|message| message.session_key == self.session);
+        let waiting = here.map(|message| ("Queued", message.text.as_str()));
+        let mut before = compose::queue_rows(waiting, columns, (&self.theme, &self.keymap));
+        before.push(self.status_row(columns, now_ms));
+        let mut after = self.footer_rows(columns);
+        if size.height() < LOW {
+            after.truncate(1);
+        }
+        let room = size.height().saturating_sub(before.len() + after.len()).max(1);
+        let middle = self.middle(size, room, now_ms);
+        compose::stack(before, middle, after, size.height())
+    }
+
+    /// The dialog, or the editor with its suggestions.
+    fn middle(&mut self, size: Size, room: usize, now_ms: i64) -> RowsWithCursor {
+        if let Some(dialog) = self.dialogs.last_mut() {
+            let cx =
+                DialogCx { theme: &self.theme, keymap: &self.keymap, max_rows: room, columns: size.width(), now_ms };
+            let (mut rows, cursor) = dialog.rows(cx);
+            rows.truncate(room);
+            return (rows, cursor.filter(|(row, _)| *row < room));
+        }
+        let is_shell = self.editor.lines().first().is_some_and(|line| line.starts_with('!'));
+        let rule = self.theme.fg(if is_shell { ColorRole::BashMode } else { ColorRole::Border });
+        compose::editor_rows(&mut self.editor, &self.completion, size, room, (&self.theme, rule))
+    }
+
+    /// What goes on, and where.
+    fn status_row(&self, columns: usize, now_ms: i64) -> Row {
+        let fit = |row: Row| truncate(&row, columns, "…");
+        if self.shows_exit_hint(now_ms) {
+            let text = format!("Press {} again to exit", self.keymap.hint(KeyAction::Clear));
+            return fit(Row::styled(text, self.theme.fg(ColorRole::Warning)));
+        }
+        let target = sanitize(&self.setup.target, SanitizeMode::Output);
+        let target = if self.is_disconnected { "disconnected" } else { &*target };
+        let seconds = |from: i64, to: i64| u64::try_from(to - from).unwrap_or(0).div_ceil(1_000);
+        let busy = match (&self.run, self.compacting) {
+            (Some(run), _) => {
+                let elapsed = now_ms - run.since_ms;
+                let activity = match &run.activity {
+                    _ if run.is_aborting => "stopping".to_owned(),
+                    RunActivity::Sending => "sending".to_owned(),
+                    RunActivity::Waiting => "waiting".to_owned(),
+                    RunActivity::Streaming => "streaming".to_owned(),
+                    RunActivity::Running { tool } => format!("running {}", sanitize(tool, SanitizeMode::Output)),
+                    RunActivity::Busy { activity, until_ms } => {
+                        let left = until_ms.map(|until| format!(" for {}s", seconds(now_ms, until)));
+                        format!("{}{}", sanitize(activity, SanitizeMode::Output), left.unwrap_or_default())
+                    }
+                };
+                Some((activity, elapsed))
+            }
+            (None, Some(since)) => Some(("compacting".to_owned(), now_ms - since)),
+            (None, None) => None,
+        };
+        let Some((activity, elapsed)) = busy else {
+            return fit(Row::styled(format!("{target} | idle"), self.theme.fg(ColorRole::Dim)));
+        };
+        let elapsed = u64::try_from(elapsed).unwrap_or(0);
+        let stop = self.keymap.hint(KeyAction::Interrupt);
+        let text = format!("{activity} • {}s | {target} ({stop} to stop)", elapsed / 1_000);
+        fit(self.loader.row(Duration::from_millis(elapsed), &text, &self.theme))
+    }
+
+    /// Agent, session, model and what differs from the defaults, in as few rows as possible.
+    fn footer_rows(&self, columns: usize) -> Vec<Row> {
+        let facts = &self.facts;
+        let label = facts.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
+        let mut parts = vec![format!("agent {}", self.agent), format!("session {}{label}", self.short_session())];
+        parts.push(facts.model.clone().unwrap_or_else(|| "no model".to_owned()));
+        if let Some(level) = self.thinking.or(facts.thinking) {
+            parts.push(format!("think {level}"));
+        }
+        if self.verbosity() != Verbosity::Off {
+            parts.push(format!("verbose {}", self.verbosity()));
+        }
+        match facts.reasoning {
+            ReasoningMode::Off => {}
+            ReasoningMode::On => parts.push("reasoning".to_owned()),
+            ReasoningMode::Stream => parts.push("reasoning:stream".to_owned()),
+        }
+        if let Some(mode) = facts.queue {
+            parts.push(format!("queue {mode}"));
+        }
+        parts.push(match (facts.tokens, facts.window) {
+            (None, _) => "tokens ?".to_owned(),
+            (Some(used), None | Some(0)) => format!("tokens {}", tokens(used)),
+            (Some(used), Some(window)) => {
+                format!("tokens {}/{} ({}%)", tokens(used), tokens(window), used.saturating_mul(100) / window)
+            }
+        });
+        let mut lines: Vec<String> = Vec::new();
+        for part in parts {
+            let part = sanitize(&part, SanitizeMode::Output).replace('\n', " ");
+            let is_full = lines.len() == MAX_FOOTER;
+            match lines.last_mut() {
+                Some(line) if is_full || width(line) + SEPARATOR.len() + width(&part) <= columns => {
+                    line.push_str(SEPARATOR);
+                    line.push_str(&part);
+                }
+                _ => lines.push(part),
+            }
+        }
+        let dim = self.theme.fg(ColorRole::Dim);
+        lines.into_iter().map(|line| truncate(&Row::from(Span::styled(line, dim)), columns, "…")).collect()
+    }
+
+    fn window_title(&self) -> String {
+        let busy = if self.is_busy() { "* " } else { "" };
+        let title = format!("{busy}pinch - {} - {}", self.agent, self.short_session());
+        sanitize(&title, SanitizeMode::Output).into_owned()
+    }
+}

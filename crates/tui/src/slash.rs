@@ -1,0 +1,67 @@
+//! What is typed behind a slash: what all modes share of it.
+
+use strsim::damerau_levenshtein;
+
+use crate::keymap::{KeyAction, KeyContext, Keymap};
+
+/// A command.
+pub(crate) struct InterfaceCommand {
+    pub(crate) name: &'static str,
+    /// What may follow it; empty: nothing.
+    pub(crate) argument: &'static str,
+    pub(crate) about: &'static str,
+}
+
+/// A command, as a constant.
+pub(crate) const fn command(name: &'static str, argument: &'static str, about: &'static str) -> InterfaceCommand {
+    InterfaceCommand { name, argument, about }
+}
+
+/// A command as it was typed: its name, and what follows it without the space around it.
+pub(crate) fn typed(text: &str) -> Option<(&str, &str)> {
+    let rest = text.trim().strip_prefix('/')?;
+    let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    Some((name, argument.trim()))
+}
+
+/// The commands in Markdown, one item each.
+pub(crate) fn list(commands: &[InterfaceCommand]) -> String {
+    let mut text = String::new();
+    for command in commands {
+        let argument = if command.argument.is_empty() { String::new() } else { format!(" {}", command.argument) };
+        text.push_str(&format!("- `/{}{argument}` {}\n", command.name, command.about));
+    }
+    text
+}
+
+/// Keys in Markdown, below a title.
+pub(crate) fn keys(title: &str, actions: impl Iterator<Item = KeyAction>, keymap: &Keymap) -> String {
+    let mut text = format!("**{title}**\n\n");
+    for action in actions {
+        text.push_str(&format!("- `{}` {}\n", keymap.hint(action), action.description()));
+    }
+    text.push('\n');
+    text
+}
+
+/// The actions of some contexts.
+pub(crate) fn actions_of(contexts: &[KeyContext]) -> impl Iterator<Item = KeyAction> {
+    KeyAction::ALL.iter().copied().filter(|action| contexts.contains(&action.context()))
+}
+
+/// Whether a text looks like a command that nobody knows: the typed name, and the known one that is like it, if there is one.
+pub(crate) fn unknown<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<(String, Option<String>)> {
+    let name = text.strip_prefix('/')?.split(char::is_whitespace).next()?;
+    let is_like_a_name = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.'));
+    if !is_like_a_name {
+        return None;
+    }
+    let names: Vec<&str> = known.collect();
+    if names.contains(&name) {
+        return None;
+    }
+    let near = names.into_iter().map(|known| (damerau_levenshtein(known, name), known)).min_by_key(|(d, _)| *d);
+    let near = near.filter(|(distance, _)| *distance <= 2).map(|(_, known)| known.to_owned());
+    Some((name.to_owned(), near))
+}

@@ -1,0 +1,88 @@
+//! What arrives piece by piece: answers whose text may be taken back, and calls of tools.
+
+use std::sync::Arc;
+
+use pinch_agent_core::tool::{JsonObject, ToolOutput};
+use pinch_llm::message::Message;
+
+use super::TranscriptView;
+use super::entry::{self, TranscriptEntry};
+
+impl TranscriptView {
+    /// Shows the messages of a session, with its calls of tools or without them. Returns the texts of the user in it.
+    pub(crate) fn load_conversation(&mut self, messages: &[Arc<Message>], with_tools: bool) -> Vec<String> {
+        let (entries, texts) = entry::of_messages(messages);
+        let is_shown = |entry: &TranscriptEntry| with_tools || !matches!(entry, TranscriptEntry::Tool(_));
+        entries.into_iter().filter(is_shown).for_each(|entry| self.push(entry));
+        texts
+    }
+
+    /// A message of the user.
+    pub(crate) fn user(&mut self, text: &str) {
+        self.push(TranscriptEntry::User(text.to_owned()));
+    }
+
+    /// The text of the answer is cut at a byte, and goes on with another text from there.
+    pub(crate) fn answer_text(&mut self, at: usize, text: &str) {
+        if let Some(answer) = self.answer_to_continue() {
+            answer.put_text(at, text);
+        }
+    }
+
+    /// The model thinks.
+    pub(crate) fn answer_thinking(&mut self, text: &str, now_ms: i64) {
+        if let Some(answer) = self.answer_to_continue() {
+            answer.put_thinking(text, now_ms);
+        }
+    }
+
+    /// The model does not think any longer.
+    pub(crate) fn thinking_ended(&mut self, now_ms: i64) {
+        if let Some(answer) = self.open_answer() {
+            answer.end_thinking(Some(now_ms));
+        }
+    }
+
+    /// The answer is whole.
+    pub(crate) fn answer_ended(&mut self) {
+        while let Some(answer) = self.open_answer() {
+            answer.finish(None, false);
+        }
+    }
+
+    fn open_answer(&mut self) -> Option<&mut entry::AnswerView> {
+        self.entries.iter_mut().skip(self.n_committed).rev().find_map(|cached| cached.entry.open_answer())
+    }
+
+    /// The answer that is open, or a new one.
+    fn answer_to_continue(&mut self) -> Option<&mut entry::AnswerView> {
+        if self.open_answer().is_none() {
+            self.push(TranscriptEntry::answer());
+        }
+        self.open_answer()
+    }
+
+    pub(crate) fn tool_started(&mut self, id: &str, name: &str, arguments: &JsonObject, now_ms: i64) {
+        match self.tool_mut(id) {
+            Some(tool) => tool.start_tool(arguments, now_ms),
+            None => {
+                let mut entry = TranscriptEntry::tool(id, name);
+                entry.set_arguments(arguments);
+                entry.start_tool(arguments, now_ms);
+                self.push(entry);
+            }
+        }
+    }
+
+    pub(crate) fn tool_progress(&mut self, id: &str, so_far: &ToolOutput) {
+        if let Some(tool) = self.tool_mut(id) {
+            tool.update_tool(so_far);
+        }
+    }
+
+    pub(crate) fn tool_ended(&mut self, id: &str, output: &ToolOutput, duration_ms: Option<i64>) {
+        if let Some(tool) = self.tool_mut(id) {
+            tool.end_tool(output, duration_ms);
+        }
+    }
+}
