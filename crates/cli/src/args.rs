@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, auth, completions, demo, doctor, export, policy, sessions, skills};
+use crate::commands::{agent, auth, chat, completions, demo, doctor, export, policy, sessions, skills};
 
 /// An AI agent in your terminal and in your scripts
 #[derive(Debug, Parser)]
@@ -17,6 +17,9 @@ pub(crate) struct PinchCli {
 pub(crate) enum CliCommand {
     /// Run an embedded agent once and print its replies
     Agent(agent::Args),
+    /// Chat with an embedded agent in the terminal
+    #[command(visible_alias = "terminal")]
+    Chat(chat::Args),
     /// Check, print or remove credentials
     #[command(subcommand)]
     Auth(auth::AuthCommand),

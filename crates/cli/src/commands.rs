@@ -8,6 +8,7 @@ pub(crate) mod rpc;
 pub(crate) mod demo;
 pub(crate) mod export;
 pub(crate) mod sessions;
+pub(crate) mod conversation;
 pub(crate) mod chat;
 pub(crate) mod packages;
 pub(crate) mod policy;

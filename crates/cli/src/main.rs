@@ -43,6 +43,7 @@ fn main() -> ExitCode {
     run(async {
         match invocation {
             Invocation::Command(CliCommand::Agent(args)) => Box::pin(commands::agent::run(args)).await,
+            Invocation::Command(CliCommand::Chat(args)) => Box::pin(commands::chat::run(args)).await,
             Invocation::Command(CliCommand::Auth(command)) => Box::pin(commands::auth::run(command)).await,
             Invocation::Command(CliCommand::Demo(args)) => Box::pin(commands::demo::run(args)).await,
             Invocation::Command(CliCommand::Doctor(args)) => Box::pin(commands::doctor::run(args)).await,
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
             }
             Invocation::Command(CliCommand::Export(args)) => Box::pin(commands::export::run(args)).await,
             Invocation::Packages(args) => Box::pin(commands::packages::run(&args)).await,
-            Invocation::Conversation(options) => Box::pin(commands::chat::run(*options)).await,
+            Invocation::Conversation(options) => Box::pin(commands::conversation::run(*options)).await,
         }
     })
 }

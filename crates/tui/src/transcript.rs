@@ -44,6 +44,8 @@ struct Cached {
 
 /// Messages that are shown of a session that is opened; the others wait above them.
 const MAX_SHOWN: usize = 100;
+/// Prompts that an editor recalls.
+const MAX_PROMPTS: usize = 100;
 /// Messages that are looked through for a better place to begin.
 const MAX_MORE: usize = 50;
 
@@ -52,6 +54,17 @@ fn beginning_of_end(messages: &[Arc<Message>]) -> usize {
     let Some(from) = messages.len().checked_sub(MAX_SHOWN).filter(|from| *from > 0) else { return 0 };
     let near = messages[..=from].iter().rev().take(MAX_MORE);
     near.enumerate().find(|(_, message)| matches!(***message, Message::User(_))).map_or(from, |(above, _)| from - above)
+}
+
+/// The last prompts of the user in a conversation, oldest first: what an editor recalls.
+pub(crate) fn prompts_in(messages: &[Arc<Message>]) -> Vec<String> {
+    let prompts = messages.iter().rev().filter_map(|message| match &**message {
+        Message::User(user) => Some(user.content.text("\n")),
+        _ => None,
+    });
+    let mut prompts: Vec<String> = prompts.take(MAX_PROMPTS).collect();
+    prompts.reverse();
+    prompts
 }
 
 /// The conversation.

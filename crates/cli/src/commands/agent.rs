@@ -87,7 +87,7 @@ pub(crate) struct Args {
 }
 
 /// An engine whose runs may use the coding tools on this computer.
-fn engine(state_dir: &Path, host: &Host, config: Config) -> Engine {
+pub(super) fn engine(state_dir: &Path, host: &Host, config: Config) -> Engine {
     Engine::builder(state_dir).host(host.clone()).config(config).builtin_tools(CODING).build()
 }
 
@@ -181,7 +181,7 @@ async fn finish(engine: &Engine, request: RunRequest) -> Result<RunResult, RunEr
 }
 
 /// A value that is not blank.
-fn given(value: Option<&str>) -> Option<&str> {
+pub(super) fn given(value: Option<&str>) -> Option<&str> {
     value.map(str::trim).filter(|text| !text.is_empty())
 }
 
@@ -236,7 +236,7 @@ impl<'a> SessionChoice<'a> {
 }
 
 /// Checks that an agent exists and is the one that the session key names.
-fn check_agent(name: &str, session_key: Option<&str>, config: &Config) -> Result<(), CommandFailure> {
+pub(super) fn check_agent(name: &str, session_key: Option<&str>, config: &Config) -> Result<(), CommandFailure> {
     let id = AgentId::normalise(name);
     let mut known: Vec<AgentId> = config.agents.list.iter().map(|agent| agent.id.clone()).collect();
     if known.is_empty() {
@@ -255,7 +255,7 @@ fn check_agent(name: &str, session_key: Option<&str>, config: &Config) -> Result
 }
 
 /// The configuration with this model, which wants no key, as the one to ask.
-fn with_model(mut config: Config, model: &Model) -> Config {
+pub(super) fn with_model(mut config: Config, model: &Model) -> Config {
     let entry = json!({
         "baseUrl": model.base_url,
         "api": model.api.as_str(),

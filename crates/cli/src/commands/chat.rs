@@ -1,153 +1,147 @@
-//! `pinch …` without a command: a conversation in this directory, in the interactive mode, or printed as text or as events.
+//! `pinch chat`: a chat with embedded agents in a terminal.
 
-use std::io::Write as _;
+mod backend;
+mod history;
+mod progress;
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use pinch_cli::options::{CliOptions, Mode, help, misnamed};
-use pinch_embed::coding_agent::modes::print::Printed;
-use pinch_embed::coding_agent::modes::{json, print};
-use pinch_embed::coding_agent::runtime::SessionRuntime;
-use pinch_embed::stdx::cancel::{Cancel, CancelReason, Deadline};
+use pinch_embed::coding_agent::machine::LocalMachine;
+use pinch_embed::coding_agent::models::local_servers;
+use pinch_embed::coding_agent::tools::ToolParts;
+use pinch_embed::coding_agent::tools::bash::{BashTool, Shell};
+use pinch_embed::coding_agent::tools::path::WorkingDirectory;
+use pinch_embed::config::Config;
+use pinch_embed::engine::Engine;
+use pinch_embed::llm::thinking::ThinkingLevel;
+use pinch_embed::run::RunError;
+use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
+use pinch_tui::chat::{ChatEnd, ChatOptions, ChatStartError, Verbosity, chat};
 
-use crate::commands::{export, interactive, list_models, rpc};
-use crate::exit::{Blame, CommandFailure, extension_failed, unwritten, warn};
-use crate::messages::Messages;
-use crate::wiring::SessionUser;
-use crate::{exit, output, signals, wiring};
+use self::backend::EmbeddedChat;
+use super::agent::{ConfigArgs, check_agent, given, with_model};
+use super::{agent, interactive};
+use crate::exit::{self, Blame, CommandFailure, warn_of};
+use crate::{folders, signals};
 
-/// Runs the command.
-pub(crate) async fn run(mut options: CliOptions) -> Result<ExitCode, CommandFailure> {
-    check(&options)?;
+/// How long runs may take to end when the chat is left.
+const LEAVING: Duration = Duration::from_secs(3);
+
+/// What `pinch chat` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Session to open, by its name or routing key, e.g. notes or agent:main:notes (default: the main session of the agent)
+    #[arg(long, visible_alias = "session-key", value_name = "KEY")]
+    session: Option<String>,
+
+    /// Agent to talk to
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+
+    /// Thinking level: off, minimal, low, medium, high, xhigh or max
+    #[arg(long, value_name = "LEVEL")]
+    thinking: Option<String>,
+
+    /// Message to send at once
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
+    message: Option<String>,
+
+    /// Time limit of each run in milliseconds (default: agents.defaults.timeoutSeconds, or 10 minutes)
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout_ms: Option<u64>,
+
+    /// How many messages of a session to show when it is opened
+    #[arg(long, value_name = "N", default_value_t = ChatOptions::HISTORY_LIMIT)]
+    history_limit: usize,
+
+    /// How much to show of tools: on, full or off
+    #[arg(long, value_name = "LEVEL")]
+    verbose_level: Option<String>,
+
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+/// Runs the chat until the user leaves.
+pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     let host = Host::system();
-    options.offline |= ["PINCH_OFFLINE", "PI_OFFLINE"].iter().any(|name| host.env().is_on(name));
-    if options.help {
-        return print_help();
+    let thinking = word(args.thinking.as_deref(), "thinking level", ThinkingLevel::parse, || {
+        ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ")
+    })?;
+    let verbose =
+        word(args.verbose_level.as_deref(), "verbose level", Verbosity::parse, || "on, full, off".to_owned())?;
+    interactive::check_terminal(&host)?;
+    // What is said on the way would be written across the screen.
+    let kept = exit::keep_warnings();
+    let (state_dir, config) = args.config.load(&host)?;
+    if let Some(name) = given(args.agent.as_deref()) {
+        check_agent(name, args.session.as_deref(), &config)?;
     }
-    if let Some(search) = &options.list_models {
-        return list_models::run(wiring::available_models(&options, &host)?, search.as_deref());
-    }
-    if let Some(session) = options.export {
-        let args = export::Args {
-            session,
-            out: options.messages.into_iter().next(),
-            theme: None,
-            session_dir: options.session_dir,
-            agent_dir: options.agent_dir,
-        };
-        return export::run(args).await;
-    }
-    if options.mode == Some(Mode::Rpc) {
-        return rpc::run(&options, &host).await;
-    }
-    if interactive::is_wanted(&options) {
-        return interactive::run(&options, &host).await;
-    }
-    show(&options, &host).await
-}
-
-/// Asks, and shows the answer as text or as events.
-async fn show(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFailure> {
-    let messages = Messages::read(options, host)?;
-    if messages.is_empty() {
-        return Err(nothing_to_say(options));
-    }
-    let mut runtime = wiring::runtime(options, host, SessionUser::Nobody).await?;
-    let limit = options.timeout.or_else(|| set_limit(&runtime));
-    let cancel = limit.map_or_else(Cancel::new, |limit| Cancel::new().child_until(Deadline::after(limit)));
-    let session = runtime.session_mut();
-    let prompts = messages.into_prompts(&session.control(), &cancel).await;
-    let extensions = session.control().extensions().clone();
-    let mut out = output::stdout();
-    let (printed, code) = if options.mode == Some(Mode::Json) {
-        let (done, code) = signals::guard(&cancel, json::json(session, prompts, &mut out, &mut extension_failed)).await;
-        // The last lines say how it ended.
-        (done.map(|()| Printed::Answer), code)
-    } else {
-        signals::guard(&cancel, print::print(session, prompts, &mut out, &mut extension_failed)).await
-    };
-    runtime.close().await;
-    extensions.take_failures().iter().for_each(extension_failed);
-    runtime.take_notes().iter().for_each(|note| warn(note));
-    let printed = printed?;
-    if let Some(code) = code {
-        // Who presses Ctrl+C knows.
-        if let Printed::Aborted { text } = printed
-            && cancel.reason() == Some(CancelReason::Shutdown)
-        {
-            exit::tell(&CommandFailure::bare(Blame::User, text));
-        }
-        return Ok(code);
-    }
-    if let Some(limit) = limit.filter(|_| cancel.reason() == Some(CancelReason::Deadline)) {
-        let text =
-            format!("the run was stopped after {} s\nhint: raise --timeout or runTimeoutMs", limit.as_secs_f64());
-        return Err(CommandFailure::new(Blame::Provider, text));
-    }
-    match printed {
-        Printed::Answer => Ok(ExitCode::SUCCESS),
-        Printed::CutOff => {
-            warn("the answer was cut off: the model reached its output limit");
-            Ok(ExitCode::from(Blame::User as u8))
-        }
-        Printed::Failed { text } => Err(CommandFailure::bare(Blame::Provider, text)),
-        Printed::Aborted { text } => Err(CommandFailure::bare(Blame::User, text)),
+    let (engine, config) = engine(&state_dir, &host, config).await;
+    warn_of(&engine.problems());
+    let cwd = folders::working_directory()?;
+    let mut options = ChatOptions::new(host.clone(), state_dir.join("agent"), &cwd);
+    options.agent = given(args.agent.as_deref()).map(str::to_lowercase);
+    options.session = given(args.session.as_deref()).map(str::to_owned);
+    options.message = given(args.message.as_deref()).map(str::to_owned);
+    options.thinking = thinking;
+    options.verbose = verbose;
+    options.timeout = args.timeout_ms.map(Duration::from_millis);
+    options.history_limit = args.history_limit;
+    options.shell = shell(&host, cwd).map(Arc::new);
+    options.warnings = exit::take_warnings();
+    let stop = Cancel::new();
+    let backend = Arc::new(EmbeddedChat::new(engine.clone(), config, state_dir, host));
+    let (end, code) = signals::guard(&stop, chat(options, backend, &stop)).await;
+    drop(kept);
+    engine.shutdown(LEAVING).await;
+    match end {
+        Ok(ChatEnd::Left) => Ok(code.unwrap_or(ExitCode::SUCCESS)),
+        Ok(ChatEnd::HungUp) => Ok(code.unwrap_or(ExitCode::from(interactive::HUNG_UP))),
+        Err(error @ ChatStartError::UnknownAgent { .. }) => Err(CommandFailure::user(error.to_string())),
+        Err(error) => Err(CommandFailure::new(Blame::Internal, error.to_string())),
     }
 }
 
-/// The wall clock of a run, as the settings say.
-fn set_limit(runtime: &SessionRuntime) -> Option<Duration> {
-    let ms = runtime.services().settings().value("runTimeoutMs")?.as_f64()?;
-    (ms >= 1.0).then(|| Duration::from_millis(ms as u64))
+/// Reads the word of an option.
+fn word<T>(
+    given: Option<&str>,
+    what: &str,
+    parse: fn(&str) -> Option<T>,
+    valid: impl FnOnce() -> String,
+) -> Result<Option<T>, CommandFailure> {
+    let Some(word) = given else { return Ok(None) };
+    match parse(word) {
+        Some(value) => Ok(Some(value)),
+        None => Err(CommandFailure::user(format!("Invalid {what} \"{word}\". Valid values: {}", valid()))),
+    }
 }
 
-/// What is wrong with the options, and with some of them together.
-fn check(options: &CliOptions) -> Result<(), CommandFailure> {
-    for complaint in options.complaints.iter().filter(|complaint| !complaint.is_error) {
-        warn(&complaint.text);
-    }
-    let errors: Vec<&str> = options.errors().collect();
-    if !errors.is_empty() {
-        return Err(CommandFailure::user(errors.join("\nError: ")));
-    }
-    if options.help {
-        return Ok(());
-    }
-    if options.export.is_none()
-        && let Some(text) = options.bare_message.as_deref().and_then(misnamed::complaint)
+/// The engine. Without a key, the model of a local server takes the place of the configured one.
+async fn engine(state_dir: &Path, host: &Host, config: Config) -> (Engine, Arc<Config>) {
+    let engine = agent::engine(state_dir, host, config.clone());
+    if matches!(engine.candidates(&engine.request("", None, None, "")), Err(RunError::NoModel))
+        && let Some(model) = local_servers::find(host).await.iter().find_map(|server| server.models.first())
     {
-        return Err(CommandFailure::user(text));
+        let config = with_model(config, model);
+        return (agent::engine(state_dir, host, config.clone()), Arc::new(config));
     }
-    if options.resume && !interactive::is_wanted(options) {
-        return Err(CommandFailure::user(
-            "--resume needs a terminal, because it lets you choose a session\nhint: continue the most recent session with --continue, or \
-             name one with --session",
-        ));
-    }
-    if options.provider.is_some() && options.model.is_none() {
-        return Err(CommandFailure::user("--provider requires --model"));
-    }
-    if options.api_key.is_some() && options.model.is_none() && options.models.is_none() {
-        return Err(CommandFailure::user(
-            "--api-key requires a model to be specified via --model, --provider/--model, or --models",
-        ));
-    }
-    Ok(())
+    (engine, Arc::new(config))
 }
 
-fn print_help() -> Result<ExitCode, CommandFailure> {
-    let text = help::text(&[]);
-    output::stdout().write_all(text.as_bytes()).map_err(|error| unwritten(&error))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn nothing_to_say(options: &CliOptions) -> CommandFailure {
-    if options.print || options.mode.is_some() {
-        CommandFailure::user("no message\nhint: write one after -p, or pipe it in")
-    } else {
-        CommandFailure::user(
-            "the interactive mode needs a terminal as standard input and output\nhint: to ask something, use: pinch -p \"…\"\nhint: to see a whole run, use: pinch demo",
-        )
-    }
+/// Runs the commands of the user in the working directory.
+fn shell(host: &Host, cwd: PathBuf) -> Option<BashTool> {
+    let known = ["/bin/bash", "/usr/bin/bash", "/bin/sh"].map(PathBuf::from);
+    let program = known.into_iter().find(|path| path.exists())?;
+    let mut env: Vec<(String, String)> =
+        host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    // Programs can tell that they run in the chat of an agent; the name is OpenClaw's.
+    env.push(("OPENCLAW_SHELL".to_owned(), "tui-local".to_owned()));
+    let place = WorkingDirectory { cwd, home: host.home().map(Path::to_owned) };
+    let shell = Shell { program, prefix: None, env, temp: host.temp().to_owned() };
+    Some(BashTool::new(&ToolParts::new(Arc::new(LocalMachine), place, shell)))
 }

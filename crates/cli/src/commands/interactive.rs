@@ -18,20 +18,36 @@ use crate::wiring::SessionUser;
 use crate::{browser, signals, wiring};
 
 /// Exit code of programs whose terminal went away.
-const HUNG_UP: u8 = 129;
+pub(super) const HUNG_UP: u8 = 129;
 
 /// Whether the interactive mode is wanted and possible: there is a terminal, and nothing asks for output of another kind.
 pub(crate) fn is_wanted(options: &CliOptions) -> bool {
     !options.print && options.mode.is_none() && terminal::is_terminal()
 }
 
-/// Runs the interactive mode until the user leaves. Without a model it begins with a login.
-pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFailure> {
+/// Fails where the cursor of the terminal cannot be moved.
+fn check_movable(host: &Host) -> Result<(), CommandFailure> {
     if host.env().get("TERM") == Some("dumb") {
         return Err(CommandFailure::user(
             "the interactive mode needs a terminal that can move its cursor, and TERM is dumb\nhint: to ask something, use: pinch -p \"…\"",
         ));
     }
+    Ok(())
+}
+
+/// Fails where there is no terminal that a chat can be held on.
+pub(super) fn check_terminal(host: &Host) -> Result<(), CommandFailure> {
+    if !terminal::is_terminal() {
+        return Err(CommandFailure::user(
+            "the chat needs a terminal as standard input and output\nhint: to send one message, use: pinch agent --agent main --message \"…\"",
+        ));
+    }
+    check_movable(host)
+}
+
+/// Runs the interactive mode until the user leaves. Without a model it begins with a login.
+pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFailure> {
+    check_movable(host)?;
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     match converse(options, &folders, host).await {
         Err(failure) if failure.lacks_model && log_in_first(options, &folders, host).await? => {

@@ -7,6 +7,7 @@ use super::flags::{CliFlag, FLAGS, FlagGroup};
 /// The commands, and what they do.
 pub const COMMANDS: &[(&str, &str)] = &[
     ("agent", "Run an embedded agent once and print its replies"),
+    ("chat", "Chat with an embedded agent in the terminal"),
     ("demo", "Show a whole run against a scripted local server; no key needed"),
     ("auth", "Check, print or remove credentials"),
     ("export", "Export a session to HTML"),

@@ -122,7 +122,7 @@ impl Timeline {
 }
 
 /// What an error says in the provider's words, without the JSON around them.
-fn short_error(error: &str) -> String {
+pub(crate) fn short_error(error: &str) -> String {
     short(api_error::info(error).and_then(|info| info.message).as_deref().unwrap_or(error))
 }
 

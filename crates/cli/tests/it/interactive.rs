@@ -1,90 +1,14 @@
 //! The interactive mode on a terminal: what is on the screen, and what reaches the terminal.
 #![cfg(target_os = "linux")]
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use pinch_testing::server::{Gate, ServerReply};
 use pinch_testing::wires::anthropic::AnthropicResponse;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::Command;
 
 use crate::help::TestUser;
-
-/// How long something may take to appear.
-const LONGEST: Duration = Duration::from_secs(20);
-const ROWS: u16 = 24;
-const COLUMNS: u16 = 80;
-
-/// The program in an emulated terminal.
-struct TerminalProgram {
-    child: Child,
-    keys: ChildStdin,
-    output: ChildStdout,
-    screen: vt100::Parser,
-    /// Every byte that reached the terminal.
-    bytes: Vec<u8>,
-}
-
-impl TerminalProgram {
-    /// Starts it in the user's directory, and waits until it can be typed to.
-    async fn start(user: &TestUser, args: &[&str]) -> Self {
-        let mut program = Self::start_in(user, "", args);
-        program.wait_for("/ for commands").await;
-        program
-    }
-
-    fn start_in(user: &TestUser, dir: &str, args: &[&str]) -> Self {
-        let agent_dir = user.path("agent");
-        let all = [&[env!("CARGO_BIN_EXE_pinch"), "--agent-dir", agent_dir.to_str().unwrap()], args].concat();
-        let line = all.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" ");
-        let mut command = Command::new("script");
-        command.current_dir(user.path(dir)).env_clear().env("HOME", user.path("")).env("PATH", "/usr/bin:/bin");
-        command.env("TERM", "xterm-256color").env("LINES", ROWS.to_string()).env("COLUMNS", COLUMNS.to_string());
-        command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().unwrap();
-        let (keys, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let screen = vt100::Parser::new(ROWS.try_into().unwrap(), COLUMNS.try_into().unwrap(), 1_000);
-        Self { child, keys, output, screen, bytes: Vec::new() }
-    }
-
-    fn contents(&self) -> String {
-        self.screen.screen().contents()
-    }
-
-    /// Reads until a text is on the screen.
-    async fn wait_for(&mut self, text: &str) {
-        self.wait_until(text, |screen| screen.contains(text)).await;
-    }
-
-    async fn wait_until(&mut self, what: &str, holds: impl Fn(&str) -> bool) {
-        let reading = async {
-            while !holds(&self.screen.screen().contents()) {
-                let mut buffer = [0; 4096];
-                let n = self.output.read(&mut buffer).await.unwrap();
-                assert!(n > 0, "the program ended before {what:?}:\n{}", self.screen.screen().contents());
-                self.screen.process(&buffer[..n]);
-                self.bytes.extend(&buffer[..n]);
-            }
-        };
-        let is_there = tokio::time::timeout(LONGEST, reading).await.is_ok();
-        assert!(is_there, "no {what:?} on the screen:\n{}", self.contents());
-    }
-
-    async fn keys(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).await.unwrap();
-        self.keys.flush().await.unwrap();
-    }
-
-    /// Reads to the end and returns the exit code.
-    async fn end(&mut self) -> Option<i32> {
-        let reading = async {
-            self.output.read_to_end(&mut self.bytes).await.unwrap();
-            self.child.wait().await.unwrap().code()
-        };
-        tokio::time::timeout(LONGEST, reading).await.expect("the program ends")
-    }
-}
+use crate::terminal_program::TerminalProgram;
 
 #[tokio::test]
 async fn a_conversation_is_held_and_can_be_continued_afterwards() {
@@ -220,12 +144,19 @@ async fn the_terminal_is_given_back_when_the_program_is_told_to_end() {
     assert!(text.contains("\u{1b}[?2004l") && text.contains("\u{1b}[?25h"), "{text:?}");
 }
 
+/// The program in a directory that has prompts of its own.
+fn visit_work(user: &TestUser) -> TerminalProgram {
+    let agent_dir = user.path("agent");
+    let args = ["--agent-dir", agent_dir.to_str().unwrap(), "--model", "local/m1"];
+    TerminalProgram::run_in(user, "work", &args)
+}
+
 #[tokio::test]
 async fn a_project_with_settings_of_its_own_is_asked_about_once() {
     let user = TestUser::new().await;
     user.write("work/.pinch/prompts/greet.md", "Say hello to everyone");
     let visit = async |answer: &str| {
-        let mut program = TerminalProgram::start_in(&user, "work", &["--model", "local/m1"]);
+        let mut program = visit_work(&user);
         program.wait_for("Do you trust").await;
         // What is typed right after a question appears does not answer it.
         tokio::time::sleep(Duration::from_millis(700)).await;
@@ -256,7 +187,7 @@ async fn a_project_with_settings_of_its_own_is_asked_about_once() {
     assert_eq!(program.end().await, Some(0));
     let kept = std::fs::read_to_string(user.path("agent/trust.json")).unwrap();
     assert!(kept.contains("false") && kept.contains("/work"), "{kept}");
-    let mut program = TerminalProgram::start_in(&user, "work", &["--model", "local/m1"]);
+    let mut program = visit_work(&user);
     program.wait_for("/ for commands").await;
     assert!(!program.contents().contains("Do you trust"));
 }

@@ -5,6 +5,7 @@
 mod agent;
 mod approval;
 mod auth;
+mod chat;
 mod completions;
 mod demo;
 mod doctor;
@@ -25,5 +26,6 @@ mod security;
 mod sessions;
 mod skills;
 mod terminal;
+mod terminal_program;
 mod timeouts;
 mod tools;

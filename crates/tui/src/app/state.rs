@@ -18,7 +18,6 @@ use pinch_coding_agent::session::stats::Spent;
 use pinch_coding_agent::session::{AgentSession, ScopedModel, SessionControl};
 use pinch_coding_agent::settings::values::Interface;
 use pinch_llm::ids::ProviderId;
-use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::{Env, Host};
@@ -37,14 +36,11 @@ use crate::keymap::Keymap;
 use crate::terminal::TerminalCapabilities;
 use crate::text::{SanitizeMode, sanitize};
 use crate::theme::{ColorDepth, ColorRole, Palette};
-use crate::transcript::{NoticeKind, TranscriptView};
+use crate::transcript::{NoticeKind, TranscriptView, prompts_in};
 use crate::widget::Loader;
 
 /// How long a terminal may take to name its colours, in milliseconds; over ssh it may take longer.
 const COLORS_MS: i64 = 150;
-
-/// Prompts of a session that the editor recalls.
-const MAX_HISTORY: usize = 100;
 
 /// What the session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,13 +249,8 @@ impl App {
     fn load(&mut self, session: &AgentSession) {
         let messages = session.messages();
         self.transcript.load(messages);
-        let said = messages.iter().rev().filter_map(|message| match &**message {
-            Message::User(user) => Some(user.content.text("\n")),
-            _ => None,
-        });
-        let said: Vec<String> = said.take(MAX_HISTORY).collect();
-        for text in said.iter().rev() {
-            self.editor.add_history(text);
+        for text in prompts_in(messages) {
+            self.editor.add_history(&text);
         }
         self.scrolled = 0;
     }

@@ -86,8 +86,6 @@ pub struct ChatMessage {
     pub text: String,
     /// How much the model thinks, instead of what the session says.
     pub thinking: Option<ThinkingLevel>,
-    /// How much is shown of tools, instead of what the session says.
-    pub verbose: Option<Verbosity>,
     /// The time limit of the run that it starts; `None`: the configured one.
     pub timeout: Option<Duration>,
     /// What happens if the session is busy; `None`: what the configuration says.

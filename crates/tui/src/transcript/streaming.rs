@@ -5,16 +5,15 @@ use std::sync::Arc;
 use pinch_agent_core::tool::{JsonObject, ToolOutput};
 use pinch_llm::message::Message;
 
-use super::TranscriptView;
 use super::entry::{self, TranscriptEntry};
+use super::{TranscriptView, prompts_in};
 
 impl TranscriptView {
     /// Shows the messages of a session, with its calls of tools or without them. Returns the texts of the user in it.
     pub(crate) fn load_conversation(&mut self, messages: &[Arc<Message>], with_tools: bool) -> Vec<String> {
-        let (entries, texts) = entry::of_messages(messages);
         let is_shown = |entry: &TranscriptEntry| with_tools || !matches!(entry, TranscriptEntry::Tool(_));
-        entries.into_iter().filter(is_shown).for_each(|entry| self.push(entry));
-        texts
+        entry::of_messages(messages).into_iter().filter(is_shown).for_each(|entry| self.push(entry));
+        prompts_in(messages)
     }
 
     /// A message of the user.

@@ -46,7 +46,8 @@ impl ChatState {
                 self.compacting = Some(now_ms);
                 vec![ChatEffect::Compact { session, instructions }]
             }
-            ChatCommand::New => {
+            ChatCommand::New(message) => {
+                self.first_message = message;
                 let id = self.setup.host.ids().uuid_v4();
                 let name = format!("chat-{}", id.get(..8).unwrap_or(&id));
                 self.use_session(&name)

@@ -224,7 +224,6 @@ impl ChatState {
             session_key: self.session.clone(),
             text,
             thinking: self.thinking,
-            verbose: self.verbose,
             timeout: self.setup.timeout,
             queue: self.facts.queue,
         };
