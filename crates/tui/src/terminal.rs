@@ -1,6 +1,7 @@
 //! The terminal itself: what it can do, what it sends, and how rows get onto it.
 
 mod input;
+mod notification;
 mod capabilities;
 mod encode;
 mod screen;
@@ -11,6 +12,7 @@ pub use capabilities::{QUERIES, TerminalCapabilities, WIDTH_QUERY};
 pub use device::{DeviceError, Modes, TerminalDevice, is_terminal};
 pub use fullscreen::Fullscreen;
 pub use input::{Mouse, MouseKind, Report, TerminalInput, from_event};
+pub use notification::NotificationKind;
 pub use screen::{Cursor, InlineScreen};
 
 /// The size of a terminal, in cells.

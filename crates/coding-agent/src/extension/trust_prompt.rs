@@ -45,7 +45,7 @@ impl TrustPrompt {
             project.display()
         );
         let options = ANSWERS.iter().map(|(text, ..)| (*text).to_owned()).collect();
-        let dialog = Dialog { title, kind: DialogKind::Select { options }, timeout: None };
+        let dialog = Dialog::new(title, DialogKind::Select { options });
         let Some(DialogReply::Text(reply)) = ui.ask(&dialog).await else { return None };
         let (_, trusted, remember) = *ANSWERS.iter().find(|(text, ..)| *text == reply)?;
         self.decided(project, trusted);

@@ -26,6 +26,13 @@ pub struct Dialog {
     pub timeout: Option<Duration>,
 }
 
+impl Dialog {
+    /// A question without a time limit.
+    pub fn new(title: impl Into<String>, kind: DialogKind) -> Self {
+        Self { title: title.into(), kind, timeout: None }
+    }
+}
+
 /// A kind of dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -386,6 +386,12 @@ pub const GROUPS: &[KeyGroup] = &[
                 "false",
                 "Report progress to the terminal while a run is active",
             ),
+            key(
+                "terminal.notify",
+                ValueType::Word(&["auto", "off", "bell", "osc9", "osc777"]),
+                "\"auto\"",
+                "How the terminal notifies you when a run ends or a question waits while its window is in the background",
+            ),
             key("terminal.hyperlinks", ValueType::Scalar, "", COMPATIBILITY),
             key("terminal.images", ValueType::Scalar, "", COMPATIBILITY),
             key("terminal.trueColor", ValueType::Scalar, "", COMPATIBILITY),

@@ -187,7 +187,10 @@ impl Console {
         self.app.close_stale_questions();
         let (size, is_fullscreen) = (self.front.size(), self.front.is_fullscreen());
         let frame = self.app.view(size, is_fullscreen, self.host.now_ms());
-        let drawn = self.front.draw(&frame);
+        let mut drawn = self.front.draw(&frame);
+        if let Some(bytes) = self.app.take_notification(self.front.capabilities().notification) {
+            drawn = drawn.and_then(|()| self.front.write(&bytes));
+        }
         self.check(drawn);
     }
 

@@ -136,7 +136,10 @@ pub(crate) struct App {
     scrolled: usize,
     /// The end of the session is awaited.
     is_aborting: bool,
-    has_focus: bool,
+    /// Since when the window is in the background, in Unix milliseconds; `None`: it is not, or the terminal does not say.
+    away_since: Option<i64>,
+    /// What the user is to be notified of.
+    notification: Option<&'static str>,
 }
 
 impl App {
@@ -183,7 +186,8 @@ impl App {
             unconfirmed: None,
             scrolled: 0,
             is_aborting: false,
-            has_focus: true,
+            away_since: None,
+            notification: None,
             options,
         };
         app.transcript.options.home = app.options.host.home().map(Path::to_owned);
@@ -528,3 +532,6 @@ impl App {
         self.say_name();
     }
 }
+
+#[cfg(test)]
+mod tests;

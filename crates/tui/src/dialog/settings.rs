@@ -60,6 +60,12 @@ fn table() -> Vec<Setting> {
             "Terminal progress",
             "Report progress to the terminal while a run is active",
         ),
+        words(
+            "terminal.notify",
+            "Notifications",
+            "How the terminal notifies you while its window is in the background",
+            &["auto", "off", "bell", "osc9", "osc777"],
+        ),
         words("steeringMode", "Steering mode", "How many queued steering messages are sent at a time", &queue),
         words("followUpMode", "Follow-up mode", "How many queued follow-ups are sent at a time", &queue),
         words(

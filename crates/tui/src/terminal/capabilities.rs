@@ -3,6 +3,7 @@
 use pinch_stdx::host::Env;
 
 use super::input::Report;
+use super::notification::NotificationKind;
 use crate::theme::ColorDepth;
 
 /// What a terminal can do.
@@ -18,6 +19,8 @@ pub struct TerminalCapabilities {
     pub reflows: bool,
     /// The background is light; `None`: unknown.
     pub light_background: Option<bool>,
+    /// How the user is notified.
+    pub notification: NotificationKind,
     /// The program runs on another computer than the terminal.
     pub remote: bool,
 }
@@ -48,6 +51,7 @@ impl TerminalCapabilities {
                 let background: u8 = colors.rsplit(';').next()?.parse().ok()?;
                 Some(matches!(background, 7 | 9..=15))
             }),
+            notification: NotificationKind::of(env),
             remote: has("SSH_CONNECTION") || has("SSH_TTY"),
         }
     }

@@ -82,6 +82,8 @@ pub struct Terminal {
     pub clear_on_shrink: bool,
     /// Show progress in the terminal.
     pub show_progress: bool,
+    /// How it notifies the user: `auto`, `off`, `bell`, `osc9` or `osc777`.
+    pub notify: String,
     /// Whether links can be clicked, in the words of the document.
     pub hyperlinks: Option<Value>,
     /// How pictures are sent, in the words of the document.
@@ -123,6 +125,7 @@ impl SettingsReader<'_> {
                 image_width: self.number("terminal.imageWidthCells"),
                 clear_on_shrink: self.flag("terminal.clearOnShrink"),
                 show_progress: self.flag("terminal.showTerminalProgress"),
+                notify: self.text("terminal.notify").unwrap_or_default(),
                 hyperlinks: self.value("terminal.hyperlinks").cloned(),
                 images: self.value("terminal.images").cloned(),
                 true_color: self.value("terminal.trueColor").cloned(),

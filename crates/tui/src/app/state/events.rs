@@ -13,6 +13,10 @@ use tokio::sync::oneshot;
 use super::{App, OpenDialog, SessionActivity, Widget};
 use crate::dialog::{Ask, DialogNews, DialogView};
 use crate::effect::DialogAnswer;
+use crate::terminal::NotificationKind;
+
+/// How long the window must be in the background before the user is notified, in milliseconds.
+const AWAY_MS: i64 = 10_000;
 
 /// Widgets and statuses that are kept.
 const MAX_KEYS: usize = 64;
@@ -114,6 +118,7 @@ impl App {
     pub(crate) fn run_ended(&mut self, session: &AgentSession) {
         let now = self.options.host.now_ms();
         self.begin(SessionActivity::Idle, now);
+        self.notify_absent("The answer is complete", now);
         self.transcript.run_ended();
         self.session_path = session.path();
         self.take_usage(session);
@@ -123,12 +128,29 @@ impl App {
         self.footer.head = crate::app::branch::head(&self.options.cwd);
     }
 
+    /// Notifies the user, if the window has been in the background for a while.
+    fn notify_absent(&mut self, text: &'static str, now_ms: i64) {
+        if self.away_since.is_some_and(|since| now_ms - since >= AWAY_MS) {
+            self.notification = Some(text);
+        }
+    }
+
+    /// What notifies the user of what happened since the last call, as the settings want it.
+    pub(crate) fn take_notification(&mut self, usual: NotificationKind) -> Option<Vec<u8>> {
+        let text = self.notification.take()?;
+        let word = self.interface.as_ref().map_or("auto", |interface| &interface.terminal.notify);
+        let kind = if word == "auto" { Some(usual) } else { NotificationKind::parse(word) };
+        let name = self.footer.session_name.as_deref().unwrap_or(&self.footer.cwd);
+        kind.map(|kind| kind.bytes("pinch", &format!("{text} ({name})")))
+    }
+
     /// An extension asks the user something.
     pub(crate) fn ask(&mut self, question: &Question, reply: oneshot::Sender<DialogAnswer>, now_ms: i64) {
         self.close_stale_questions();
         self.completion.close();
         let dialog = Box::new(Ask::new(question, now_ms).guarded());
         self.dialogs.push(OpenDialog { dialog, reply: Some(reply) });
+        self.notify_absent("A question waits for you", now_ms);
     }
 
     /// Closes questions whose askers are gone.

@@ -55,7 +55,7 @@ impl App {
                 Vec::new()
             }
             TerminalInput::Focus(has_focus) => {
-                self.has_focus = *has_focus;
+                self.away_since = if *has_focus { None } else { self.away_since.or(Some(now_ms)) };
                 Vec::new()
             }
             TerminalInput::Resized(_) | TerminalInput::Report(_) | TerminalInput::Closed => Vec::new(),

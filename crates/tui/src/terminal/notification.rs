@@ -1,0 +1,95 @@
+//! Notifications of the desktop, which terminals show for programs.
+
+use pinch_stdx::host::Env;
+
+use crate::text::{SanitizeMode, sanitize};
+
+/// Characters of a notification that are sent.
+const MAX_CHARS: usize = 200;
+
+/// How a terminal is asked to notify the user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NotificationKind {
+    /// It rings its bell.
+    #[default]
+    Bell,
+    /// It shows a text (OSC 9, as iTerm2, WezTerm, Ghostty and kitty take it).
+    Osc9,
+    /// It shows a title and a text (OSC 777, as foot, urxvt and terminals with VTE take it).
+    Osc777,
+}
+
+impl NotificationKind {
+    /// The way that the terminal of this environment knows. Terminal multiplexers pass on the bell alone.
+    pub fn of(env: &Env) -> Self {
+        let var = |name: &str| env.get(name).filter(|value| !value.is_empty()).map(str::to_lowercase);
+        let (term, program) = (var("TERM").unwrap_or_default(), var("TERM_PROGRAM").unwrap_or_default());
+        if var("TMUX").is_some() || term.starts_with("screen") || term.starts_with("tmux") {
+            Self::Bell
+        } else if matches!(&*program, "iterm.app" | "wezterm" | "ghostty")
+            || term.contains("kitty")
+            || term.contains("ghostty")
+        {
+            Self::Osc9
+        } else if var("VTE_VERSION").is_some() || term.starts_with("foot") || term.starts_with("rxvt-unicode") {
+            Self::Osc777
+        } else {
+            Self::Bell
+        }
+    }
+
+    /// The way that the setting `terminal.notify` names: `bell`, `osc9` or `osc777`; `None` for other words.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "bell" => Some(Self::Bell),
+            "osc9" => Some(Self::Osc9),
+            "osc777" => Some(Self::Osc777),
+            _ => None,
+        }
+    }
+
+    /// What asks the terminal. Control characters of the texts are left out; long texts are cut.
+    pub fn bytes(self, title: &str, text: &str) -> Vec<u8> {
+        let clean = |text: &str| -> String {
+            let text = sanitize(text, SanitizeMode::Output);
+            let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            line.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect()
+        };
+        let (title, text) = (clean(title), clean(text));
+        match self {
+            Self::Bell => b"\x07".to_vec(),
+            Self::Osc9 => format!("\x1b]9;{title}: {text}\x1b\\").into_bytes(),
+            // Semicolons end a field.
+            Self::Osc777 => {
+                format!("\x1b]777;notify;{};{}\x1b\\", title.replace(';', ","), text.replace(';', ",")).into_bytes()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminals_are_asked_in_the_way_they_know() {
+        let kind = |variables: &[(&str, &str)]| NotificationKind::of(&variables.iter().copied().collect());
+        assert_eq!(kind(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "iTerm.app")]), NotificationKind::Osc9);
+        assert_eq!(kind(&[("TERM", "xterm-kitty")]), NotificationKind::Osc9);
+        assert_eq!(kind(&[("TERM", "xterm-256color"), ("VTE_VERSION", "7600")]), NotificationKind::Osc777);
+        assert_eq!(kind(&[("TERM", "foot")]), NotificationKind::Osc777);
+        assert_eq!(kind(&[("TERM", "foot"), ("TMUX", "/tmp/x")]), NotificationKind::Bell);
+        assert_eq!(kind(&[("TERM", "xterm")]), NotificationKind::Bell);
+    }
+
+    #[test]
+    fn texts_cannot_end_a_notification_or_begin_something_else() {
+        let text = "done\x1b\\\x1b]52;c;x\x07 a;b\n\u{9c}c";
+        let text = |kind: NotificationKind| String::from_utf8(kind.bytes("pinch; x", text)).unwrap();
+        assert_eq!(text(NotificationKind::Osc9), "\x1b]9;pinch; x: done a;b c\x1b\\");
+        assert_eq!(text(NotificationKind::Osc777), "\x1b]777;notify;pinch, x;done a,b c\x1b\\");
+        assert_eq!(text(NotificationKind::Bell), "\x07");
+        let long = NotificationKind::Osc9.bytes("t", &"x".repeat(10_000));
+        assert!(long.len() < 300);
+    }
+}
