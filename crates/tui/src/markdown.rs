@@ -21,9 +21,13 @@ mod options;
 
 mod intake;
 
+mod cursor;
+
 mod line;
 
 mod cut;
+
+mod leaf;
 
 mod split;
 
@@ -33,10 +37,15 @@ mod blocks;
 
 mod table;
 
+mod frame;
+
 mod layout;
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod reference;
 
 pub use options::MarkdownOptions;
 
@@ -116,12 +125,12 @@ impl Markdown {
 
     /// The rows from one on: what is before it costs nothing.
     pub fn rows_from(&mut self, first: usize, columns: usize, theme: &Palette) -> Vec<Row> {
-        let rest = self.splitter.rest(self.text.len()).filter(|_| !self.finished);
+        let rest = if self.finished { Vec::new() } else { self.splitter.rest(&self.text) };
         let stable = self.laid_out(columns, theme).stable();
         let left_out = first.min(stable.len());
         let mut rows = stable[left_out..].to_vec();
         if let Some(layout) = &self.layout {
-            rows.extend(layout.open_rows(rest, &self.text).into_iter().skip(first - left_out));
+            rows.extend(layout.open_rows(&rest).into_iter().skip(first - left_out));
         }
         rows
     }
@@ -139,7 +148,7 @@ impl Markdown {
             None => MarkdownLayout::new(columns.max(1), theme.clone(), self.options.clone()),
         };
         let layout = self.layout.insert(layout);
-        layout.advance(self.splitter.pieces(), &self.text);
+        layout.advance(self.splitter.pieces());
         layout
     }
 

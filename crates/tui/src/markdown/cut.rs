@@ -11,8 +11,23 @@ pub(super) const LONG: usize = 8192;
 /// Stands before text from the middle of a paragraph, so that nothing in it begins a block.
 pub(super) const MIDDLE: &str = "x";
 
+/// Counts bytes that are read or laid out, for tests of how the work grows.
+pub(super) fn count_work(n_bytes: usize) {
+    #[cfg(test)]
+    WORK.with(|work| work.set(work.get() + n_bytes));
+    #[cfg(not(test))]
+    let _: usize = n_bytes;
+}
+
+#[cfg(test)]
+thread_local! {
+    /// What [`count_work`] counted in this thread.
+    pub(super) static WORK: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// A place in the second half of the beginning of a paragraph: behind a word, outside of emphasis, code and links, if there is such a place.
 pub(super) fn cut_point(window: &str, is_middle: bool) -> usize {
+    count_work(window.len());
     let prefix = if is_middle { MIDDLE } else { "" };
     let text = format!("{prefix}{window}");
     let least = prefix.len() + window.len() / 2;
@@ -65,7 +80,7 @@ fn is_between_words(text: &[u8], at: usize) -> bool {
 }
 
 /// The beginning of the last grapheme, which may still grow.
-fn last_grapheme(window: &str) -> usize {
+pub(super) fn last_grapheme(window: &str) -> usize {
     let from = window.floor_char_boundary(window.len().saturating_sub(256));
     window[from..].grapheme_indices(true).next_back().map_or(window.len(), |(at, _)| (from + at).max(1))
 }

@@ -1,20 +1,26 @@
-//! From blocks to rows.
+//! From pieces to rows.
 
-use ratatui_core::style::Style;
+use std::iter::repeat_n;
+
+use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::Span;
 
-use super::blocks::{Definitions, ListItem, MarkdownBlock, PlacedBlock, ReadContext, label_key, read};
+use super::blocks::{Definitions, MarkdownBlock, ReadContext, label_key, read};
+use super::cut::count_work;
+use super::frame::{LayoutFrame, put};
 use super::inline::{StyledLines, wrapped};
+use super::leaf::{ItemHead, MarkdownPiece, PieceKind};
 use super::options::MarkdownOptions;
-use super::split::{MarkdownPiece, PieceKind};
-use super::table;
+use super::table::TableLayout;
 use crate::Row;
 use crate::highlight::{CodeLanguage, Highlighter};
-use crate::text::{TextWrapper, chop, row_width};
+use crate::text::{Chopper, TextWrapper, chop, width};
 use crate::theme::{ColorRole, Palette};
 
 /// The columns of a rule at most.
 const MAX_RULE: usize = 80;
+/// Columns that the text of a quote or an item needs at least; where there are fewer, nothing stands before it.
+const MIN_TEXT: usize = 4;
 
 /// What was laid out for a width and a theme.
 #[derive(Clone, Debug)]
@@ -24,27 +30,78 @@ pub(super) struct MarkdownLayout {
     options: MarkdownOptions,
     rows: Vec<Row>,
     n_pieces: usize,
+    definitions: Definitions,
     state: LayoutState,
 }
 
 /// What the next piece is laid out with.
 #[derive(Clone, Debug, Default)]
 struct LayoutState {
-    definitions: Definitions,
-    /// The paragraph that goes on.
+    /// What is open, from the outside in.
+    frames: Vec<LayoutFrame>,
+    /// The paragraph, or the line of HTML, that goes on.
     paragraph: Option<TextWrapper>,
     /// The code block that goes on.
     code: Option<Highlighter>,
-    /// The number that the next item of the list has.
-    next_number: Option<u64>,
-    /// The last block was a list.
-    in_list: bool,
-    has_rows: bool,
+    /// The line of code that goes on.
+    code_line: Option<Chopper>,
+    /// The table that goes on.
+    table: Option<TableLayout>,
+    /// Blank lines of HTML that are shown when more of it follows.
+    n_blank: usize,
+}
+
+impl LayoutState {
+    /// A block follows that has a blank row above.
+    fn begin_block(&mut self) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.gap();
+            frame.ends_with_list = false;
+        }
+    }
+
+    fn columns(&self) -> usize {
+        self.frames.last().map_or(1, |frame| frame.columns)
+    }
+
+    fn style(&self) -> Style {
+        self.frames.last().map(|frame| frame.style).unwrap_or_default()
+    }
+
+    fn put(&mut self, rows: Vec<Row>, out: &mut Vec<Row>) {
+        put(&mut self.frames, rows, out);
+    }
+
+    /// Adds to the paragraph that goes on, or begins one.
+    fn add_lines(&mut self, lines: &StyledLines, is_open: bool, out: &mut Vec<Row>) {
+        let mut wrapper = self.paragraph.take().unwrap_or_else(|| TextWrapper::new(self.columns()));
+        for (nth, line) in lines.iter().enumerate() {
+            if nth > 0 {
+                wrapper.break_line();
+            }
+            line.iter().for_each(|span| wrapper.push(span));
+        }
+        self.put(wrapper.take_rows(), out);
+        if is_open {
+            self.paragraph = Some(wrapper);
+        } else {
+            self.put(wrapper.finish(), out);
+        }
+    }
+
+    fn end_paragraph(&mut self, out: &mut Vec<Row>) {
+        if let Some(paragraph) = self.paragraph.take() {
+            self.put(paragraph.finish(), out);
+        }
+    }
 }
 
 impl MarkdownLayout {
     pub(super) fn new(columns: usize, theme: Palette, options: MarkdownOptions) -> Self {
-        Self { columns, theme, options, rows: Vec::new(), n_pieces: 0, state: LayoutState::default() }
+        let style = theme.fg(options.text);
+        let style = if options.italic { style.add_modifier(Modifier::ITALIC) } else { style };
+        let state = LayoutState { frames: vec![LayoutFrame::new(columns, style)], ..LayoutState::default() };
+        Self { columns, theme, options, rows: Vec::new(), n_pieces: 0, definitions: Definitions::new(), state }
     }
 
     pub(super) fn is_for(&self, columns: usize, theme: &Palette, options: &MarkdownOptions) -> bool {
@@ -57,249 +114,233 @@ impl MarkdownLayout {
     }
 
     /// Lays out the pieces that are new.
-    pub(super) fn advance(&mut self, pieces: &[MarkdownPiece], text: &str) {
+    pub(super) fn advance(&mut self, pieces: &[MarkdownPiece]) {
+        let mut state = std::mem::take(&mut self.state);
+        let mut rows = std::mem::take(&mut self.rows);
         for piece in &pieces[self.n_pieces.min(pieces.len())..] {
-            let mut state = std::mem::take(&mut self.state);
-            let rows = self.piece(*piece, text, &mut state, true);
-            self.rows.extend(rows);
-            self.state = state;
+            for (label, url) in self.piece(piece, &mut state, &mut rows) {
+                // The first definition counts.
+                self.definitions.entry(label).or_insert(url);
+            }
         }
+        self.rows = rows;
+        self.state = state;
         self.n_pieces = pieces.len();
     }
 
     /// The rows of what is not finished.
-    pub(super) fn open_rows(&self, rest: Option<MarkdownPiece>, text: &str) -> Vec<Row> {
+    pub(super) fn open_rows(&self, rest: &[MarkdownPiece]) -> Vec<Row> {
         let mut state = self.state.clone();
-        let mut rows = match rest {
-            Some(piece) if !text[piece.start..piece.end].trim().is_empty() => {
-                self.piece(piece, text, &mut state, false)
-            }
-            _ => Vec::new(),
-        };
-        // The paragraph under way ends here for now.
-        rows.extend(state.paragraph.take().map(TextWrapper::finish).unwrap_or_default());
-        rows
-    }
-
-    fn piece(&self, piece: MarkdownPiece, text: &str, state: &mut LayoutState, is_finished: bool) -> Vec<Row> {
-        let source = &text[piece.start..piece.end];
         let mut rows = Vec::new();
-        match piece.kind {
-            PieceKind::FenceStart => {
-                self.end_paragraph(state, &mut rows);
-                self.gap(state, &mut rows);
-                let info = source.trim().trim_start_matches(['`', '~']).trim();
-                state.code = is_finished.then(|| Highlighter::new(CodeLanguage::named(info)));
-                let info: String = info.chars().filter(|c| !c.is_control()).collect();
-                rows.extend(chop(&[Span::styled(format!("```{info}"), self.border())], self.columns));
-                state.in_list = false;
-            }
-            PieceKind::FenceLine => {
-                let line = source.strip_suffix('\n').unwrap_or(source);
-                let spans = match &mut state.code {
-                    Some(highlighter) if is_finished => highlighter.line(line, &self.theme),
-                    _ => vec![Span::styled(line.to_owned(), self.theme.fg(ColorRole::MdCodeBlock))],
-                };
-                rows.extend(self.code_rows(spans, self.columns));
-            }
-            PieceKind::FenceEnd => {
-                state.code = None;
-                rows.push(self.fence_end());
-            }
-            PieceKind::Middle | PieceKind::Blocks | PieceKind::Item => {
-                self.blocks(piece, source, state, &mut rows);
-            }
+        for piece in rest {
+            self.piece(piece, &mut state, &mut rows);
         }
-        state.has_rows |= !rows.is_empty();
+        state.end_paragraph(&mut rows);
         rows
     }
 
-    /// Lays out a piece that has blocks.
-    fn blocks(&self, piece: MarkdownPiece, source: &str, state: &mut LayoutState, rows: &mut Vec<Row>) {
+    /// Lays out a piece, and returns what it defines.
+    fn piece(&self, piece: &MarkdownPiece, state: &mut LayoutState, out: &mut Vec<Row>) -> Vec<(String, String)> {
+        match piece.kind {
+            PieceKind::QuoteStart => self.start_quote(state),
+            PieceKind::ItemStart(head) => self.start_item(head, piece.after_blank, state, out),
+            PieceKind::ContainerEnd => {
+                if state.frames.last().is_some_and(LayoutFrame::is_bare) {
+                    state.put(vec![Row::default()], out);
+                }
+                state.frames.pop();
+            }
+            PieceKind::Blocks | PieceKind::Middle => return self.blocks(piece, state, out),
+            PieceKind::TableRows => self.table_rows(piece, state, out),
+            PieceKind::CodeStart => {
+                state.begin_block();
+                let info = piece.source.trim();
+                state.code = Some(Highlighter::new(CodeLanguage::named(info)));
+                let info: String = info.chars().filter(|c| !c.is_control()).collect();
+                self.fence(&info, state, out);
+            }
+            PieceKind::CodeLine => self.code_line(piece, state, out),
+            PieceKind::CodeEnd => {
+                state.code = None;
+                self.fence("", state, out);
+            }
+            PieceKind::HtmlStart | PieceKind::HtmlLine => self.html_line(piece, state, out),
+        }
+        Vec::new()
+    }
+
+    fn start_quote(&self, state: &mut LayoutState) {
+        state.begin_block();
+        let columns = state.columns();
+        let style = state.style().patch(self.theme.fg(ColorRole::MdQuote)).add_modifier(Modifier::ITALIC);
+        state.frames.push(match columns.saturating_sub(2) {
+            inner if inner < MIN_TEXT => LayoutFrame::new(columns, style),
+            inner => {
+                let bar = Span::styled("│ ", self.theme.fg(ColorRole::MdQuoteBorder));
+                LayoutFrame::new(inner, style).prefixed(bar, None)
+            }
+        });
+    }
+
+    fn start_item(&self, head: ItemHead, after_blank: bool, state: &mut LayoutState, out: &mut Vec<Row>) {
+        if let Some(frame) = state.frames.last_mut() {
+            // A list stands right below its introduction.
+            if after_blank || (frame.ends_with_list && !head.continues) {
+                frame.gap();
+            }
+            frame.ends_with_list = true;
+        }
+        let marker = head.number.map_or_else(|| "- ".to_owned(), |number| format!("{number}. "));
+        let task = match head.task {
+            None => "",
+            Some(true) => "[x] ",
+            Some(false) => "[ ] ",
+        };
+        let (columns, style, indent) = (state.columns(), state.style(), marker.len() + task.len());
+        let bullet = Span::styled(format!("{marker}{task}"), self.theme.fg(ColorRole::MdListBullet));
+        let inner = columns.saturating_sub(indent);
+        if inner < MIN_TEXT {
+            state.put(chop(&[bullet], columns), out);
+            state.frames.push(LayoutFrame::new(columns, style));
+            return;
+        }
+        let hanging = Span::raw(" ".repeat(indent));
+        state.frames.push(LayoutFrame::new(inner, style).prefixed(hanging, Some(bullet)));
+    }
+
+    /// Lays out a piece that has blocks of text.
+    fn blocks(&self, piece: &MarkdownPiece, state: &mut LayoutState, out: &mut Vec<Row>) -> Vec<(String, String)> {
         let is_middle = piece.kind == PieceKind::Middle;
-        let context = ReadContext { theme: &self.theme, options: &self.options, definitions: &state.definitions };
-        let blocks = read(source, is_middle, &context);
-        let last = blocks.len().saturating_sub(1);
-        for (at, placed) in blocks.into_iter().enumerate() {
-            let is_first = at == 0;
+        let context = ReadContext { theme: &self.theme, style: state.style(), definitions: &self.definitions };
+        let mut definitions = Vec::new();
+        let blocks = read(&piece.source, is_middle, &context);
+        let is_definition = |block: &MarkdownBlock| matches!(block, MarkdownBlock::Definition { .. });
+        let last = blocks.iter().rposition(|block| !is_definition(block)).unwrap_or(0);
+        for (at, block) in blocks.into_iter().enumerate() {
             let is_open = piece.is_open && at == last;
-            match placed.block {
-                MarkdownBlock::Paragraph(lines) if (is_middle && is_first) || is_open => {
-                    if state.paragraph.is_none() {
-                        self.gap(state, rows);
-                    }
-                    let mut wrapper = state.paragraph.take().unwrap_or_else(|| TextWrapper::new(self.columns));
-                    for (nth, line) in lines.iter().enumerate() {
-                        if nth > 0 {
-                            wrapper.break_line();
-                        }
-                        line.iter().for_each(|span| wrapper.push(span));
-                    }
-                    rows.extend(wrapper.take_rows());
+            let continues = is_middle && at == 0;
+            if let MarkdownBlock::Definition { label, url } = block {
+                definitions.push((label_key(&label), url));
+                continue;
+            }
+            if !continues {
+                state.end_paragraph(out);
+                state.begin_block();
+            }
+            match block {
+                MarkdownBlock::Paragraph(lines) => state.add_lines(&lines, is_open, out),
+                MarkdownBlock::Table(table) => {
+                    let mut layout = TableLayout::new(&table, state.columns());
+                    state.put(layout.first_rows(&table, &self.theme), out);
                     if is_open {
-                        state.paragraph = Some(wrapper);
+                        state.table = Some(layout);
                     } else {
-                        rows.extend(wrapper.finish());
+                        state.put(layout.last_rows(&self.theme), out);
                     }
-                    state.in_list = false;
-                    state.has_rows = true;
-                }
-                MarkdownBlock::Definition { label, url } => {
-                    state.definitions.insert(label_key(&label), url);
-                }
-                MarkdownBlock::List { first, items } => {
-                    self.end_paragraph(state, rows);
-                    let continues = piece.kind == PieceKind::Item && is_first && state.in_list;
-                    let after_blank = if is_first { piece.after_blank } else { placed.after_blank };
-                    if after_blank || (!continues && !rows.is_empty()) || (!continues && state.in_list) {
-                        self.gap(state, rows);
-                    }
-                    let number = if continues { state.next_number.or(first) } else { first };
-                    let n_items = items.len() as u64;
-                    rows.extend(self.list(number, items, self.columns));
-                    state.next_number = number.map(|number| number.saturating_add(n_items));
-                    state.in_list = true;
-                    state.has_rows = true;
                 }
                 block => {
-                    self.end_paragraph(state, rows);
-                    self.gap(state, rows);
-                    rows.extend(self.block(block, self.columns));
-                    state.in_list = false;
-                    state.has_rows = true;
+                    state.end_paragraph(out);
+                    let rows = self.block(block, state.columns());
+                    state.put(rows, out);
                 }
             }
         }
-    }
-
-    fn end_paragraph(&self, state: &mut LayoutState, rows: &mut Vec<Row>) {
-        rows.extend(state.paragraph.take().map(TextWrapper::finish).unwrap_or_default());
-    }
-
-    /// A blank row, unless nothing is above.
-    fn gap(&self, state: &LayoutState, rows: &mut Vec<Row>) {
-        if state.has_rows || !rows.is_empty() {
-            rows.push(Row::default());
+        if !piece.is_open {
+            state.end_paragraph(out);
         }
+        definitions
     }
 
-    fn border(&self) -> Style {
-        self.theme.fg(ColorRole::MdCodeBlockBorder)
-    }
-
-    fn fence_end(&self) -> Row {
-        Row::styled(if self.columns >= 3 { "```" } else { "" }, self.border())
-    }
-
-    fn code_rows(&self, spans: Vec<Span<'static>>, columns: usize) -> Vec<Row> {
-        let indent = &self.options.code_indent;
-        let indent_columns = crate::text::width(indent);
-        // Where there is no room for the indentation there is none.
-        if indent_columns + 4 > columns {
-            return chop(&spans, columns);
-        }
-        prefixed(chop(&spans, columns - indent_columns), &Span::raw(indent.clone()), None)
-    }
-
-    /// The rows of a block, without a blank row above.
+    /// The rows of a block that is a single line.
     fn block(&self, block: MarkdownBlock, columns: usize) -> Vec<Row> {
         match block {
-            MarkdownBlock::Paragraph(lines) => wrapped(&lines, columns),
-            MarkdownBlock::Heading { level, text } => {
-                let mut text = text;
+            MarkdownBlock::Heading { level, mut text } => {
                 if level >= 3
                     && let Some(line) = text.first_mut()
                 {
-                    line.insert(
-                        0,
-                        Span::styled(format!("{} ", "#".repeat(level)), self.theme.bold(ColorRole::MdHeading)),
-                    );
+                    let marks = format!("{} ", "#".repeat(level));
+                    line.insert(0, Span::styled(marks, self.theme.bold(ColorRole::MdHeading)));
                 }
                 wrapped(&text, columns)
             }
-            MarkdownBlock::Code { info, text } => {
-                let mut highlighter = Highlighter::new(CodeLanguage::named(&info));
-                let mut rows = chop(&[Span::styled(format!("```{info}"), self.border())], columns);
-                for line in text.strip_suffix('\n').unwrap_or(&text).split('\n') {
-                    rows.extend(self.code_rows(highlighter.line(line, &self.theme), columns));
-                }
-                rows.extend(chop(&[Span::styled("```", self.border())], columns));
-                rows
-            }
-            MarkdownBlock::List { first, items } => self.list(first, items, columns),
-            MarkdownBlock::Quote(blocks) => {
-                let bar = Span::styled("│ ", self.theme.fg(ColorRole::MdQuoteBorder));
-                let inner = columns.saturating_sub(2);
-                if inner < 4 {
-                    return self.placed(blocks, columns);
-                }
-                prefixed(self.placed(blocks, inner), &bar, None)
-            }
-            MarkdownBlock::Table(table) => table::rows(&table, columns, &self.theme),
             MarkdownBlock::Rule => vec![Row::styled("─".repeat(columns.min(MAX_RULE)), self.theme.fg(ColorRole::MdHr))],
-            MarkdownBlock::Html(html) => {
-                let style = self.theme.fg(self.options.text);
-                let lines = html.trim_end().lines().map(|line| vec![Span::styled(line.to_owned(), style)]);
-                wrapped(&lines.collect::<StyledLines>(), columns)
-            }
-            MarkdownBlock::Definition { .. } => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
-    /// Blocks inside of another one. A blank row is between them where there is one in the text, and around everything that is not a list.
-    fn placed(&self, blocks: Vec<PlacedBlock>, columns: usize) -> Vec<Row> {
-        let mut rows = Vec::new();
-        for placed in blocks {
-            let is_list = matches!(placed.block, MarkdownBlock::List { .. });
-            if !rows.is_empty() && (placed.after_blank || !is_list) {
-                rows.push(Row::default());
+    fn table_rows(&self, piece: &MarkdownPiece, state: &mut LayoutState, out: &mut Vec<Row>) {
+        let Some(mut layout) = state.table.take() else { return };
+        // The parser wants a head.
+        let n = layout.n_cells();
+        let head: String = repeat_n("|x", n).chain(["|\n"]).chain(repeat_n("|-", n)).chain(["|\n"]).collect();
+        let source = format!("{head}{}", piece.source.trim_start_matches('\n'));
+        let context = ReadContext { theme: &self.theme, style: state.style(), definitions: &self.definitions };
+        for block in read(&source, false, &context) {
+            if let MarkdownBlock::Table(table) = block {
+                state.put(layout.rows(&table.rows, &self.theme), out);
             }
-            rows.extend(self.block(placed.block, columns));
         }
-        rows
+        if piece.is_open {
+            state.table = Some(layout);
+        } else {
+            state.put(layout.last_rows(&self.theme), out);
+        }
     }
 
-    fn list(&self, first: Option<u64>, items: Vec<ListItem>, columns: usize) -> Vec<Row> {
-        let mut rows = Vec::new();
-        let style = self.theme.fg(ColorRole::MdListBullet);
-        for (number, item) in (first.unwrap_or(0)..).zip(items) {
-            if item.after_blank && !rows.is_empty() {
-                rows.push(Row::default());
-            }
-            let bullet = if first.is_some() { format!("{number}. ") } else { "- ".to_owned() };
-            let task = match item.task {
-                None => "",
-                Some(true) => "[x] ",
-                Some(false) => "[ ] ",
-            };
-            let indent = bullet.len();
-            let bullet = Span::styled(format!("{bullet}{task}"), style);
-            let inner = columns.saturating_sub(indent + task.len());
-            if inner < 4 {
-                // Too narrow for an indentation.
-                let mut lines = chop(&[bullet], columns);
-                lines.extend(self.placed(item.blocks, columns));
-                rows.extend(lines);
-                continue;
-            }
-            let hanging = Span::raw(" ".repeat(indent + task.len()));
-            let content = self.placed(item.blocks, inner);
-            let content = if content.is_empty() { vec![Row::default()] } else { content };
-            rows.extend(prefixed(content, &hanging, Some(&bullet)));
-        }
-        rows
+    /// The first or last line of a code block.
+    fn fence(&self, info: &str, state: &mut LayoutState, out: &mut Vec<Row>) {
+        let border = self.theme.fg(ColorRole::MdCodeBlockBorder);
+        let rows = chop(&[Span::styled(format!("```{info}"), border)], state.columns());
+        state.put(rows, out);
     }
-}
 
-/// Puts something before every row, and something else before the first one. Blank rows stay blank.
-fn prefixed(rows: Vec<Row>, prefix: &Span<'static>, first: Option<&Span<'static>>) -> Vec<Row> {
-    let mut rows = rows;
-    for (at, row) in rows.iter_mut().enumerate() {
-        let prefix = first.filter(|_| at == 0).unwrap_or(prefix);
-        let is_blank = row_width(row) == 0 && prefix.content.trim().is_empty();
-        if !is_blank {
-            row.spans.insert(0, prefix.clone());
+    fn code_line(&self, piece: &MarkdownPiece, state: &mut LayoutState, out: &mut Vec<Row>) {
+        count_work(piece.source.len());
+        let indent = Span::raw(self.options.code_indent.clone());
+        let columns = state.columns();
+        // Where there is no room for the indentation there is none.
+        let inner = columns.saturating_sub(width(&indent.content));
+        let has_indent = inner >= MIN_TEXT;
+        let (mut is_new, mut chopper) = (false, state.code_line.take());
+        let mut chopper = chopper.take().unwrap_or_else(|| {
+            is_new = true;
+            Chopper::new(if has_indent { inner } else { columns })
+        });
+        // A line that does not fit into a piece is longer than those that are highlighted.
+        match state.code.as_mut().filter(|_| is_new && !piece.is_open) {
+            Some(highlighter) => {
+                let spans = highlighter.line(&piece.source, &self.theme);
+                spans.iter().for_each(|span| chopper.push(&span.content, span.style));
+            }
+            None => chopper.push(&piece.source, self.theme.fg(ColorRole::MdCodeBlock)),
         }
+        let mut rows = chopper.take_rows();
+        if piece.is_open {
+            state.code_line = Some(chopper);
+        } else {
+            rows.extend(chopper.finish());
+        }
+        if has_indent {
+            let mut frame = [LayoutFrame::new(inner, Style::new()).prefixed(indent, None)];
+            let unindented = std::mem::take(&mut rows);
+            put(&mut frame, unindented, &mut rows);
+        }
+        state.put(rows, out);
     }
-    rows
+
+    fn html_line(&self, piece: &MarkdownPiece, state: &mut LayoutState, out: &mut Vec<Row>) {
+        count_work(piece.source.len());
+        if piece.kind == PieceKind::HtmlStart {
+            state.begin_block();
+            state.n_blank = 0;
+        }
+        if state.paragraph.is_none() && piece.source.trim().is_empty() && !piece.is_open {
+            state.n_blank += 1;
+            return;
+        }
+        let n_blank = std::mem::take(&mut state.n_blank);
+        state.put(vec![Row::default(); n_blank], out);
+        let line = vec![Span::styled(piece.source.clone(), self.theme.fg(self.options.text))];
+        state.add_lines(&vec![line], piece.is_open, out);
+    }
 }

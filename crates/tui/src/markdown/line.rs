@@ -2,10 +2,11 @@
 
 use pulldown_cmark::{Event, Parser, Tag};
 
+use super::cursor::LineCursor;
 use super::options::EXTENSIONS;
 
 /// Bytes of a line that are looked at: what a longer line is shows at its beginning.
-pub(super) const HEAD: usize = 256;
+pub(super) const HEAD: usize = 512;
 
 /// The beginning of a line.
 pub(super) struct LineHead<'a> {
@@ -33,7 +34,9 @@ pub(super) enum LineStart {
     /// An item of a list; `mark` tells kinds of lists apart.
     Item {
         mark: u8,
-        is_empty: bool,
+        /// Bytes of the marker.
+        len: usize,
+        number: Option<u64>,
         /// The list may begin within a paragraph.
         interrupts: bool,
     },
@@ -43,23 +46,11 @@ pub(super) enum LineStart {
 }
 
 impl<'a> LineHead<'a> {
-    /// The head of a line without its line feed.
-    pub(super) fn of(line: &'a str) -> Self {
-        let is_whole = line.len() <= HEAD;
-        let head = if is_whole { line } else { &line[..line.floor_char_boundary(HEAD)] };
-        let mut indent = 0;
-        let mut rest = head;
-        loop {
-            indent = match rest.as_bytes().first() {
-                Some(b' ') => indent + 1,
-                Some(b'\t') => indent / 4 * 4 + 4,
-                _ => break,
-            };
-            rest = &rest[1..];
-        }
-        let text = rest.trim_end_matches([' ', '\t']);
+    /// The head of what follows in a line; `is_whole` says that all of the line is known.
+    pub(super) fn of(cursor: &LineCursor<'a>, is_whole: bool) -> Self {
+        let text = cursor.rest().trim_matches([' ', '\t']);
         let start = if text.is_empty() && is_whole { LineStart::Blank } else { start(text, is_whole) };
-        Self { indent, start, text, is_whole }
+        Self { indent: cursor.indent(), start, text, is_whole }
     }
 
     /// Whether it makes a heading of the paragraph above.
@@ -72,6 +63,17 @@ impl<'a> LineHead<'a> {
     pub(super) fn may_be_delimiter_row(&self) -> bool {
         let is_of_row = |byte| matches!(byte, b'|' | b'-' | b':' | b' ' | b'\t');
         self.is_whole && self.indent < 4 && self.text.contains('-') && self.text.bytes().all(is_of_row)
+    }
+
+    /// Whether it begins a block that can begin right below a paragraph, leaving aside its indentation. `is_lazy` says that the line lacks markers
+    /// of what the paragraph is in.
+    pub(super) fn interrupts(&self, is_lazy: bool) -> bool {
+        match self.start {
+            LineStart::Fence { .. } | LineStart::Heading | LineStart::Rule | LineStart::Quote => true,
+            LineStart::Item { interrupts, .. } => interrupts || is_lazy,
+            LineStart::Tag => self.html(true).is_some(),
+            LineStart::Blank | LineStart::Text => false,
+        }
     }
 
     /// Whether it ends a code block that began with `len` times `mark`.
@@ -144,14 +146,15 @@ fn start(text: &str, is_whole: bool) -> LineStart {
         Some(b'~') if n_same >= 3 => LineStart::Fence { mark: b'~', len: n_same },
         Some(mark @ (b'*' | b'-' | b'_')) if is_whole && is_rule(bytes, *mark) => LineStart::Rule,
         Some(mark @ (b'*' | b'-' | b'+')) if after(1) => {
-            LineStart::Item { mark: *mark, is_empty: bytes.len() == 1, interrupts: bytes.len() > 1 }
+            LineStart::Item { mark: *mark, len: 1, number: None, interrupts: bytes.len() > 1 }
         }
         Some(b'0'..=b'9') => {
             let n_digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
             match bytes.get(n_digits) {
                 Some(mark @ (b'.' | b')')) if n_digits <= 9 && after(n_digits + 1) => LineStart::Item {
                     mark: *mark,
-                    is_empty: bytes.len() == n_digits + 1,
+                    len: n_digits + 1,
+                    number: text[..n_digits].parse().ok(),
                     interrupts: text[..n_digits].parse() == Ok(1) && bytes.len() > n_digits + 1,
                 },
                 _ => LineStart::Text,
@@ -172,7 +175,10 @@ mod tests {
 
     #[test]
     fn lines_begin_what_their_first_characters_say() {
-        let item = |mark, interrupts| LineStart::Item { mark, is_empty: false, interrupts };
+        let item = |mark, number: Option<u64>| {
+            let len = 1 + usize::from(number.is_some());
+            LineStart::Item { mark, len, number, interrupts: number.is_none_or(|number| number == 1) }
+        };
         for (line, indent, start) in [
             ("", 0, LineStart::Blank),
             (" \t", 4, LineStart::Blank),
@@ -185,17 +191,17 @@ mod tests {
             ("---", 0, LineStart::Rule),
             ("* * *", 0, LineStart::Rule),
             ("--", 0, LineStart::Text),
-            ("- a", 0, item(b'-', true)),
-            ("-", 0, LineStart::Item { mark: b'-', is_empty: true, interrupts: false }),
-            ("\t* a", 4, item(b'*', true)),
-            ("1. a", 0, item(b'.', true)),
-            ("2) a", 0, item(b')', false)),
+            ("- a", 0, item(b'-', None)),
+            ("-", 0, LineStart::Item { mark: b'-', len: 1, number: None, interrupts: false }),
+            ("\t* a", 4, item(b'*', None)),
+            ("1. a", 0, item(b'.', Some(1))),
+            ("2) a", 0, item(b')', Some(2))),
             ("2024 was", 0, LineStart::Text),
             ("> a", 0, LineStart::Quote),
             ("<b>", 0, LineStart::Tag),
             ("=", 0, LineStart::Text),
         ] {
-            let head = LineHead::of(line);
+            let head = LineHead::of(&LineCursor::new(line), true);
             assert_eq!((head.indent, head.start), (indent, start), "{line:?}");
         }
     }
@@ -212,7 +218,7 @@ mod tests {
             ("< 3", false, None),
             ("text", false, None),
         ] {
-            assert_eq!(LineHead::of(line).html(in_paragraph), end, "{line}");
+            assert_eq!(LineHead::of(&LineCursor::new(line), true).html(in_paragraph), end, "{line}");
         }
         assert!(HtmlEnd::Comment.is_in("b --> c") && !HtmlEnd::Blank.is_in("x"));
     }

@@ -1,102 +1,26 @@
 //! Cutting a text into pieces that are laid out once.
 //!
-//! StyledLines are taken one by one. A piece ends where nothing that follows can change its meaning: at the end of a paragraph, before the next item of
-//! a list, after each line of a code block. Where a piece ends depends on the text only and not on how it arrived. The parser has the last
-//! word on what a piece is; what is missed here costs time or a blank row, and never text.
+//! Lines are taken one by one, and each of them goes through the quotes and lists that are open to the block of text it belongs to, as CommonMark says.
+//! A piece ends where nothing that follows can change its meaning: at the end of a paragraph, after each line of a code block. Where a piece
+//! ends depends on the text only and not on how it arrived.
 
-use pulldown_cmark::{Event, Parser, Tag};
-
-use super::cut::{LONG, MIDDLE, cut_point};
+use super::cursor::LineCursor;
+use super::leaf::{ItemHead, LeafKind, MarkdownPiece, OpenLeaf, PieceKind};
 use super::line::{HEAD, HtmlEnd, LineHead, LineStart};
-use super::options::EXTENSIONS;
 
-/// A part of the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MarkdownPiece {
-    pub(super) kind: PieceKind,
-    pub(super) start: usize,
-    pub(super) end: usize,
-    /// There is a blank line before it.
-    pub(super) after_blank: bool,
-    /// The paragraph at its end continues in the next piece.
-    pub(super) is_open: bool,
-}
-
-/// What a piece is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PieceKind {
-    /// Blocks, as a rule one.
-    Blocks,
-    /// The next item of the list before.
-    Item,
-    /// More of a paragraph.
-    Middle,
-    /// The first line of a code block.
-    FenceStart,
-    /// A line of code.
-    FenceLine,
-    /// The last line of a code block; empty when it is missing.
-    FenceEnd,
-}
-
-/// The block that lines belong to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SplitState {
-    /// None: the next line begins one.
-    Outside,
-    /// A block that ends with its line.
-    Line,
-    Paragraph,
-    Table,
-    Quote,
-    List {
-        mark: u8,
-        after_blank: bool,
-    },
-    /// An indented code block.
-    Indented,
-    Html(HtmlEnd),
-    Fence {
-        mark: u8,
-        len: usize,
-    },
-    /// The last line of a fence.
-    FenceEnd,
-}
+/// Quotes and items inside one another; the marks of deeper ones are text.
+const MAX_DEPTH: usize = 24;
 
 /// Finds the pieces of a text that grows.
 #[derive(Clone, Debug)]
 pub(super) struct Splitter {
     pieces: Vec<MarkdownPiece>,
     state: SplitState,
-    /// Where the piece under way begins, and what it is.
-    start: usize,
-    kind: PieceKind,
-    /// There is a blank line before it.
-    after_blank: bool,
-    /// Where the first line begins that is not over.
-    line: usize,
-    /// Its beginning was looked at.
-    is_begun: bool,
-    /// Up to where its end was looked for.
-    searched: usize,
-    /// The line before it is blank.
-    is_after_blank: bool,
 }
 
 impl Splitter {
     pub(super) fn new() -> Self {
-        Self {
-            pieces: Vec::new(),
-            state: SplitState::Outside,
-            start: 0,
-            kind: PieceKind::Blocks,
-            after_blank: false,
-            line: 0,
-            is_begun: false,
-            searched: 0,
-            is_after_blank: false,
-        }
+        Self { pieces: Vec::new(), state: SplitState::default() }
     }
 
     /// The pieces that are finished.
@@ -104,200 +28,407 @@ impl Splitter {
         &self.pieces
     }
 
-    /// What follows the finished pieces of a text of `len` bytes.
-    pub(super) fn rest(&self, len: usize) -> Option<MarkdownPiece> {
-        let (kind, start) = match self.state {
-            SplitState::Fence { .. } if self.is_at_fence_start() => (PieceKind::FenceStart, self.line),
-            SplitState::Fence { .. } => (PieceKind::FenceLine, self.line),
-            _ if self.start == len => return None,
-            _ => (self.kind, self.start),
-        };
-        Some(MarkdownPiece { kind, start, end: len, after_blank: self.after_blank, is_open: false })
-    }
-
     /// Looks at what is new in the text.
     pub(super) fn advance(&mut self, text: &str) {
-        while self.line < text.len() {
-            let end = text[self.searched..].find('\n').map(|at| self.searched + at);
-            let line = &text[self.line..end.unwrap_or(text.len())];
-            self.searched = self.line + line.len();
-            if !self.is_begun {
-                if end.is_none() && line.len() <= HEAD {
-                    return;
-                }
-                self.begin_line(text, &LineHead::of(line));
-                self.is_begun = true;
-            }
-            let next = end.map_or(text.len(), |end| end + 1);
-            self.cut_paragraph(text, next);
-            if end.is_none() {
-                return;
-            }
-            self.end_line(line, next);
-        }
+        self.state.advance(text);
+        self.pieces.append(&mut self.state.out);
     }
 
     /// The text is over.
     pub(super) fn finish(&mut self, text: &str) {
-        if self.line < text.len() {
-            let line = &text[self.line..];
-            if !self.is_begun {
-                self.begin_line(text, &LineHead::of(line));
-            }
-            self.cut_paragraph(text, text.len());
-            self.end_line(line, text.len());
-        }
-        match self.state {
-            SplitState::Fence { .. } => self.push(PieceKind::FenceEnd, text.len(), text.len()),
-            _ => self.cut(text.len()),
-        }
-        self.state = SplitState::Outside;
+        self.state.finish(text);
+        self.pieces.append(&mut self.state.out);
     }
 
-    /// Ends the piece under way.
-    fn cut(&mut self, at: usize) {
-        if self.start < at && self.state != SplitState::Outside {
-            self.push(self.kind, self.start, at);
-        }
-        self.start = at;
-        self.kind = PieceKind::Blocks;
-        self.after_blank = self.is_after_blank;
-        self.state = SplitState::Outside;
-    }
-
-    fn push(&mut self, kind: PieceKind, start: usize, end: usize) {
-        self.pieces.push(MarkdownPiece { kind, start, end, after_blank: self.after_blank, is_open: false });
-        self.start = end;
-    }
-
-    fn begin_line(&mut self, text: &str, head: &LineHead<'_>) {
-        let is_blank = head.start == LineStart::Blank;
-        match self.state {
-            SplitState::Fence { mark, len } => {
-                if head.closes_fence(mark, len) {
-                    self.state = SplitState::FenceEnd;
-                }
-                return;
-            }
-            SplitState::Html(end) if end != HtmlEnd::Blank => return,
-            SplitState::Outside if is_blank => {}
-            SplitState::Indented if is_blank => {}
-            SplitState::List { mark, .. } if is_blank => self.state = SplitState::List { mark, after_blank: true },
-            _ if is_blank => self.state = SplitState::Line,
-            SplitState::Outside => self.begin_block(head),
-            _ => self.continue_block(text, head),
-        }
-        self.is_after_blank = is_blank;
-    }
-
-    /// Decides whether a line that is not blank belongs to the block before it.
-    fn continue_block(&mut self, text: &str, head: &LineHead<'_>) {
-        let is_indented = head.indent >= 4;
-        let begins_another = match (self.state, head.start) {
-            (SplitState::Paragraph, _) if head.is_underline() => {
-                self.state = SplitState::Line;
-                return;
-            }
-            (SplitState::Paragraph, _) if head.may_be_delimiter_row() && self.is_table(text) => {
-                self.state = SplitState::Table;
-                return;
-            }
-            (SplitState::Indented, _) => !is_indented,
-            (SplitState::List { mark, .. }, LineStart::Item { mark: other, is_empty: false, .. })
-                if mark == other && head.indent < 2 =>
-            {
-                self.cut(self.line);
-                self.kind = PieceKind::Item;
-                self.state = SplitState::List { mark, after_blank: false };
-                return;
-            }
-            // What belongs to an item is indented as far as its text.
-            (SplitState::List { after_blank, .. }, start) => {
-                head.indent < 2 && (after_blank || begins_a_block(start) || head.html(true).is_some())
-            }
-            (SplitState::Quote, LineStart::Quote) => false,
-            (SplitState::Paragraph | SplitState::Table | SplitState::Quote, start) => {
-                !is_indented && (begins_a_block(start) || head.html(true).is_some())
-            }
-            _ => false,
-        };
-        if begins_another {
-            self.cut(self.line);
-            self.begin_block(head);
-        } else if let SplitState::List { mark, .. } = self.state {
-            self.state = SplitState::List { mark, after_blank: false };
-        }
-    }
-
-    fn begin_block(&mut self, head: &LineHead<'_>) {
-        self.start = self.line;
-        self.after_blank = self.is_after_blank;
-        self.state = match head.start {
-            _ if head.indent >= 4 => SplitState::Indented,
-            LineStart::Fence { mark, len } => SplitState::Fence { mark, len },
-            LineStart::Heading | LineStart::Rule => SplitState::Line,
-            LineStart::Quote => SplitState::Quote,
-            LineStart::Item { mark, .. } => SplitState::List { mark, after_blank: false },
-            LineStart::Tag => head.html(false).map_or(SplitState::Paragraph, SplitState::Html),
-            LineStart::Blank | LineStart::Text => SplitState::Paragraph,
-        };
-    }
-
-    /// Whether the lines of the paragraph, the current one included, end with a table.
-    fn is_table(&self, text: &str) -> bool {
-        let prefix = if self.kind == PieceKind::Middle { MIDDLE } else { "" };
-        let lines = format!("{prefix}{}", &text[self.start..self.searched]);
-        Parser::new_ext(&lines, EXTENSIONS).any(|event| matches!(event, Event::Start(Tag::Table(_))))
-    }
-
-    /// Cuts a paragraph that has become long. `end` is the end of what is known of its last line.
-    fn cut_paragraph(&mut self, text: &str, end: usize) {
-        while self.state == SplitState::Paragraph && end - self.start >= LONG {
-            let window = &text[self.start..text.floor_char_boundary(self.start + LONG)];
-            let at = self.start + cut_point(window, self.kind == PieceKind::Middle);
-            let (start, kind) = (self.start, self.kind);
-            self.pieces.push(MarkdownPiece { kind, start, end: at, after_blank: self.after_blank, is_open: true });
-            self.start = at;
-            self.kind = PieceKind::Middle;
-        }
-    }
-
-    /// Whether the line is the first one of a code block.
-    fn is_at_fence_start(&self) -> bool {
-        let is_inside = |last: &MarkdownPiece| matches!(last.kind, PieceKind::FenceStart | PieceKind::FenceLine);
-        !self.pieces.last().is_some_and(is_inside)
-    }
-
-    fn end_line(&mut self, line: &str, next: usize) {
-        match self.state {
-            SplitState::Fence { .. } => {
-                let is_first = self.is_at_fence_start();
-                self.push(if is_first { PieceKind::FenceStart } else { PieceKind::FenceLine }, self.line, next);
-            }
-            SplitState::FenceEnd => {
-                self.push(PieceKind::FenceEnd, self.line, next);
-                self.state = SplitState::Outside;
-                self.is_after_blank = false;
-            }
-            SplitState::Line => self.cut(next),
-            SplitState::Html(end) if end.is_in(line) => self.cut(next),
-            SplitState::Outside => self.start = next,
-            _ => {}
-        }
-        self.line = next;
-        self.searched = next;
-        self.is_begun = false;
+    /// What follows the finished pieces if the text ends here. A code block stays open.
+    pub(super) fn rest(&self, text: &str) -> Vec<MarkdownPiece> {
+        let mut state = self.state.clone();
+        state.end_last_line(text);
+        state.leaf = state.leaf.filter(|leaf| !leaf.is_code());
+        state.close_to(0);
+        state.out
     }
 }
 
-/// Whether a block begins that can begin right below a paragraph.
-fn begins_a_block(start: LineStart) -> bool {
-    matches!(
-        start,
-        LineStart::Fence { .. }
-            | LineStart::Heading
-            | LineStart::Rule
-            | LineStart::Quote
-            | LineStart::Item { interrupts: true, .. }
-    )
+/// What a block is in.
+#[derive(Clone, Copy, Debug)]
+enum SplitContainer {
+    Quote,
+    Item {
+        /// The columns of its text, from where the item may begin.
+        indent: usize,
+        /// It has nothing but its marker yet.
+        is_bare: bool,
+    },
+}
+
+/// The last block in a container is a list.
+#[derive(Clone, Copy, Debug)]
+struct LastList {
+    mark: u8,
+    number: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct SplitState {
+    /// The pieces that are new.
+    out: Vec<MarkdownPiece>,
+    /// What is open, from the outside in, with the list that it is the last item of.
+    containers: Vec<(SplitContainer, Option<LastList>)>,
+    /// The same list for what is in no container.
+    root_list: Option<LastList>,
+    leaf: Option<OpenLeaf>,
+    /// Where the first line begins that is not over.
+    line: usize,
+    /// Its beginning was looked at.
+    is_begun: bool,
+    /// Nothing of the rest of the line belongs to the block.
+    is_muted: bool,
+    /// Up to where the line was looked at.
+    at: usize,
+    /// The current line, and the one before it, are blank, marks of quotes aside.
+    is_blank: bool,
+    after_blank: bool,
+}
+
+impl SplitState {
+    fn advance(&mut self, text: &str) {
+        while self.line < text.len() {
+            let from = self.at.max(self.line);
+            let end = text[from..].find('\n').map(|at| from + at);
+            let known = end.unwrap_or(text.len());
+            if !self.is_begun {
+                if end.is_none() && known - self.line <= HEAD {
+                    return;
+                }
+                self.begin_line(&text[self.line..known]);
+            }
+            self.append(&text[self.at..known]);
+            self.at = known;
+            let Some(end) = end else { return };
+            self.end_line(end + 1);
+        }
+    }
+
+    /// Takes what there is as the last line.
+    fn end_last_line(&mut self, text: &str) {
+        if self.line < text.len() {
+            if !self.is_begun {
+                self.begin_line(&text[self.line..]);
+            }
+            self.append(&text[self.at..]);
+            self.end_line(text.len());
+        }
+    }
+
+    fn finish(&mut self, text: &str) {
+        self.end_last_line(text);
+        self.close_to(0);
+    }
+
+    fn append(&mut self, text: &str) {
+        if let Some(leaf) = self.leaf.as_mut().filter(|_| !self.is_muted) {
+            leaf.append(text, &mut self.out);
+        }
+    }
+
+    fn end_line(&mut self, next: usize) {
+        if let Some(leaf) = self.leaf.as_mut().filter(|_| !self.is_muted)
+            && !leaf.end_line(&mut self.out)
+        {
+            self.leaf = None;
+        }
+        self.line = next;
+        self.at = next;
+        self.is_begun = false;
+        self.is_muted = false;
+    }
+
+    /// Looks at the beginning of a line, and moves behind the markers of blocks.
+    fn begin_line(&mut self, line: &str) {
+        let is_whole = line.len() <= HEAD;
+        let line = &line[..line.floor_char_boundary(HEAD)];
+        self.after_blank = self.is_blank;
+        self.is_blank = is_whole && line.bytes().all(|byte| matches!(byte, b'>' | b' ' | b'\t'));
+        let mut cursor = LineCursor::new(line);
+        let n_open = self.enter(&mut cursor, is_whole);
+        let head = LineHead::of(&cursor, is_whole);
+        if head.start == LineStart::Blank {
+            self.blank_line(n_open, &mut cursor);
+        } else {
+            self.text_line(n_open, &mut cursor, is_whole);
+        }
+        self.append(cursor.spare());
+        self.is_begun = true;
+        self.at = self.line + line.len() - cursor.rest().len();
+    }
+
+    /// Passes the markers of what is open, and returns of how many there are some.
+    fn enter(&self, cursor: &mut LineCursor<'_>, is_whole: bool) -> usize {
+        for (at, (container, _)) in self.containers.iter().enumerate() {
+            match container {
+                SplitContainer::Quote => {
+                    let mut next = *cursor;
+                    if next.skip(4) > 3 || !next.rest().starts_with('>') {
+                        return at;
+                    }
+                    next.advance(1);
+                    next.skip(1);
+                    *cursor = next;
+                }
+                SplitContainer::Item { indent, .. } => {
+                    let is_blank = is_whole && cursor.rest().trim_matches([' ', '\t']).is_empty();
+                    if cursor.indent() < *indent && !is_blank {
+                        return at;
+                    }
+                    cursor.skip(*indent);
+                }
+            }
+        }
+        self.containers.len()
+    }
+
+    fn blank_line(&mut self, n_open: usize, cursor: &mut LineCursor<'_>) {
+        if n_open < self.containers.len() {
+            self.close_to(n_open);
+        }
+        match self.leaf.as_mut().map(|leaf| &mut leaf.kind) {
+            Some(LeafKind::Fence { indent, .. }) => {
+                cursor.skip(*indent);
+                return;
+            }
+            Some(LeafKind::Html { end, .. }) if *end != HtmlEnd::Blank => return,
+            Some(LeafKind::Indented { n_blank }) => *n_blank += 1,
+            _ => self.close_leaf(),
+        }
+        self.is_muted = true;
+        // An item can begin with one blank line, not more.
+        if let Some((SplitContainer::Item { is_bare: true, .. }, _)) = self.containers.last() {
+            self.close_to(self.containers.len() - 1);
+        }
+    }
+
+    fn text_line(&mut self, n_open: usize, cursor: &mut LineCursor<'_>, is_whole: bool) {
+        let is_lazy = n_open < self.containers.len();
+        let has_paragraph = self.leaf.as_ref().is_some_and(OpenLeaf::is_paragraph);
+        if !is_lazy && self.continue_block(cursor, is_whole) {
+            return;
+        }
+        if !has_paragraph {
+            self.close_to(n_open);
+        }
+        let mut is_new = false;
+        let head = loop {
+            let head = LineHead::of(cursor, is_whole);
+            if head.indent >= 4 || self.containers.len() >= MAX_DEPTH {
+                break head;
+            }
+            let is_in_paragraph = has_paragraph && !is_new;
+            match head.start {
+                LineStart::Quote if self.interrupt(is_in_paragraph, n_open) => self.open_quote(cursor),
+                LineStart::Item { mark, len, number, interrupts } if !is_in_paragraph || is_lazy || interrupts => {
+                    self.interrupt(is_in_paragraph, n_open);
+                    if self.open_item(cursor, is_whole, (mark, len, number)) {
+                        return;
+                    }
+                }
+                _ => break head,
+            }
+            is_new = true;
+        };
+        if has_paragraph && !is_new {
+            if head.indent >= 4 || !head.interrupts(is_lazy) {
+                self.continue_paragraph(cursor, &head, is_lazy);
+                return;
+            }
+            self.close_to(n_open);
+        }
+        if head.start == LineStart::Blank {
+            // A quote that is empty so far.
+            self.is_muted = true;
+        } else {
+            self.open_leaf(cursor, &head);
+        }
+    }
+
+    /// Ends a paragraph. Returns true.
+    fn interrupt(&mut self, is_in_paragraph: bool, n_open: usize) -> bool {
+        if is_in_paragraph {
+            self.close_to(n_open);
+        }
+        true
+    }
+
+    /// Takes a line that has the markers of all containers and continues the block in them.
+    fn continue_block(&mut self, cursor: &mut LineCursor<'_>, is_whole: bool) -> bool {
+        let head = LineHead::of(cursor, is_whole);
+        let Some(leaf) = &mut self.leaf else { return false };
+        if leaf.is_paragraph() && head.may_be_delimiter_row() && leaf.begin_table(&head, &mut self.out) {
+            leaf.next_line(false);
+            return true;
+        }
+        match &leaf.kind {
+            LeafKind::Line => false,
+            LeafKind::Html { .. } => true,
+            LeafKind::Fence { mark, len, indent } => {
+                if head.closes_fence(*mark, *len) {
+                    self.close_leaf();
+                } else {
+                    cursor.skip(*indent);
+                }
+                true
+            }
+            LeafKind::Indented { .. } if head.indent >= 4 => {
+                leaf.show_blank_lines(&mut self.out);
+                cursor.skip(4);
+                true
+            }
+            LeafKind::Table if !head.interrupts(true) && head.text != "|" => {
+                leaf.next_line(false);
+                true
+            }
+            LeafKind::Indented { .. } | LeafKind::Table => {
+                self.close_leaf();
+                false
+            }
+            LeafKind::Paragraph if head.is_underline() && leaf.is_heading_with(&head) => {
+                leaf.next_line(false);
+                leaf.kind = LeafKind::Line;
+                true
+            }
+            LeafKind::Paragraph => false,
+        }
+    }
+
+    fn continue_paragraph(&mut self, cursor: &mut LineCursor<'_>, head: &LineHead<'_>, is_lazy: bool) {
+        let Some(leaf) = &mut self.leaf else { return };
+        leaf.next_line(is_lazy);
+        if is_lazy && (head.is_underline() || head.may_be_delimiter_row()) {
+            // It is neither.
+            cursor.skip(usize::MAX);
+            leaf.append("\\", &mut self.out);
+        }
+    }
+
+    /// The list at the end of the innermost container, before something is added to it.
+    fn add_block(&mut self) -> &mut Option<LastList> {
+        match self.containers.last_mut() {
+            None => &mut self.root_list,
+            Some((container, list)) => {
+                if let SplitContainer::Item { is_bare, .. } = container {
+                    *is_bare = false;
+                }
+                list
+            }
+        }
+    }
+
+    fn push(&mut self, kind: PieceKind) {
+        let after_blank = self.after_blank;
+        self.out.push(MarkdownPiece { kind, source: String::new(), after_blank, is_open: false });
+    }
+
+    fn open_quote(&mut self, cursor: &mut LineCursor<'_>) {
+        *self.add_block() = None;
+        cursor.skip(3);
+        cursor.advance(1);
+        cursor.skip(1);
+        self.push(PieceKind::QuoteStart);
+        self.containers.push((SplitContainer::Quote, None));
+    }
+
+    /// Opens an item. Returns whether nothing else can begin in the line.
+    fn open_item(&mut self, cursor: &mut LineCursor<'_>, is_whole: bool, marker: (u8, usize, Option<u64>)) -> bool {
+        let (mark, len, number) = marker;
+        let list = self.add_block();
+        let last = list.filter(|list| list.mark == mark);
+        let number = last.map_or(number, |list| list.number.map(|number| number.saturating_add(1)));
+        *list = Some(LastList { mark, number });
+        let mut indent = cursor.skip(3) + len;
+        cursor.advance(len);
+        let is_blank = |cursor: &LineCursor<'_>| is_whole && cursor.rest().trim_matches([' ', '\t']).is_empty();
+        let (mut is_bare, mut task) = (is_blank(cursor), None);
+        if is_bare {
+            indent += 1;
+        } else {
+            // Much space belongs to an indented code block.
+            let space = cursor.indent();
+            indent += cursor.skip(if space > 4 { 1 } else { space });
+            task = task_box(cursor);
+            is_bare = task.is_some() && is_blank(cursor);
+        }
+        self.push(PieceKind::ItemStart(ItemHead { number, continues: last.is_some(), task }));
+        self.containers.push((SplitContainer::Item { indent, is_bare }, None));
+        self.is_muted = is_bare;
+        if task.is_some() && !is_bare {
+            cursor.skip(usize::MAX);
+            let is_text =
+                LineHead::of(cursor, is_whole).start == LineStart::Text && !cursor.rest().starts_with('[');
+            self.leaf = Some(match is_text {
+                true => OpenLeaf::new(LeafKind::Paragraph, false),
+                false => OpenLeaf::plain_paragraph(false),
+            });
+        }
+        is_bare || task.is_some()
+    }
+
+    fn open_leaf(&mut self, cursor: &mut LineCursor<'_>, head: &LineHead<'_>) {
+        *self.add_block() = None;
+        let after_blank = self.after_blank;
+        let new = |kind| OpenLeaf::new(kind, after_blank);
+        if head.indent >= 4 {
+            let mut leaf = new(LeafKind::Indented { n_blank: 0 });
+            leaf.start_code(&mut self.out);
+            cursor.skip(4);
+            self.leaf = Some(leaf);
+            return;
+        }
+        if let Some(end) = head.html(false) {
+            self.leaf = Some(new(LeafKind::Html { end, is_ended: false, tail: String::new() }));
+            return;
+        }
+        cursor.skip(3);
+        self.leaf = Some(match head.start {
+            LineStart::Fence { mark, len } => {
+                cursor.advance(len);
+                new(LeafKind::Fence { mark, len, indent: head.indent })
+            }
+            LineStart::Heading | LineStart::Rule => new(LeafKind::Line),
+            // They are too deep.
+            LineStart::Quote | LineStart::Item { .. } => OpenLeaf::plain_paragraph(after_blank),
+            LineStart::Blank | LineStart::Tag | LineStart::Text => new(LeafKind::Paragraph),
+        });
+    }
+
+    fn close_leaf(&mut self) {
+        if let Some(leaf) = self.leaf.take() {
+            leaf.close(&mut self.out);
+        }
+    }
+
+    /// Ends the block of text, and the containers from one on.
+    fn close_to(&mut self, n_containers: usize) {
+        self.close_leaf();
+        while self.containers.len() > n_containers {
+            self.containers.pop();
+            self.push(PieceKind::ContainerEnd);
+        }
+    }
+}
+
+/// Passes the box of a task.
+fn task_box(cursor: &mut LineCursor<'_>) -> Option<bool> {
+    let mut next = *cursor;
+    next.skip(3);
+    let is_checked = match next.rest().as_bytes() {
+        [b'[', b' ' | b'\t', b']', ..] => false,
+        [b'[', b'x' | b'X', b']', ..] => true,
+        _ => return None,
+    };
+    next.advance(3);
+    if !next.rest().is_empty() && !next.rest().starts_with([' ', '\t']) {
+        return None;
+    }
+    *cursor = next;
+    Some(is_checked)
 }

@@ -15,17 +15,122 @@ const MAX_WORD: usize = 30;
 /// Below this many columns a cell cannot be read.
 const MIN_CELL: usize = 5;
 
-/// The rows of a table.
-pub(super) fn rows(table: &Table, columns: usize, theme: &Palette) -> Vec<Row> {
-    let n = table.head.len().max(table.rows.iter().map(Vec::len).max().unwrap_or(0));
-    if n == 0 {
-        return Vec::new();
+/// How the rows of a table look, decided by those that were known first.
+#[derive(Clone, Debug)]
+pub(super) struct TableLayout {
+    columns: usize,
+    /// The columns of each cell; `None` when some would be too narrow to read.
+    widths: Option<Vec<usize>>,
+    alignments: Vec<Alignment>,
+    head: Vec<StyledLines>,
+    /// Rows were shown.
+    is_begun: bool,
+}
+
+impl TableLayout {
+    /// A layout for a table.
+    pub(super) fn new(table: &Table, columns: usize) -> Self {
+        let n = table.head.len().max(table.rows.iter().map(Vec::len).max().unwrap_or(0));
+        // Borders and a space at each side of a cell.
+        let room = columns.saturating_sub(3 * n + 1);
+        let widths = widths(table, n, room);
+        Self { columns, widths, alignments: table.alignments.clone(), head: table.head.clone(), is_begun: false }
     }
-    // Borders and a space at each side of a cell.
-    let room = columns.saturating_sub(3 * n + 1);
-    match widths(table, n, room) {
-        Some(widths) => drawn(table, &widths, theme),
-        None => records(table, columns, theme),
+
+    /// The number of columns of the table.
+    pub(super) fn n_cells(&self) -> usize {
+        self.head.len()
+    }
+
+    /// The head and the first rows.
+    pub(super) fn first_rows(&mut self, table: &Table, theme: &Palette) -> Vec<Row> {
+        let Some(widths) = &self.widths else {
+            // The head stands in each record, and alone if there are no records.
+            return self.rows(&table.rows, theme);
+        };
+        let mut rows = vec![self.rule(widths, ["┌", "┬", "┐"], theme)];
+        rows.extend(self.drawn(&table.head, widths, theme));
+        rows.extend(self.rows(&table.rows, theme));
+        rows
+    }
+
+    /// More rows.
+    pub(super) fn rows(&mut self, table_rows: &[Vec<StyledLines>], theme: &Palette) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for row in table_rows {
+            match &self.widths {
+                Some(widths) => {
+                    rows.push(self.rule(widths, ["├", "┼", "┤"], theme));
+                    rows.extend(self.drawn(row, widths, theme));
+                }
+                None => {
+                    if std::mem::replace(&mut self.is_begun, true) {
+                        rows.push(Row::styled("─".repeat(self.columns.min(8)), theme.fg(ColorRole::MdHr)));
+                    }
+                    rows.extend(self.record(row, true));
+                }
+            }
+        }
+        rows
+    }
+
+    /// The end of the table.
+    pub(super) fn last_rows(&self, theme: &Palette) -> Vec<Row> {
+        match &self.widths {
+            Some(widths) => vec![self.rule(widths, ["└", "┴", "┘"], theme)],
+            None if self.is_begun => Vec::new(),
+            None => self.record(&self.head, false),
+        }
+    }
+
+    fn rule(&self, widths: &[usize], [left, middle, right]: [&str; 3], theme: &Palette) -> Row {
+        let parts: Vec<String> = widths.iter().map(|width| "─".repeat(width + 2)).collect();
+        Row::styled(format!("{left}{}{right}", parts.join(middle)), theme.fg(ColorRole::MdHr))
+    }
+
+    fn drawn(&self, row: &[StyledLines], widths: &[usize], theme: &Palette) -> Vec<Row> {
+        let style = theme.fg(ColorRole::MdHr);
+        let cells: Vec<Vec<Row>> =
+            widths.iter().enumerate().map(|(at, width)| wrapped(&cell(row, at), *width)).collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let mut rows = Vec::new();
+        for nth in 0..height {
+            let mut spans = vec![Span::styled("│ ", style)];
+            for (at, width) in widths.iter().enumerate() {
+                let line = cells[at].get(nth).cloned().unwrap_or_default();
+                let missing = width.saturating_sub(row_width(&line));
+                let before = match self.alignments.get(at) {
+                    Some(Alignment::Right) => missing,
+                    Some(Alignment::Center) => missing / 2,
+                    _ => 0,
+                };
+                if before > 0 {
+                    spans.push(Span::raw(" ".repeat(before)));
+                }
+                spans.extend(line.spans);
+                if missing > before {
+                    spans.push(Span::raw(" ".repeat(missing - before)));
+                }
+                spans.push(Span::styled(if at + 1 == widths.len() { " │" } else { " │ " }, style));
+            }
+            rows.push(Row::from(spans));
+        }
+        rows
+    }
+
+    /// A row as a list of names and values.
+    fn record(&self, row: &[StyledLines], is_named: bool) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (at, value) in row.iter().enumerate() {
+            let mut line: Vec<Span<'static>> = Vec::new();
+            if is_named {
+                line.extend(cell(&self.head, at).into_iter().flatten());
+                line.push(Span::raw(": "));
+            }
+            line.extend(value.iter().flatten().cloned());
+            rows.extend(wrap(&line, self.columns));
+        }
+        rows
     }
 }
 
@@ -76,66 +181,4 @@ fn widths(table: &Table, n: usize, room: usize) -> Option<Vec<usize>> {
         }
     }
     Some(widths)
-}
-
-fn drawn(table: &Table, widths: &[usize], theme: &Palette) -> Vec<Row> {
-    let style = theme.fg(ColorRole::MdHr);
-    let rule = |left: &str, middle: &str, right: &str| {
-        let parts: Vec<String> = widths.iter().map(|width| "─".repeat(width + 2)).collect();
-        Row::styled(format!("{left}{}{right}", parts.join(middle)), style)
-    };
-    let mut rows = vec![rule("┌", "┬", "┐")];
-    let mut is_first = true;
-    for row in std::iter::once(&table.head).chain(&table.rows) {
-        if !std::mem::take(&mut is_first) {
-            rows.push(rule("├", "┼", "┤"));
-        }
-        let cells: Vec<Vec<Row>> =
-            widths.iter().enumerate().map(|(at, width)| wrapped(&cell(row, at), *width)).collect();
-        let height = cells.iter().map(Vec::len).max().unwrap_or(0).max(1);
-        for nth in 0..height {
-            let mut spans = vec![Span::styled("│ ", style)];
-            for (at, width) in widths.iter().enumerate() {
-                let line = cells[at].get(nth).cloned().unwrap_or_default();
-                let missing = width.saturating_sub(row_width(&line));
-                let before = match table.alignments.get(at) {
-                    Some(Alignment::Right) => missing,
-                    Some(Alignment::Center) => missing / 2,
-                    _ => 0,
-                };
-                if before > 0 {
-                    spans.push(Span::raw(" ".repeat(before)));
-                }
-                spans.extend(line.spans);
-                if missing > before {
-                    spans.push(Span::raw(" ".repeat(missing - before)));
-                }
-                spans.push(Span::styled(if at + 1 == widths.len() { " │" } else { " │ " }, style));
-            }
-            rows.push(Row::from(spans));
-        }
-    }
-    rows.push(rule("└", "┴", "┘"));
-    rows
-}
-
-/// Each row as a list of names and values.
-fn records(table: &Table, columns: usize, theme: &Palette) -> Vec<Row> {
-    let mut rows = Vec::new();
-    let body: &[Vec<StyledLines>] = if table.rows.is_empty() { std::slice::from_ref(&table.head) } else { &table.rows };
-    for row in body {
-        if !rows.is_empty() {
-            rows.push(Row::styled("─".repeat(columns.min(8)), theme.fg(ColorRole::MdHr)));
-        }
-        for (at, value) in row.iter().enumerate() {
-            let mut line: Vec<Span<'static>> = Vec::new();
-            if !table.rows.is_empty() {
-                line.extend(cell(&table.head, at).into_iter().flatten());
-                line.push(Span::raw(": "));
-            }
-            line.extend(value.iter().flatten().cloned());
-            rows.extend(wrap(&line, columns));
-        }
-    }
-    rows
 }

@@ -1,0 +1,241 @@
+//! The block under way that holds text, and the pieces that it becomes.
+
+use pulldown_cmark::{Event, Parser, Tag};
+
+use super::cut::{LONG, cut_point, last_grapheme};
+use super::line::{HtmlEnd, LineHead};
+use super::options::EXTENSIONS;
+
+/// A part of the text that is laid out once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MarkdownPiece {
+    pub(super) kind: PieceKind,
+    /// Its text without the markers of the quotes and lists that it is in.
+    pub(super) source: String,
+    /// There is a blank line before it.
+    pub(super) after_blank: bool,
+    /// What is at its end continues in the next piece: a paragraph, a table, or a line.
+    pub(super) is_open: bool,
+}
+
+/// What a piece is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PieceKind {
+    /// What follows is in a quote.
+    QuoteStart,
+    /// What follows is in an item of a list.
+    ItemStart(ItemHead),
+    /// The innermost quote or item ends.
+    ContainerEnd,
+    /// A paragraph, a heading, a table, or a rule.
+    Blocks,
+    /// More of a paragraph.
+    Middle,
+    /// More rows of a table.
+    TableRows,
+    /// The beginning of a code block, with its language.
+    CodeStart,
+    CodeLine,
+    CodeEnd,
+    /// The first line of HTML.
+    HtmlStart,
+    HtmlLine,
+}
+
+/// How an item of a list begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ItemHead {
+    /// Its number in an ordered list.
+    pub(super) number: Option<u64>,
+    /// The item before it is of the same list.
+    pub(super) continues: bool,
+    /// Whether its box is checked, when it has one.
+    pub(super) task: Option<bool>,
+}
+
+/// What a block of text is.
+#[derive(Clone, Debug)]
+pub(super) enum LeafKind {
+    /// A heading or a rule, which ends with its line.
+    Line,
+    Paragraph,
+    Table,
+    /// An indented code block, with the number of blank lines at its end.
+    Indented {
+        n_blank: usize,
+    },
+    Fence {
+        mark: u8,
+        len: usize,
+        indent: usize,
+    },
+    Html {
+        end: HtmlEnd,
+        is_ended: bool,
+        /// The last bytes of the line that went into a piece.
+        tail: String,
+    },
+}
+
+/// A block of text that is not finished.
+#[derive(Clone, Debug)]
+pub(super) struct OpenLeaf {
+    pub(super) kind: LeafKind,
+    /// What is not in a piece yet.
+    source: String,
+    after_blank: bool,
+    /// Its beginning is in a piece.
+    is_begun: bool,
+    /// Where the last line begins.
+    line: usize,
+    /// The last line lacks markers of what the block is in.
+    is_lazy: bool,
+}
+
+impl OpenLeaf {
+    pub(super) fn new(kind: LeafKind, after_blank: bool) -> Self {
+        Self { kind, source: String::new(), after_blank, is_begun: false, line: 0, is_lazy: false }
+    }
+
+    /// A paragraph whose text may look like another block.
+    pub(super) fn plain_paragraph(after_blank: bool) -> Self {
+        Self { is_begun: true, ..Self::new(LeafKind::Paragraph, after_blank) }
+    }
+
+    pub(super) fn is_paragraph(&self) -> bool {
+        matches!(self.kind, LeafKind::Paragraph)
+    }
+
+    pub(super) fn is_code(&self) -> bool {
+        matches!(self.kind, LeafKind::Fence { .. } | LeafKind::Indented { .. })
+    }
+
+    /// Begins another line of a paragraph or table.
+    pub(super) fn next_line(&mut self, is_lazy: bool) {
+        self.source.push('\n');
+        self.line = self.source.len();
+        self.is_lazy = is_lazy;
+    }
+
+    /// Adds text of the current line.
+    pub(super) fn append(&mut self, text: &str, out: &mut Vec<MarkdownPiece>) {
+        self.source.push_str(text);
+        while self.source.len() >= LONG {
+            self.cut(out);
+        }
+    }
+
+    fn push(&mut self, kind: PieceKind, at: usize, is_open: bool, out: &mut Vec<MarkdownPiece>) {
+        let rest = self.source.split_off(at);
+        let source = std::mem::replace(&mut self.source, rest);
+        out.push(MarkdownPiece { kind, source, after_blank: self.after_blank, is_open });
+        self.is_begun = true;
+        self.line = self.line.saturating_sub(at);
+    }
+
+    /// Makes a piece of the beginning of a long text.
+    fn cut(&mut self, out: &mut Vec<MarkdownPiece>) {
+        let window = &self.source[..self.source.floor_char_boundary(LONG)];
+        let at = match self.kind {
+            LeafKind::Paragraph | LeafKind::Line => cut_point(window, self.is_begun),
+            LeafKind::Table => {
+                let body = if self.is_begun { 0 } else { window.find('\n').map_or(0, |at| at + 1) };
+                let row = window[body..].rfind('\n').filter(|at| *at > 0).map(|at| body + at);
+                row.unwrap_or(window.len())
+            }
+            _ => last_grapheme(window),
+        };
+        if let LeafKind::Html { end, is_ended, tail } = &mut self.kind {
+            let line = format!("{tail}{}", &self.source[..at]);
+            *is_ended |= end.is_in(&line);
+            *tail = line[line.ceil_char_boundary(line.len().saturating_sub(16))..].to_owned();
+        }
+        self.push(self.piece_kind(), at, true, out);
+    }
+
+    /// What the next piece is.
+    fn piece_kind(&self) -> PieceKind {
+        match (&self.kind, self.is_begun) {
+            (LeafKind::Fence { .. }, false) => PieceKind::CodeStart,
+            (LeafKind::Fence { .. } | LeafKind::Indented { .. }, _) => PieceKind::CodeLine,
+            (LeafKind::Html { .. }, false) => PieceKind::HtmlStart,
+            (LeafKind::Html { .. }, true) => PieceKind::HtmlLine,
+            (_, false) => PieceKind::Blocks,
+            (LeafKind::Table, true) => PieceKind::TableRows,
+            (_, true) => PieceKind::Middle,
+        }
+    }
+
+    /// Ends the line. Returns whether the block goes on.
+    pub(super) fn end_line(&mut self, out: &mut Vec<MarkdownPiece>) -> bool {
+        match &mut self.kind {
+            LeafKind::Paragraph | LeafKind::Table => return true,
+            LeafKind::Line => {}
+            LeafKind::Html { end, is_ended, tail } => {
+                *is_ended |= end.is_in(&(std::mem::take(tail) + &self.source));
+            }
+            LeafKind::Indented { .. } | LeafKind::Fence { .. } => {}
+        }
+        self.push(self.piece_kind(), self.source.len(), false, out);
+        !matches!(self.kind, LeafKind::Line | LeafKind::Html { is_ended: true, .. })
+    }
+
+    /// Shows the blank lines that were at the end of an indented code block, since there is more of it.
+    pub(super) fn show_blank_lines(&mut self, out: &mut Vec<MarkdownPiece>) {
+        if let LeafKind::Indented { n_blank } = &mut self.kind {
+            for _ in 0..std::mem::take(n_blank) {
+                self.push(PieceKind::CodeLine, 0, false, out);
+            }
+        }
+    }
+
+    /// Begins an indented code block.
+    pub(super) fn start_code(&mut self, out: &mut Vec<MarkdownPiece>) {
+        self.push(PieceKind::CodeStart, 0, false, out);
+    }
+
+    /// Ends the block.
+    pub(super) fn close(mut self, out: &mut Vec<MarkdownPiece>) {
+        let kind = match self.kind {
+            LeafKind::Fence { .. } | LeafKind::Indented { .. } => PieceKind::CodeEnd,
+            LeafKind::Html { .. } => return,
+            _ => self.piece_kind(),
+        };
+        self.push(kind, self.source.len(), false, out);
+    }
+
+    /// Whether an underline makes a heading of the paragraph.
+    pub(super) fn is_heading_with(&self, underline: &LineHead<'_>) -> bool {
+        // There must be something besides definitions.
+        let text = format!("{}\n{}", self.source, underline.text);
+        !self.source.starts_with('[')
+            || Parser::new_ext(&text, EXTENSIONS).any(|event| matches!(event, Event::Start(Tag::Heading { .. })))
+    }
+
+    /// Makes a table of the last line of a paragraph if the delimiter row below fits to it.
+    pub(super) fn begin_table(&mut self, delimiters: &LineHead<'_>, out: &mut Vec<MarkdownPiece>) -> bool {
+        let header = &self.source[self.line..];
+        let is_first = self.line == 0;
+        let bar = header.trim_start_matches(' ');
+        let may_interrupt = bar.starts_with('|') && header.len() - bar.len() < 4;
+        if self.is_lazy || is_first && self.is_begun || !header.contains('|') {
+            return false;
+        }
+        let text = match is_first || may_interrupt {
+            true => format!("{bar}\n{}", delimiters.text),
+            // The header may be the first line behind definitions.
+            false if self.source.starts_with('[') => format!("{}\n{}", self.source, delimiters.text),
+            false => return false,
+        };
+        if !Parser::new_ext(&text, EXTENSIONS).any(|event| matches!(event, Event::Start(Tag::Table(_)))) {
+            return false;
+        }
+        if !is_first {
+            self.push(self.piece_kind(), self.line, false, out);
+            self.after_blank = false;
+        }
+        self.is_begun = false;
+        self.kind = LeafKind::Table;
+        true
+    }
+}

@@ -1,0 +1,240 @@
+//! The structure of a document as the parser sees the whole of it, and as the splitter cuts it.
+
+use std::fmt::Write;
+
+use proptest::prelude::*;
+use pulldown_cmark::{BrokenLink, CodeBlockKind, CowStr, Event, Parser, Tag, TagEnd, TextMergeStream};
+
+use super::leaf::{MarkdownPiece, PieceKind};
+use super::options::EXTENSIONS;
+use super::split::Splitter;
+use super::*;
+use crate::theme::ColorDepth;
+
+/// Writes blocks of text, one to a line.
+fn write_blocks(source: &str, is_nested: bool, out: &mut String) {
+    let mut is_inline = false;
+    let mut numbers: Vec<(Option<u64>, bool)> = Vec::new();
+    // Links lead somewhere on both sides, wherever they are defined.
+    let mut resolve = |_: BrokenLink<'_>| Some((CowStr::from(""), CowStr::from("")));
+    let parser = Parser::new_with_broken_link_callback(source, EXTENSIONS, Some(&mut resolve));
+    let mut events = TextMergeStream::new(parser);
+    let mut line = |text: &str, is_inline: &mut bool| {
+        if std::mem::take(is_inline) {
+            out.push('\n');
+        }
+        out.push_str(text);
+    };
+    while let Some(event) = events.next() {
+        match event {
+            Event::Start(Tag::Paragraph) | Event::End(TagEnd::Paragraph) => line("", &mut is_inline),
+            Event::Start(Tag::BlockQuote(_)) if is_nested => line("quote\n", &mut is_inline),
+            Event::Start(Tag::List(first)) if is_nested => {
+                line("", &mut is_inline);
+                numbers.push((first, false));
+            }
+            Event::End(TagEnd::List(_)) if is_nested => {
+                line("", &mut is_inline);
+                numbers.pop();
+            }
+            Event::Start(Tag::Item) if is_nested => {
+                if let Some((number, continues)) = numbers.last_mut() {
+                    let text = format!("item {number:?} {continues}\n");
+                    line(&text, &mut is_inline);
+                    *number = number.map(|number| number.saturating_add(1));
+                    *continues = true;
+                }
+            }
+            Event::End(TagEnd::Item | TagEnd::BlockQuote(_)) if is_nested => line("end\n", &mut is_inline),
+            Event::TaskListMarker(is_checked) => line(&format!("task {is_checked}\n"), &mut is_inline),
+            Event::Start(Tag::CodeBlock(kind)) => {
+                let info = match kind {
+                    CodeBlockKind::Fenced(info) => info.into_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                line(&format!("code {info:?}\n"), &mut is_inline);
+                let mut text = String::new();
+                for event in events.by_ref() {
+                    match event {
+                        Event::Text(part) => text.push_str(&part),
+                        _ => break,
+                    }
+                }
+                text.lines().for_each(|text| line(&format!("| {text}\n"), &mut is_inline));
+            }
+            Event::Start(Tag::HtmlBlock) => {
+                line("html\n", &mut is_inline);
+                let mut text = String::new();
+                for event in events.by_ref() {
+                    match event {
+                        Event::Html(part) | Event::Text(part) => text.push_str(&part),
+                        _ => break,
+                    }
+                }
+                text.trim_end().lines().for_each(|text| line(&format!("| {text}\n"), &mut is_inline));
+            }
+            Event::Start(Tag::Heading { level, .. }) => line(&format!("heading {level} "), &mut is_inline),
+            Event::End(TagEnd::Heading(_)) => line("\n", &mut is_inline),
+            Event::Start(Tag::Table(alignments)) => line(&format!("table {alignments:?}\n"), &mut is_inline),
+            Event::Rule => line("rule\n", &mut is_inline),
+            Event::End(TagEnd::TableRow | TagEnd::TableHead) => line("\n", &mut is_inline),
+            Event::End(TagEnd::TableCell) => line("|", &mut is_inline),
+            Event::Start(Tag::TableHead | Tag::TableRow | Tag::TableCell) | Event::End(TagEnd::Table) => {}
+            event => {
+                let text = match event {
+                    Event::Text(text) => text.into_string(),
+                    Event::SoftBreak | Event::HardBreak => "⏎".to_owned(),
+                    Event::Start(Tag::Link { .. } | Tag::Image { .. }) => "<".to_owned(),
+                    other => format!("{other:?}"),
+                };
+                line("", &mut false);
+                let mut keeps = false;
+                line(&text, &mut keeps);
+                is_inline = true;
+            }
+        }
+    }
+    line("", &mut is_inline);
+}
+
+fn whole(source: &str) -> String {
+    let mut out = String::new();
+    write_blocks(source, true, &mut out);
+    out
+}
+
+fn joined(pieces: &[MarkdownPiece]) -> String {
+    let mut out = String::new();
+    let mut n_blank = 0;
+    for piece in pieces {
+        match piece.kind {
+            PieceKind::QuoteStart => out.push_str("quote\n"),
+            PieceKind::ItemStart(head) => {
+                writeln!(out, "item {:?} {}", head.number, head.continues).unwrap();
+                if let Some(is_checked) = head.task {
+                    writeln!(out, "task {is_checked}").unwrap();
+                }
+            }
+            PieceKind::ContainerEnd => out.push_str("end\n"),
+            PieceKind::Blocks => write_blocks(&piece.source, false, &mut out),
+            PieceKind::Middle => {
+                let mut text = String::new();
+                write_blocks(&format!("x{}", piece.source), false, &mut text);
+                out.push_str(&text[1..]);
+            }
+            PieceKind::TableRows => unreachable!("the documents are short"),
+            PieceKind::CodeStart => writeln!(out, "code {:?}", piece.source.trim()).unwrap(),
+            PieceKind::CodeLine => writeln!(out, "| {}", piece.source).unwrap(),
+            PieceKind::CodeEnd => {}
+            PieceKind::HtmlStart | PieceKind::HtmlLine => {
+                if piece.kind == PieceKind::HtmlStart {
+                    out.push_str("html\n");
+                    n_blank = 0;
+                }
+                if piece.source.trim().is_empty() {
+                    n_blank += 1;
+                    continue;
+                }
+                (0..std::mem::take(&mut n_blank)).for_each(|_| out.push_str("| \n"));
+                writeln!(out, "| {}", piece.source).unwrap();
+            }
+        }
+    }
+    out
+}
+
+fn pieces_of(source: &str) -> Vec<MarkdownPiece> {
+    let mut splitter = Splitter::new();
+    splitter.advance(source);
+    splitter.finish(source);
+    splitter.pieces().to_vec()
+}
+
+/// Differences that do not count: space at the ends of lines.
+fn clean(text: &str) -> String {
+    text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+#[track_caller]
+fn check(source: &str) {
+    let pieces = pieces_of(source);
+    assert_eq!(clean(&joined(&pieces)), clean(&whole(source)), "{source:?}");
+}
+
+#[test]
+fn blocks_below_lists_and_quotes_belong_where_commonmark_says() {
+    for source in [
+        "1. one\n  ```\n  a\n\n  b\n  ```\n",
+        "10. ten\n   ```\n   a\n\n   b\n   ```\n",
+        "- a\nlazy\n",
+        "> a\nlazy\n",
+        "- a\n<div>\nx\n\n",
+        "> a\n<b>x\n",
+        "-\n\n  a\n",
+        "-\n  a\n-\n\n- b\n",
+        "| a |\n|---|\n- b\n",
+        "| a |\n|---|\n2. b\n",
+        "> a\n===\n",
+        "> a\n--\n",
+        "- a\n\n    b\n",
+        "- [ ] a\n- [x]\n- [x] # b\n",
+        "text\n| a | b |\n|---|---|\n| c | d |\n",
+        "[a]: /b\n===\nfoo\n",
+        "> ```\n> a\nb\n",
+        "- a\n  > b\n  > - c\n  >\n  >   d\n",
+    ] {
+        check(source);
+    }
+}
+
+/// Parts of lines, which together are documents with everything in every place.
+const PARTS: [&str; 62] = [
+    "\n", "\n", "\n", "\n", "\n\n", "  ", " ", "    ", "\t", "> ", ">", "- ", "* ", "1. ", "10) ", "2. ", "-", "-\n", "- [ ] ",
+    "- [x] ", "a", "b c", "text\n", "text\n", "```\n", "```rust\n", "~~~\n", "````\n", "  ```\n", "   ~~~\n", "# h\n", "## h\n", "===\n",
+    "---\n", "***\n", "--\n", "<div>\n", "</div>\n", "<b>", "<!-- c\n", "-->\n", "<?x\n", "| a | b |\n", "|---|---|\n", "|a|\n|-|\n", "|x|y|\n",
+    "| c\n", "a|b\n-|-\n", "---|---\n", "*e*", "`c`", "[n1]: /u\n", "\n> ", "\n- ", "\n  ", "\n    ", "\n   ", "\n1. ", "\n> > ", "\n  - ",
+    "\n> - ", "\\\n",
+];
+
+fn documents() -> impl Strategy<Value = String> {
+    prop::collection::vec(0..PARTS.len(), 1..14)
+        .prop_map(|parts| parts.iter().map(|part| PARTS[*part]).collect::<String>() + "\n")
+}
+
+fn n_cases() -> u32 {
+    // More by hand.
+    option_env!("PINCH_MARKDOWN_CASES").and_then(|n| n.parse().ok()).unwrap_or(2_000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 20_000, ..ProptestConfig::with_cases(n_cases()) })]
+
+    #[test]
+    fn pieces_have_the_structure_of_the_whole(source in documents()) {
+        let pieces = pieces_of(&source);
+        prop_assert_eq!(clean(&joined(&pieces)), clean(&whole(&source)), "{:?}", source);
+    }
+
+    #[test]
+    fn any_pieces_of_a_text_give_the_rows_of_the_whole(source in documents(), cuts in prop::collection::vec(0.0f64..1.0, 0..6)) {
+        let theme = Palette::builtin("dark", ColorDepth::True);
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| source.floor_char_boundary((source.len() as f64 * cut) as usize)).collect();
+        cuts.sort_unstable();
+        let mut markdown = Markdown::new(MarkdownOptions::default());
+        let mut from = 0;
+        let mut stable: Vec<Row> = Vec::new();
+        for cut in cuts {
+            markdown.push(&source[from..cut]);
+            from = cut;
+            let n = markdown.n_stable_rows(24, &theme);
+            let rows = markdown.rows(24, &theme);
+            prop_assert_eq!(&rows[..stable.len()], &stable[..], "{:?}", source);
+            stable = rows[..n].to_vec();
+        }
+        markdown.push(&source[from..]);
+        markdown.finish();
+        let rows = markdown.rows(24, &theme);
+        prop_assert_eq!(&rows[..stable.len()], &stable[..], "{:?}", source);
+        prop_assert_eq!(rows, Markdown::of(&source, MarkdownOptions::default()).rows(24, &theme), "{:?}", source);
+    }
+}
