@@ -2,9 +2,12 @@
 
 use pulldown_cmark::{Event, Parser, Tag};
 
-use super::cut::{LONG, cut_point, last_grapheme};
+use super::cut::{LONG, count_work, cut_point, last_grapheme};
 use super::line::{HtmlEnd, LineHead};
 use super::options::EXTENSIONS;
+
+/// Bytes of definitions that are looked through for what is below them.
+const MAX_DEFINITIONS: usize = 1024;
 
 /// A part of the text that is laid out once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,13 +91,11 @@ pub(super) struct OpenLeaf {
     is_begun: bool,
     /// Where the last line begins.
     line: usize,
-    /// The last line lacks markers of what the block is in.
-    is_lazy: bool,
 }
 
 impl OpenLeaf {
     pub(super) fn new(kind: LeafKind, after_blank: bool) -> Self {
-        Self { kind, source: String::new(), after_blank, is_begun: false, line: 0, is_lazy: false }
+        Self { kind, source: String::new(), after_blank, is_begun: false, line: 0 }
     }
 
     /// A paragraph whose text may look like another block.
@@ -111,10 +112,9 @@ impl OpenLeaf {
     }
 
     /// Begins another line of a paragraph or table.
-    pub(super) fn next_line(&mut self, is_lazy: bool) {
+    pub(super) fn next_line(&mut self) {
         self.source.push('\n');
         self.line = self.source.len();
-        self.is_lazy = is_lazy;
     }
 
     /// Adds text of the current line.
@@ -208,6 +208,7 @@ impl OpenLeaf {
     pub(super) fn is_heading_with(&self, underline: &LineHead<'_>) -> bool {
         // There must be something besides definitions.
         let text = format!("{}\n{}", self.source, underline.text);
+        count_work(text.len());
         !self.source.starts_with('[')
             || Parser::new_ext(&text, EXTENSIONS).any(|event| matches!(event, Event::Start(Tag::Heading { .. })))
     }
@@ -218,19 +219,21 @@ impl OpenLeaf {
         let is_first = self.line == 0;
         let bar = header.trim_start_matches(' ');
         let may_interrupt = bar.starts_with('|') && header.len() - bar.len() < 4;
-        if self.is_lazy || is_first && self.is_begun || !header.contains('|') {
+        if is_first && self.is_begun || !header.contains('|') {
             return false;
         }
-        let text = match is_first || may_interrupt {
+        let stands_alone = is_first || may_interrupt;
+        let text = match stands_alone {
             true => format!("{bar}\n{}", delimiters.text),
-            // The header may be the first line behind definitions.
-            false if self.source.starts_with('[') => format!("{}\n{}", self.source, delimiters.text),
+            // The header may be the first line behind definitions, of which there are few.
+            false if self.source.starts_with('[') && !self.is_begun && self.line < MAX_DEFINITIONS => format!("{}\n{}", self.source, delimiters.text),
             false => return false,
         };
+        count_work(text.len());
         if !Parser::new_ext(&text, EXTENSIONS).any(|event| matches!(event, Event::Start(Tag::Table(_)))) {
             return false;
         }
-        if !is_first {
+        if !is_first && stands_alone {
             self.push(self.piece_kind(), self.line, false, out);
             self.after_blank = false;
         }

@@ -238,7 +238,7 @@ impl SplitState {
         };
         if has_paragraph && !is_new {
             if head.indent >= 4 || !head.interrupts(is_lazy) {
-                self.continue_paragraph(cursor, &head, is_lazy);
+                self.continue_paragraph(&head, is_lazy);
                 return;
             }
             self.close_to(n_open);
@@ -264,7 +264,7 @@ impl SplitState {
         let head = LineHead::of(cursor, is_whole);
         let Some(leaf) = &mut self.leaf else { return false };
         if leaf.is_paragraph() && head.may_be_delimiter_row() && leaf.begin_table(&head, &mut self.out) {
-            leaf.next_line(false);
+            leaf.next_line();
             return true;
         }
         match &leaf.kind {
@@ -284,7 +284,7 @@ impl SplitState {
                 true
             }
             LeafKind::Table if !head.interrupts(true) && head.text != "|" => {
-                leaf.next_line(false);
+                leaf.next_line();
                 true
             }
             LeafKind::Indented { .. } | LeafKind::Table => {
@@ -292,7 +292,7 @@ impl SplitState {
                 false
             }
             LeafKind::Paragraph if head.is_underline() && leaf.is_heading_with(&head) => {
-                leaf.next_line(false);
+                leaf.next_line();
                 leaf.kind = LeafKind::Line;
                 true
             }
@@ -300,13 +300,12 @@ impl SplitState {
         }
     }
 
-    fn continue_paragraph(&mut self, cursor: &mut LineCursor<'_>, head: &LineHead<'_>, is_lazy: bool) {
+    fn continue_paragraph(&mut self, head: &LineHead<'_>, is_lazy: bool) {
         let Some(leaf) = &mut self.leaf else { return };
-        leaf.next_line(is_lazy);
+        leaf.next_line();
         if is_lazy && (head.is_underline() || head.may_be_delimiter_row()) {
-            // It is neither.
-            cursor.skip(usize::MAX);
-            leaf.append("\\", &mut self.out);
+            // It is neither, which the parser sees by the indentation.
+            leaf.append("    ", &mut self.out);
         }
     }
 

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::cut::{LONG, WORK};
 use super::*;
 use crate::text::row_width;
 use crate::theme::ColorDepth;
@@ -103,6 +104,96 @@ proptest! {
         let at = text.floor_char_boundary((text.len() as f64 * at) as usize);
         check_split(&text, at, columns);
     }
+}
+
+/// Bytes that are read and laid out for a text that arrives in pieces with a frame after each: all of them, and the most for a frame.
+fn work_of(text: &str) -> (usize, usize) {
+    let theme = theme();
+    let mut markdown = Markdown::new(MarkdownOptions::default());
+    let (mut all, mut most, mut at) = (0, 0, 0);
+    while at < text.len() {
+        let next = text.floor_char_boundary(at + 4096);
+        let before = WORK.get();
+        markdown.push(&text[at..next]);
+        at = next;
+        let n = markdown.n_stable_rows(60, &theme);
+        markdown.rows_from(n, 60, &theme);
+        let work = WORK.get() - before;
+        all += work;
+        most = most.max(work);
+    }
+    (all, most)
+}
+
+#[test]
+fn the_work_grows_with_the_text_and_never_for_a_frame() {
+    let n_lines = |len: usize, line: &str| line.repeat(len / line.len() + 1);
+    let cases: [(&str, &dyn Fn(usize) -> String); 12] = [
+        ("a paragraph of one line", &|len| n_lines(len, "words and ")),
+        ("a word", &|len| n_lines(len, "word")),
+        ("a code line", &|len| format!("```rust\n{}", n_lines(len, "let a = 1; "))),
+        ("a code block", &|len| format!("```\n{}", n_lines(len, "let a = 1;\n"))),
+        ("an indented code block", &|len| n_lines(len, "    code\n\n")),
+        ("a list", &|len| n_lines(len, "- an item\n")),
+        ("a nested list", &|len| format!("- a\n{}", n_lines(len, "  1. an item\n\n     - with more\n"))),
+        ("an item", &|len| format!("- {}", n_lines(len, "words and "))),
+        ("a quote", &|len| n_lines(len, "> words and\n")),
+        ("a code block in a quote in a list", &|len| format!("- > ```\n{}", n_lines(len, "  > code\n"))),
+        ("a table", &|len| format!("|a|b|\n|-|-|\n{}", n_lines(len, "|one|two|\n"))),
+        ("HTML", &|len| format!("<!--\n{}", n_lines(len, "a comment\n"))),
+    ];
+    for (name, text) in cases {
+        let ((short, _), (long, most)) = (work_of(&text(8 << 10)), work_of(&text(800 << 10)));
+        assert!(long < 250 * short, "{name}: {short} bytes, then {long}");
+        assert!(most < 5 * LONG, "{name}: {most} bytes for a frame");
+    }
+}
+
+#[test]
+fn long_blocks_are_laid_out_like_their_parts() {
+    let theme = theme();
+    let check = |text: String| {
+        let whole = one_shot(&text, 30);
+        let mut markdown = Markdown::new(MarkdownOptions::default());
+        for at in (0..text.len()).step_by(700) {
+            markdown.push(&text[at..text.len().min(at + 700)]);
+            let n = markdown.n_stable_rows(30, &theme);
+            assert_eq!(markdown.rows(30, &theme)[..n], whole[..n]);
+        }
+        markdown.finish();
+        assert_eq!(markdown.rows(30, &theme), whole);
+        whole
+    };
+    // No cut shows.
+    let rows = check(format!("> - {}", "word ".repeat(9_000)));
+    assert!(rows.iter().skip(1).rev().skip(1).all(|row| row.to_string() == rows[1].to_string()));
+    let rows = check(format!("- ```rust\n  {}\n  ```\n", "let a = 1;".repeat(3_000)));
+    assert!(rows[2..rows.len() - 2].iter().all(|row| row_width(row) == 30));
+    let rows = check(format!("|name|value|\n|-|-|\n{}", "|one|two|\n".repeat(4_000)));
+    assert_eq!(rows.len(), 2 * 4_001 + 1);
+    assert!(rows.iter().all(|row| row_width(row) == 16));
+}
+
+#[test]
+fn links_lead_to_what_was_defined_before_them() {
+    let rows = |text: &str| plain(&one_shot(text, 60));
+    assert_eq!(rows("[a]: http://x\n\n[text][A], [a]\n"), "text (http://x), a (http://x)\n");
+    assert_eq!(rows("> - [a]: http://x\n\nsee [a]\n\n[a]: http://y\n\n- [a]\n").lines().last(), Some("- a (http://x)"));
+    // What was shown cannot be changed.
+    assert_eq!(rows("see [a]\n\n[a]: http://x\n"), "see [a]\n");
+}
+
+#[cfg(feature = "highlight")]
+#[test]
+fn the_last_line_of_a_code_block_has_its_colors_before_it_ends() {
+    let theme = theme();
+    let mut markdown = Markdown::new(MarkdownOptions::default());
+    markdown.push("- ```rust\n  /* one\n  two */ let x");
+    let open = markdown.rows(40, &theme);
+    markdown.push("\n  ```\n");
+    markdown.finish();
+    assert_eq!(open[..], markdown.rows(40, &theme)[..3]);
+    assert!(open[2].spans.len() > 3, "{:?}", open[2]);
 }
 
 #[test]
