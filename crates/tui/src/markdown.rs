@@ -42,10 +42,10 @@ mod frame;
 mod layout;
 
 #[cfg(test)]
-mod tests;
+mod reference;
 
 #[cfg(test)]
-mod reference;
+mod tests;
 
 pub use options::MarkdownOptions;
 
@@ -56,8 +56,30 @@ use split::Splitter;
 use crate::Row;
 use crate::theme::Palette;
 
-/// A text in Markdown that grows. Each part of it is read and laid out once for a width and a theme; what is not finished is laid out with every
-/// call, and never more than a few kilobytes of it.
+/// A Markdown text that grows. Each part is parsed and laid out once for a width and a theme. The part that is still arriving is laid out on every
+/// call, as if the text ended there, and is limited to 8 KiB: the cost of a frame does not depend on the length of the text.
+///
+/// # Long blocks
+///
+/// Parts end at block boundaries at any depth of lists and quotes, after each line of code, and inside blocks of more than 8 KiB:
+///
+/// * A paragraph is divided between words. The division is invisible, except that markup which spans it is shown as written.
+/// * A table keeps the column widths that fit its first 8 KiB; longer cells of later rows wrap. A row of more than 8 KiB becomes several rows.
+/// * A heading continues as a paragraph.
+/// * A line of code is divided invisibly. It has one colour, like all lines of more than [`MAX_LINE_CHARS`] characters.
+///
+/// Lists and quotes nested more than 24 levels deep are shown as text.
+///
+/// # Reference links
+///
+/// Link reference definitions are not shown, whether they are used or not, as in CommonMark. A definition applies to the references in later parts and
+/// the first one of a label wins. A reference that precedes its definition is shown as written, because its rows may be on the screen for good.
+///
+/// # Code
+///
+/// An unfinished code block has no closing line yet. Its last line is highlighted while it arrives, from the state at the start of the line.
+///
+/// [`MAX_LINE_CHARS`]: crate::highlight::MAX_LINE_CHARS
 #[derive(Debug)]
 pub struct Markdown {
     options: MarkdownOptions,

@@ -51,7 +51,7 @@ impl LayoutFrame {
         let has_bullet = bullet.is_some();
         let prefix = bullet.unwrap_or_else(|| self.prefix.clone());
         // Blank rows stay blank.
-        let is_blank = row.spans.iter().all(|span| span.content.is_empty()) || row_width(row) == 0;
+        let is_blank = row_width(row) == 0;
         if !prefix.content.is_empty() && (has_bullet || !is_blank || !prefix.content.trim().is_empty()) {
             row.spans.insert(0, prefix);
         }

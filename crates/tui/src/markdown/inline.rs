@@ -8,7 +8,7 @@ use crate::Row;
 use crate::text::{SanitizeMode, sanitize, wrap};
 use crate::theme::{ColorRole, Palette};
 
-/// StyledLines of styled text, each of which is wrapped by itself.
+/// Lines of styled text, each of which is wrapped by itself.
 pub(super) type StyledLines = Vec<Vec<Span<'static>>>;
 
 /// Collects the text of a block.

@@ -301,18 +301,16 @@ impl MarkdownLayout {
         // Where there is no room for the indentation there is none.
         let inner = columns.saturating_sub(width(&indent.content));
         let has_indent = inner >= MIN_TEXT;
-        let (mut is_new, mut chopper) = (false, state.code_line.take());
-        let mut chopper = chopper.take().unwrap_or_else(|| {
-            is_new = true;
-            Chopper::new(if has_indent { inner } else { columns })
-        });
+        let begun = state.code_line.take();
         // A line that does not fit into a piece is longer than those that are highlighted.
-        match state.code.as_mut().filter(|_| is_new && !piece.is_open) {
-            Some(highlighter) => {
+        let is_whole = begun.is_none() && !piece.is_open;
+        let mut chopper = begun.unwrap_or_else(|| Chopper::new(if has_indent { inner } else { columns }));
+        match &mut state.code {
+            Some(highlighter) if is_whole => {
                 let spans = highlighter.line(&piece.source, &self.theme);
                 spans.iter().for_each(|span| chopper.push(&span.content, span.style));
             }
-            None => chopper.push(&piece.source, self.theme.fg(ColorRole::MdCodeBlock)),
+            _ => chopper.push(&piece.source, self.theme.fg(ColorRole::MdCodeBlock)),
         }
         let mut rows = chopper.take_rows();
         if piece.is_open {

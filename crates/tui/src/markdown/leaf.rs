@@ -226,7 +226,9 @@ impl OpenLeaf {
         let text = match stands_alone {
             true => format!("{bar}\n{}", delimiters.text),
             // The header may be the first line behind definitions, of which there are few.
-            false if self.source.starts_with('[') && !self.is_begun && self.line < MAX_DEFINITIONS => format!("{}\n{}", self.source, delimiters.text),
+            false if self.source.starts_with('[') && !self.is_begun && self.line < MAX_DEFINITIONS => {
+                format!("{}\n{}", self.source, delimiters.text)
+            }
             false => return false,
         };
         count_work(text.len());

@@ -90,7 +90,9 @@ fn write_blocks(source: &str, is_nested: bool, out: &mut String) {
             event => {
                 let text = match event {
                     Event::Text(text) => text.into_string(),
-                    Event::InlineHtml(html) | Event::Code(html) => html.split_whitespace().collect::<Vec<_>>().join(" "),
+                    Event::InlineHtml(html) | Event::Code(html) => {
+                        html.split_whitespace().collect::<Vec<_>>().join(" ")
+                    }
                     Event::SoftBreak | Event::HardBreak => "⏎".to_owned(),
                     Event::Start(Tag::Link { .. } | Tag::Image { .. }) => "<".to_owned(),
                     other => format!("{other:?}"),
@@ -190,6 +192,7 @@ fn blocks_below_lists_and_quotes_belong_where_commonmark_says() {
         "text\n| a | b |\n|---|---|\n| c | d |\n",
         "[a]: /b\n===\nfoo\n",
         "> ```\n> a\nb\n",
+        "- [ ] text\n  \t-\n",
         "- a\n  > b\n  > - c\n  >\n  >   d\n",
     ] {
         check(source);
@@ -198,11 +201,68 @@ fn blocks_below_lists_and_quotes_belong_where_commonmark_says() {
 
 /// Parts of lines, which together are documents with everything in every place.
 const PARTS: [&str; 62] = [
-    "\n", "\n", "\n", "\n", "\n\n", "  ", " ", "    ", "\t", "> ", ">", "- ", "* ", "1. ", "10) ", "2. ", "-", "-\n", "- [ ] ",
-    "- [x] ", "a", "b c", "text\n", "text\n", "```\n", "```rust\n", "~~~\n", "````\n", "  ```\n", "   ~~~\n", "# h\n", "## h\n", "===\n",
-    "---\n", "***\n", "--\n", "<div>\n", "</div>\n", "<b>", "<!-- c\n", "-->\n", "<?x\n", "| a | b |\n", "|---|---|\n", "|a|\n|-|\n", "|x|y|\n",
-    "| c\n", "a|b\n-|-\n", "---|---\n", "*e*", "`c`", "[n1]: /u\n", "\n> ", "\n- ", "\n  ", "\n    ", "\n   ", "\n1. ", "\n> > ", "\n  - ",
-    "\n> - ", "\\\n",
+    "\n",
+    "\n",
+    "\n",
+    "\n",
+    "\n\n",
+    "  ",
+    " ",
+    "    ",
+    "\t",
+    "> ",
+    ">",
+    "- ",
+    "* ",
+    "1. ",
+    "10) ",
+    "2. ",
+    "-",
+    "-\n",
+    "- [ ] ",
+    "- [x] ",
+    "a",
+    "b c",
+    "text\n",
+    "text\n",
+    "```\n",
+    "```rust\n",
+    "~~~\n",
+    "````\n",
+    "  ```\n",
+    "   ~~~\n",
+    "# h\n",
+    "## h\n",
+    "===\n",
+    "---\n",
+    "***\n",
+    "--\n",
+    "<div>\n",
+    "</div>\n",
+    "<b>",
+    "<!-- c\n",
+    "-->\n",
+    "<?x\n",
+    "| a | b |\n",
+    "|---|---|\n",
+    "|a|\n|-|\n",
+    "|x|y|\n",
+    "| c\n",
+    "a|b\n-|-\n",
+    "---|---\n",
+    "*e*",
+    "`c`",
+    "[n1]: /u\n",
+    "\n> ",
+    "\n- ",
+    "\n  ",
+    "\n    ",
+    "\n   ",
+    "\n1. ",
+    "\n> > ",
+    "\n  - ",
+    "\n> - ",
+    "\\\n",
 ];
 
 fn documents() -> impl Strategy<Value = String> {
@@ -236,25 +296,63 @@ proptest! {
     }
 
     #[test]
-    fn any_pieces_of_a_text_give_the_rows_of_the_whole(source in documents(), cuts in prop::collection::vec(0.0f64..1.0, 0..6)) {
-        let theme = Palette::builtin("dark", ColorDepth::True);
-        let mut cuts: Vec<usize> = cuts.iter().map(|cut| source.floor_char_boundary((source.len() as f64 * cut) as usize)).collect();
-        cuts.sort_unstable();
-        let mut markdown = Markdown::new(MarkdownOptions::default());
-        let mut from = 0;
-        let mut stable: Vec<Row> = Vec::new();
-        for cut in cuts {
-            markdown.push(&source[from..cut]);
-            from = cut;
-            let n = markdown.n_stable_rows(24, &theme);
-            let rows = markdown.rows(24, &theme);
-            prop_assert_eq!(&rows[..stable.len()], &stable[..], "{:?}", source);
-            stable = rows[..n].to_vec();
-        }
-        markdown.push(&source[from..]);
-        markdown.finish();
+    fn any_pieces_of_a_text_give_the_rows_of_the_whole(
+        source in documents(),
+        cuts in prop::collection::vec(0.0f64..1.0, 0..6),
+    ) {
+        check_cuts(&source, &cuts)?;
+    }
+}
+
+/// Parts that do not fit into a piece.
+fn long_documents() -> impl Strategy<Value = String> {
+    let part = (0..PARTS.len() + 6).prop_map(|part| match PARTS.get(part) {
+        Some(part) => (*part).to_owned(),
+        None => match part - PARTS.len() {
+            0 => "some *words* and `code` ".repeat(900),
+            1 => "日本".repeat(1_500),
+            2 => "|c|a longer cell|\n".repeat(800),
+            3 => "> - [ ] quoted\n".repeat(600),
+            4 => "x".repeat(8_191),
+            _ => "a line\n".repeat(1_800),
+        },
+    });
+    prop::collection::vec(part, 1..14).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: config().cases / 50, ..config() })]
+
+    #[test]
+    fn any_pieces_of_a_long_text_give_the_rows_of_the_whole(
+        source in long_documents(),
+        cuts in prop::collection::vec(0.0f64..1.0, 0..6),
+    ) {
+        check_cuts(&source, &cuts)?;
+    }
+}
+
+/// Cuts a text at parts of its length.
+fn check_cuts(source: &str, cuts: &[f64]) -> Result<(), TestCaseError> {
+    let theme = Palette::builtin("dark", ColorDepth::True);
+    let mut cuts: Vec<usize> =
+        cuts.iter().map(|cut| source.floor_char_boundary((source.len() as f64 * cut) as usize)).collect();
+    cuts.sort_unstable();
+    let mut markdown = Markdown::new(MarkdownOptions::default());
+    let mut from = 0;
+    let mut stable: Vec<Row> = Vec::new();
+    for cut in cuts {
+        markdown.push(&source[from..cut]);
+        from = cut;
+        let n = markdown.n_stable_rows(24, &theme);
         let rows = markdown.rows(24, &theme);
         prop_assert_eq!(&rows[..stable.len()], &stable[..], "{:?}", source);
-        prop_assert_eq!(rows, Markdown::of(&source, MarkdownOptions::default()).rows(24, &theme), "{:?}", source);
+        stable = rows[..n].to_vec();
     }
+    markdown.push(&source[from..]);
+    markdown.finish();
+    let rows = markdown.rows(24, &theme);
+    prop_assert_eq!(&rows[..stable.len()], &stable[..], "{:?}", source);
+    prop_assert_eq!(rows, Markdown::of(source, MarkdownOptions::default()).rows(24, &theme), "{:?}", source);
+    Ok(())
 }

@@ -158,7 +158,13 @@ impl SplitState {
         } else {
             self.text_line(n_open, &mut cursor, is_whole);
         }
-        self.append(cursor.spare());
+        if self.leaf.as_ref().is_some_and(OpenLeaf::is_code) {
+            self.append(cursor.spare());
+        } else {
+            // Behind a marker tabs are not as wide as at the beginning of a line, where the parser will see them.
+            let indent = " ".repeat(cursor.skip(usize::MAX));
+            self.append(&indent);
+        }
         self.is_begun = true;
         self.at = self.line + line.len() - cursor.rest().len();
     }
@@ -361,8 +367,7 @@ impl SplitState {
         self.is_muted = is_bare;
         if task.is_some() && !is_bare {
             cursor.skip(usize::MAX);
-            let is_text =
-                LineHead::of(cursor, is_whole).start == LineStart::Text && !cursor.rest().starts_with('[');
+            let is_text = LineHead::of(cursor, is_whole).start == LineStart::Text && !cursor.rest().starts_with('[');
             self.leaf = Some(match is_text {
                 true => OpenLeaf::new(LeafKind::Paragraph, false),
                 false => OpenLeaf::plain_paragraph(false),
