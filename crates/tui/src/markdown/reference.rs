@@ -9,6 +9,7 @@ use super::leaf::{MarkdownPiece, PieceKind};
 use super::options::EXTENSIONS;
 use super::split::Splitter;
 use super::*;
+use crate::text::row_width;
 use crate::theme::ColorDepth;
 
 /// Writes blocks of text, one to a line.
@@ -299,8 +300,9 @@ proptest! {
     fn any_pieces_of_a_text_give_the_rows_of_the_whole(
         source in documents(),
         cuts in prop::collection::vec(0.0f64..1.0, 0..6),
+        columns in 1usize..50,
     ) {
-        check_cuts(&source, &cuts)?;
+        check_cuts(&source, &cuts, columns)?;
     }
 }
 
@@ -327,13 +329,14 @@ proptest! {
     fn any_pieces_of_a_long_text_give_the_rows_of_the_whole(
         source in long_documents(),
         cuts in prop::collection::vec(0.0f64..1.0, 0..6),
+        columns in 1usize..50,
     ) {
-        check_cuts(&source, &cuts)?;
+        check_cuts(&source, &cuts, columns)?;
     }
 }
 
 /// Cuts a text at parts of its length.
-fn check_cuts(source: &str, cuts: &[f64]) -> Result<(), TestCaseError> {
+fn check_cuts(source: &str, cuts: &[f64], columns: usize) -> Result<(), TestCaseError> {
     let theme = Palette::builtin("dark", ColorDepth::True);
     let mut cuts: Vec<usize> =
         cuts.iter().map(|cut| source.floor_char_boundary((source.len() as f64 * cut) as usize)).collect();
@@ -344,15 +347,16 @@ fn check_cuts(source: &str, cuts: &[f64]) -> Result<(), TestCaseError> {
     for cut in cuts {
         markdown.push(&source[from..cut]);
         from = cut;
-        let n = markdown.n_stable_rows(24, &theme);
-        let rows = markdown.rows(24, &theme);
+        let n = markdown.n_stable_rows(columns, &theme);
+        let rows = markdown.rows(columns, &theme);
         prop_assert_eq!(&rows[..stable.len()], &stable[..], "{:?}", source);
         stable = rows[..n].to_vec();
     }
     markdown.push(&source[from..]);
     markdown.finish();
-    let rows = markdown.rows(24, &theme);
+    let rows = markdown.rows(columns, &theme);
     prop_assert_eq!(&rows[..stable.len()], &stable[..], "{:?}", source);
-    prop_assert_eq!(rows, Markdown::of(source, MarkdownOptions::default()).rows(24, &theme), "{:?}", source);
+    prop_assert!(rows.iter().all(|row| row_width(row) <= columns), "{:?} at {}", source, columns);
+    prop_assert_eq!(rows, Markdown::of(source, MarkdownOptions::default()).rows(columns, &theme), "{:?}", source);
     Ok(())
 }

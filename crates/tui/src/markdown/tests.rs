@@ -175,6 +175,13 @@ fn long_blocks_are_laid_out_like_their_parts() {
 }
 
 #[test]
+fn what_is_nested_too_deep_is_text() {
+    let rows = one_shot(&format!("{}a\n\n{}b\n", "> ".repeat(100), "- ".repeat(100)), 90);
+    assert!(rows.iter().any(|row| row.to_string().ends_with("> a")));
+    assert!(rows.last().unwrap().to_string().ends_with("- b"));
+}
+
+#[test]
 fn links_lead_to_what_was_defined_before_them() {
     let rows = |text: &str| plain(&one_shot(text, 60));
     assert_eq!(rows("[a]: http://x\n\n[text][A], [a]\n"), "text (http://x), a (http://x)\n");
