@@ -209,7 +209,8 @@ impl OpenLeaf {
         // There must be something besides definitions.
         let text = format!("{}\n{}", self.source, underline.text);
         count_work(text.len());
-        !self.source.starts_with('[')
+        self.is_begun
+            || !self.source.starts_with('[')
             || Parser::new_ext(&text, EXTENSIONS).any(|event| matches!(event, Event::Start(Tag::Heading { .. })))
     }
 
