@@ -107,6 +107,11 @@ impl OpenLeaf {
         matches!(self.kind, LeafKind::Paragraph)
     }
 
+    /// Whether the last line has no beginning here, so that it is no head of a table.
+    pub(super) fn is_rest(&self) -> bool {
+        self.is_begun && self.line == 0
+    }
+
     pub(super) fn is_code(&self) -> bool {
         matches!(self.kind, LeafKind::Fence { .. } | LeafKind::Indented { .. })
     }
@@ -220,7 +225,7 @@ impl OpenLeaf {
         let is_first = self.line == 0;
         let bar = header.trim_start_matches(' ');
         let may_interrupt = bar.starts_with('|') && header.len() - bar.len() < 4;
-        if is_first && self.is_begun || !header.contains('|') {
+        if self.is_rest() || !header.contains('|') {
             return false;
         }
         let stands_alone = is_first || may_interrupt;

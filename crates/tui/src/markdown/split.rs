@@ -308,8 +308,9 @@ impl SplitState {
 
     fn continue_paragraph(&mut self, head: &LineHead<'_>, is_lazy: bool) {
         let Some(leaf) = &mut self.leaf else { return };
+        let may_mislead = is_lazy && head.is_underline() || head.may_be_delimiter_row() && (is_lazy || leaf.is_rest());
         leaf.next_line();
-        if is_lazy && (head.is_underline() || head.may_be_delimiter_row()) {
+        if may_mislead {
             // It is neither, which the parser sees by the indentation.
             leaf.append("    ", &mut self.out);
         }
