@@ -1,6 +1,6 @@
 //! The commands. Options of conversations are parsed by [`pinch_cli::options`].
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{agent, auth, chat, completions, demo, doctor, export, policy, sessions, skills};
 
@@ -45,6 +45,9 @@ pub(crate) enum CliCommand {
 impl CliCommand {
     /// Whether a first argument is one of these and not a message.
     pub(crate) fn is_named(first: &str) -> bool {
-        <Self as Subcommand>::has_subcommand(first)
+        // Asked of the whole parser: names of the trait know no aliases.
+        PinchCli::command()
+            .get_subcommands()
+            .any(|command| command.get_name() == first || command.get_all_aliases().any(|alias| alias == first))
     }
 }

@@ -6,6 +6,9 @@ mod effect;
 mod state;
 mod driver;
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -115,7 +115,7 @@ async fn a_message_to_a_busy_session_gets_the_next_run() {
     program.wait_for("second answer").await;
     program.wait_until("no queue", |screen| !screen.contains("Queued:") && screen.contains("local | idle")).await;
     let screen = program.contents();
-    let places = ["first answer", "second\n", "second answer"].map(|text| screen.find(text));
+    let places = ["first answer", " second  ", "second answer"].map(|text| screen.find(text));
     assert!(places.is_sorted() && places[0].is_some(), "{screen}");
     program.keys("\u{4}").await;
     assert_eq!(program.end().await, Some(0));
@@ -127,8 +127,8 @@ async fn commands_change_the_session_and_are_never_sent_by_mistake() {
     let user = user().await;
     let mut program = chat(&user, &[]).await;
     program.wait_for("local/m1").await;
-    program.keys("/think hgh\r").await;
-    program.wait_for("Invalid level \"hgh\". Valid values: off").await;
+    program.keys("/think zzz\r").await;
+    program.wait_for("Invalid level \"zzz\". Valid values: off").await;
     program.keys("/think low\r").await;
     program.wait_for("| think low").await;
     program.keys("/verbose full\r").await;
@@ -162,6 +162,7 @@ async fn commands_change_the_session_and_are_never_sent_by_mistake() {
     program.keys("\u{10}").await;
     program.wait_for("Session of ops").await;
     program.keys("\u{1b}").await;
+    program.wait_until("no dialog", |screen| !screen.contains("Session of ops")).await;
     program.keys("/agent nobody\r").await;
     program.wait_for("There is no agent \"nobody\". Agents: main, ops").await;
     program.keys("/quit\r").await;
@@ -208,8 +209,10 @@ async fn tools_are_shown_as_the_session_says() {
 async fn commands_of_the_shell_are_run_only_after_a_question() {
     let user = user().await;
     let mut program = chat(&user, &[]).await;
-    program.keys("!echo $OPENCLAW_SHELL from the shell\r").await;
-    program.wait_for("Run commands of the shell").await;
+    program.keys("!echo $OPENCLAW_SHELL from the shell").await;
+    program.wait_for("from the shell").await;
+    program.keys("\r").await;
+    program.wait_for("Run shell commands").await;
     assert!(!program.contents().contains("tui-local"));
     program.keys("\u{1b}[B\r").await;
     program.wait_for("tui-local from the shell").await;
@@ -219,9 +222,9 @@ async fn commands_of_the_shell_are_run_only_after_a_question() {
     assert_eq!(program.end().await, Some(0));
     let mut program = chat(&user, &[]).await;
     program.keys("!echo no\r").await;
-    program.wait_for("Run commands of the shell").await;
+    program.wait_for("Run shell commands").await;
     program.keys("\r").await;
-    program.wait_for("Commands of the shell are off").await;
+    program.wait_for("Shell commands are off").await;
     program.keys("\u{4}").await;
     program.end().await;
     assert!(user.server.requests().is_empty());
@@ -262,7 +265,7 @@ async fn text_from_elsewhere_never_reaches_the_terminal_as_a_command() {
     program.wait_for("Error:").await;
     program.keys("\u{10}").await;
     program.wait_for("Session of main").await;
-    program.keys("\r").await;
+    program.keys("x\r").await;
     program.wait_until("the session", |screen| screen.contains("idle") && screen.contains("session x")).await;
     program.keys("\u{4}").await;
     program.end().await;

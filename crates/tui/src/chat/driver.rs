@@ -16,8 +16,8 @@ use pinch_stdx::host::Host;
 use tokio::sync::mpsc;
 
 use super::ChatEnd;
-use super::backend::{ChatBackend, ChatEvent, ChatMessage};
-use super::effect::{ChatEffect, ChatNews};
+use super::backend::{ChatBackend, ChatEvent};
+use super::effect::{ChatEffect, ChatNews, carry_out};
 use super::state::ChatState;
 use crate::editor::complete::CompletionRequest;
 use crate::editor::pasted_text;
@@ -228,7 +228,6 @@ impl ChatDriver {
     fn perform(&mut self, effects: Vec<ChatEffect>) {
         for effect in effects {
             match effect {
-                ChatEffect::Send(message) => self.send(message),
                 ChatEffect::Withdraw(ids) => {
                     for message in ids.iter().filter_map(|id| self.messages.remove(id)) {
                         message.handle.abort();
@@ -252,78 +251,20 @@ impl ChatDriver {
         }
     }
 
-    fn send(&mut self, message: ChatMessage) {
-        let (handle, registration) = AbortHandle::new_pair();
-        let open = OpenMessage { session: message.session_key.clone(), handle };
-        self.messages.insert(message.id.clone(), open);
-        let backend = Arc::clone(&self.backend);
-        let work = async move {
-            let (id, session) = (message.id.clone(), message.session_key.clone());
-            let outcome = backend.send(message).await;
-            ChatNews::Sent { id, session, outcome }
-        };
-        self.work.push(Abortable::new(work, registration).map(Result::ok).boxed());
-    }
-
     /// Asks the backend for something.
     fn ask(&mut self, effect: ChatEffect) {
-        let is_compaction = matches!(effect, ChatEffect::Compact { .. });
-        let backend = Arc::clone(&self.backend);
-        let limit = self.history_limit;
-        let work = async move {
-            Some(match effect {
-                ChatEffect::Abort { session } => {
-                    let outcome = backend.abort(&session).await;
-                    ChatNews::Aborted { session, outcome }
-                }
-                ChatEffect::History { session } => {
-                    let messages = backend.history(&session, limit).await;
-                    ChatNews::History { session, messages }
-                }
-                ChatEffect::Facts { session } => {
-                    let facts = backend.session(&session).await;
-                    ChatNews::Facts { session, facts }
-                }
-                ChatEffect::Patch { session, patch } => {
-                    let outcome = backend.patch_session(&session, patch.clone()).await;
-                    ChatNews::Patched { session, patch, outcome }
-                }
-                ChatEffect::Reset { session } => {
-                    let outcome = backend.reset_session(&session).await;
-                    ChatNews::Reset { session, outcome }
-                }
-                ChatEffect::Compact { session, instructions } => {
-                    let outcome = backend.compact(&session, instructions.as_deref()).await;
-                    ChatNews::Compacted { session, outcome }
-                }
-                ChatEffect::Agents => ChatNews::Agents(backend.list_agents().await),
-                ChatEffect::Sessions { agent } => {
-                    let sessions = backend.list_sessions(&agent).await;
-                    ChatNews::Sessions { agent, sessions }
-                }
-                ChatEffect::Models { agent } => {
-                    let models = backend.list_models(&agent).await;
-                    ChatNews::Models { agent, models }
-                }
-                ChatEffect::Status { session } => ChatNews::Status(backend.status(&session).await),
-                // The loop does these by itself.
-                ChatEffect::Send(_)
-                | ChatEffect::Withdraw(_)
-                | ChatEffect::StopCompaction
-                | ChatEffect::Shell(_)
-                | ChatEffect::StopShell
-                | ChatEffect::Exit
-                | ChatEffect::Suspend
-                | ChatEffect::Redraw => return None,
-            })
-        };
-        if is_compaction {
-            let (handle, registration) = AbortHandle::new_pair();
-            self.compaction = Some(handle);
-            let work = Abortable::new(work, registration).map(|done| done.ok().flatten());
-            return self.work.push(work.boxed());
+        let (handle, registration) = AbortHandle::new_pair();
+        match &effect {
+            ChatEffect::Send(message) => {
+                let open = OpenMessage { session: message.session_key.clone(), handle };
+                self.messages.insert(message.id.clone(), open);
+            }
+            ChatEffect::Compact { .. } => self.compaction = Some(handle),
+            _ => {}
         }
-        self.work.push(work.boxed());
+        let (backend, limit) = (Arc::clone(&self.backend), self.history_limit);
+        let work = async move { carry_out(&*backend, effect, limit).await };
+        self.work.push(Abortable::new(work, registration).map(|done| done.ok().flatten()).boxed());
     }
 
     fn run_shell(&mut self, command: String) {

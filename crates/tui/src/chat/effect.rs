@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pinch_llm::message::Message;
 
 use super::backend::{
-    ChatAgent, ChatError, ChatMessage, ChatModel, ChatSession, MessageOutcome, SessionFacts, SessionPatch,
+    ChatAgent, ChatBackend, ChatError, ChatMessage, ChatModel, ChatSession, MessageOutcome, SessionFacts, SessionPatch,
 };
 
 /// Something to do.
@@ -82,4 +82,56 @@ pub(crate) enum ChatNews {
     Sessions { agent: String, sessions: Result<Vec<ChatSession>, ChatError> },
     Models { agent: String, models: Result<Vec<ChatModel>, ChatError> },
     Status(Result<String, ChatError>),
+}
+
+/// Does what concerns the backend. `limit`: how many messages of a session are read. `None`: the effect does not concern it.
+pub(crate) async fn carry_out(backend: &dyn ChatBackend, effect: ChatEffect, limit: usize) -> Option<ChatNews> {
+    Some(match effect {
+        ChatEffect::Send(message) => {
+            let (id, session) = (message.id.clone(), message.session_key.clone());
+            let outcome = backend.send(message).await;
+            ChatNews::Sent { id, session, outcome }
+        }
+        ChatEffect::Abort { session } => {
+            let outcome = backend.abort(&session).await;
+            ChatNews::Aborted { session, outcome }
+        }
+        ChatEffect::History { session } => {
+            let messages = backend.history(&session, limit).await;
+            ChatNews::History { session, messages }
+        }
+        ChatEffect::Facts { session } => {
+            let facts = backend.session(&session).await;
+            ChatNews::Facts { session, facts }
+        }
+        ChatEffect::Patch { session, patch } => {
+            let outcome = backend.patch_session(&session, patch.clone()).await;
+            ChatNews::Patched { session, patch, outcome }
+        }
+        ChatEffect::Reset { session } => {
+            let outcome = backend.reset_session(&session).await;
+            ChatNews::Reset { session, outcome }
+        }
+        ChatEffect::Compact { session, instructions } => {
+            let outcome = backend.compact(&session, instructions.as_deref()).await;
+            ChatNews::Compacted { session, outcome }
+        }
+        ChatEffect::Agents => ChatNews::Agents(backend.list_agents().await),
+        ChatEffect::Sessions { agent } => {
+            let sessions = backend.list_sessions(&agent).await;
+            ChatNews::Sessions { agent, sessions }
+        }
+        ChatEffect::Models { agent } => {
+            let models = backend.list_models(&agent).await;
+            ChatNews::Models { agent, models }
+        }
+        ChatEffect::Status { session } => ChatNews::Status(backend.status(&session).await),
+        ChatEffect::Withdraw(_)
+        | ChatEffect::StopCompaction
+        | ChatEffect::Shell(_)
+        | ChatEffect::StopShell
+        | ChatEffect::Exit
+        | ChatEffect::Suspend
+        | ChatEffect::Redraw => return None,
+    })
 }

@@ -31,6 +31,14 @@ impl<E: Clone> ChoiceDialog<E> {
         }
     }
 
+    /// A list of few items that need no search.
+    pub(crate) fn short(title: &str, choices: Vec<(PickItem, Vec<E>)>) -> Self {
+        let (items, effects): (Vec<PickItem>, _) = choices.into_iter().unzip();
+        let height = items.len();
+        let picker = Picker::without_search(items, height);
+        Self { title: title.to_owned(), picker, effects, previews: Vec::new(), otherwise: Vec::new() }
+    }
+
     /// The same, where the selected item is shown at once.
     pub(crate) fn with_preview(self, previews: impl Iterator<Item = E>) -> Self {
         Self { previews: previews.collect(), ..self }

@@ -244,7 +244,9 @@ impl TranscriptEntry {
         match self {
             Self::Header { name, hints } => {
                 let mut rows = paragraphs(name, theme.bold(ColorRole::Accent), cx.columns, 1);
-                rows.extend(paragraphs(hints, theme.fg(ColorRole::Dim), cx.columns, 1));
+                if !hints.is_empty() {
+                    rows.extend(paragraphs(hints, theme.fg(ColorRole::Dim), cx.columns, 1));
+                }
                 rows
             }
             Self::Rule => vec![Row::styled("─".repeat(cx.columns), theme.fg(ColorRole::BorderMuted))],

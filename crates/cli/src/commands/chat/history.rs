@@ -43,12 +43,15 @@ fn without_directives(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pinch_embed::llm::ids::{ApiId, ModelId, ProviderId};
+
     use super::*;
 
     #[test]
     fn stored_answers_are_shown_as_they_were_when_they_arrived() {
         assert_eq!(without_directives("[[reply_to_current]] Hello\nthere"), "Hello\nthere");
-        let mut answer = AssistantMessage::pending("a".into(), "p".into(), "m".into(), 0);
+        let (api, provider, model) = (ApiId::new("a"), ProviderId::new("p"), ModelId::new("m"));
+        let mut answer = AssistantMessage::pending(api, provider, model, 0);
         answer.content = vec![Arc::new(Block::text("<think>hm</think>Hi")), Arc::new(Block::text("NO_REPLY"))];
         let messages = [Arc::new(Message::Assistant(Arc::new(answer)))];
         let [message] = &shown(&messages, 5)[..] else { panic!("one message") };

@@ -67,21 +67,21 @@ impl ChatState {
             (PickItem::new("Tool output").detail(tools), vec![ChatChoice::ToggleTools]),
             (PickItem::new("Thinking").detail(thinking), vec![ChatChoice::ToggleThinking]),
         ];
-        self.choose("Settings", choices);
+        self.completion.close();
+        self.dialogs.push(Box::new(ChoiceDialog::short("Settings", choices)));
     }
 
     pub(super) fn ask_for_shell(&mut self, command: String) {
         let shown = sanitize(&command, SanitizeMode::Output).replace('\n', " ");
         let shown = truncate(&crate::Row::from(shown), MAX_COMMAND, "…").to_string();
-        let title = format!(
-            "Run commands of the shell on this computer? They run with your rights, and the agent does not see them.\n$ {shown}"
-        );
+        let title =
+            format!("Run shell commands on this computer, with your rights? The agent does not see them.\n$ {shown}");
         let choices = vec![
-            (PickItem::new("No").detail("until the chat is started again"), vec![ChatChoice::DeclineShell]),
-            (PickItem::new("Yes").detail("this one and those that follow"), vec![ChatChoice::AllowShell { command }]),
+            (PickItem::new("No").detail("until the chat is restarted"), vec![ChatChoice::DeclineShell]),
+            (PickItem::new("Yes").detail("this one and later ones"), vec![ChatChoice::AllowShell { command }]),
         ];
         self.completion.close();
-        let dialog = ChoiceDialog::new(&title, choices).or_else(ChatChoice::DeclineShell);
+        let dialog = ChoiceDialog::short(&title, choices).or_else(ChatChoice::DeclineShell);
         self.dialogs.push(Box::new(dialog));
     }
 
@@ -102,7 +102,7 @@ impl ChatState {
             }
             ChatChoice::DeclineShell => {
                 self.shell = ShellPermission::Declined;
-                self.status("Commands of the shell are off");
+                self.status("Shell commands are off");
             }
             ChatChoice::ToggleTools => {
                 self.toggle_tools();

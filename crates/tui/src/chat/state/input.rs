@@ -248,7 +248,7 @@ impl ChatState {
                 Vec::new()
             }
             ShellPermission::Declined => {
-                self.warning("Commands of the shell are off until the chat is started again");
+                self.warning("Shell commands are off until the chat is restarted");
                 Vec::new()
             }
             ShellPermission::Allowed => self.run_shell(command),

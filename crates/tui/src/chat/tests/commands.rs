@@ -1,0 +1,219 @@
+//! Commands, keys and lists.
+
+use super::*;
+
+#[test]
+fn sessions_are_named_by_key_or_within_the_agent() {
+    for (agent, named, key) in [
+        ("main", "", "agent:main:main"),
+        ("ops", " ", "agent:ops:main"),
+        ("ops", "Notes", "agent:ops:notes"),
+        ("main", "agent:ops:x:y", "agent:ops:x:y"),
+        ("main", "global", "global"),
+    ] {
+        let set = |setup: &mut ChatSetup| {
+            setup.agent = agent.to_owned();
+            setup.session = Some(named.to_owned());
+            setup.message = Some("x".to_owned());
+        };
+        assert_eq!(Chat::with(FakeBackend::default(), set, "").sent()[0].session_key, key, "{agent} {named:?}");
+    }
+}
+
+#[test]
+fn commands_change_the_session() {
+    let mut chat = Chat::new();
+    for (typed, patch, shown) in [
+        ("/think low", "Thinking(Some(Low))", "Thinking: low"),
+        ("/think default", "Thinking(None)", "Thinking: as configured"),
+        ("/verbose on", "Verbose(On)", "Verbose: on"),
+        ("/reasoning stream", "Reasoning(Stream)", "Reasoning: stream"),
+        ("/usage", "Usage(Tokens)", "Usage: tokens"),
+        ("/usage", "Usage(Full)", "Usage: full"),
+        ("/usage", "Usage(Off)", "Usage: off"),
+        ("/queue steer", "Queue(Some(Steer))", "Queue: steer"),
+        ("/queue default", "Queue(None)", "Queue: as configured"),
+        ("/model local/m2", "Model(Some(\"local/m2\"))", "Model: local/m2"),
+        ("/model default", "Model(None)", "Model: as configured"),
+    ] {
+        chat.say(typed);
+        assert_eq!(chat.backend.calls.lock().unwrap().pop(), Some(format!("{MAIN} {patch}")), "{typed}");
+        chat.shows(shown);
+    }
+    chat.say("/model nope");
+    chat.shows("Error: no such model");
+    assert_eq!(chat.sent(), []);
+}
+
+#[test]
+fn messages_follow_the_queue_mode_of_the_session() {
+    let mut chat = Chat::new();
+    chat.say("/queue interrupt");
+    chat.say("hello");
+    assert_eq!(chat.sent()[0].queue, Some(QueueMode::Interrupt));
+}
+
+#[test]
+fn commands_that_cannot_be_run_are_answered_and_not_sent() {
+    let mut chat = Chat::new();
+    for (typed, shown) in [
+        ("/think xhigh", "Valid values: off, low, high, default"),
+        ("/verbose", "Usage: /verbose <level>. Valid values: on, full, off"),
+        ("/agent nobody", "There is no agent \"nobody\". Agents: main, ops"),
+        ("/abort", "There is no active run"),
+        ("/modle", "Unknown command /modle, did you mean /model?"),
+    ] {
+        chat.say(typed);
+        chat.shows(shown);
+    }
+    assert_eq!(chat.sent(), []);
+    // The same once more is a message.
+    chat.press("enter");
+    assert_eq!(chat.sent()[0].text, "/modle");
+}
+
+#[test]
+fn other_commands_do_what_they_say() {
+    let mut chat = Chat::new();
+    chat.say("/help");
+    let help = chat.shown();
+    assert!(help.contains("/reasoning <on|off|stream>") && help.contains("ctrl+g Choose an agent"), "{help}");
+    assert!(!help.contains("session tree"), "keys that mean nothing here are not listed");
+    chat.say("/status");
+    chat.shows("Session: agent:main:main");
+    chat.say("/reset");
+    chat.shows("The session starts anew");
+    chat.say("/compact keep names");
+    chat.shows("Compacted from 900 to 90 tokens");
+    let calls = [format!("reset {MAIN}"), format!("compact {MAIN} Some(\"keep names\")")];
+    assert_eq!(*chat.backend.calls.lock().unwrap(), calls);
+    chat.say("/new and now?");
+    let [sent] = &chat.sent()[..] else { panic!("one message") };
+    assert!(sent.session_key.starts_with("agent:main:chat-") && sent.text == "and now?", "{sent:?}");
+    chat.say("/reset");
+    chat.shows("Stop the active run before the session is reset");
+    chat.say("/agent ops");
+    chat.shows("agent ops | session main");
+    chat.say("/quit");
+    assert_eq!(chat.effects.last(), Some(&ChatEffect::Exit));
+}
+
+#[test]
+fn settings_change_what_is_shown() {
+    let mut chat = Chat::new();
+    chat.say("/settings");
+    chat.shows("collapsed");
+    chat.press("enter");
+    chat.shows("expanded");
+    chat.press("down");
+    chat.press("enter");
+    chat.shows("shown");
+    chat.press("escape");
+    assert!(!chat.shown().contains("Tool output"));
+}
+
+#[test]
+fn lists_are_searched_and_chosen_from() {
+    let mut chat = Chat::new();
+    chat.press("ctrl+l");
+    "m2".chars().for_each(|c| chat.input(&TerminalInput::Key(KeyPress::typed(c))));
+    chat.press("enter");
+    chat.shows("| local/m2");
+    chat.press("ctrl+p");
+    chat.press("down");
+    chat.press("enter");
+    chat.shows("agent main | session taxes");
+    chat.press("ctrl+g");
+    "ops".chars().for_each(|c| chat.input(&TerminalInput::Key(KeyPress::typed(c))));
+    chat.press("enter");
+    chat.shows("agent ops | session main");
+    chat.press("ctrl+g");
+    chat.press("escape");
+    chat.shows("Type a message");
+}
+
+#[test]
+fn keys_of_the_chat_can_be_changed_without_those_of_the_interactive_mode() {
+    let keys = r#"{"chat.agents": "f5", "app.session.new": "ctrl+n"}"#;
+    let mut chat = Chat::with(FakeBackend::default(), |_| {}, keys);
+    chat.shows("f5 agents");
+    chat.press("f5");
+    chat.shows("ops");
+    chat.press("escape");
+    // What the interactive mode does with these keys means nothing here.
+    chat.press("ctrl+n");
+    chat.press("ctrl+g");
+    assert_eq!(chat.effects, []);
+}
+
+#[test]
+fn control_and_c_clears_then_stops_then_exits() {
+    let mut chat = Chat::new();
+    chat.input(&TerminalInput::Paste("a draft".to_owned()));
+    chat.press("ctrl+c");
+    assert_eq!(chat.effects, []);
+    chat.say("hello");
+    chat.read("r1");
+    chat.press("ctrl+c");
+    assert_eq!(*chat.backend.calls.lock().unwrap(), [format!("abort {MAIN}")]);
+    chat.shows("Press ctrl+c again to exit");
+    chat.now_ms = 1_500;
+    chat.press("ctrl+c");
+    assert!(!chat.effects.contains(&ChatEffect::Exit), "that was too late");
+    chat.now_ms = 2_400;
+    chat.press("ctrl+c");
+    assert_eq!(chat.effects.last(), Some(&ChatEffect::Exit));
+    chat.effects.clear();
+    chat.press("ctrl+d");
+    assert_eq!(chat.effects, [ChatEffect::Exit]);
+}
+
+#[test]
+fn the_shell_is_asked_for_once_and_no_comes_first() {
+    let mut chat = Chat::new();
+    chat.say("!ls -l");
+    chat.shows("$ ls -l");
+    assert_eq!(chat.effects, []);
+    chat.press("down");
+    chat.press("enter");
+    assert_eq!(chat.effects, [ChatEffect::Shell("ls -l".to_owned())]);
+    chat.say("!pwd");
+    chat.shows("A command is running");
+    chat.press("ctrl+c");
+    chat.press("escape");
+    assert_eq!(chat.effects.pop(), Some(ChatEffect::StopShell));
+    chat.state.shell_output("files\n");
+    chat.state.shell_ended(&Ok(Default::default()));
+    chat.say("!pwd");
+    assert_eq!(chat.effects.pop(), Some(ChatEffect::Shell("pwd".to_owned())));
+
+    let mut chat = Chat::new();
+    chat.say("!ls");
+    chat.press("enter");
+    chat.say("!ls");
+    chat.shows("Shell commands are off until the chat is restarted");
+    // These are messages.
+    chat.say("!");
+    chat.say(" !ls");
+    let texts: Vec<String> = chat.sent().into_iter().map(|message| message.text).collect();
+    assert_eq!(texts, ["!", "!ls"]);
+    assert!(!chat.effects.iter().any(|effect| matches!(effect, ChatEffect::Shell(_))));
+
+    let mut chat = Chat::with(FakeBackend::default(), |setup| setup.has_shell = false, "");
+    chat.say("!ls");
+    chat.shows("There is no shell to run commands with");
+}
+
+#[test]
+fn a_compaction_can_be_cancelled() {
+    let mut chat = Chat::new();
+    chat.state.input(&TerminalInput::Paste("/compact".to_owned()), Size::new(80, 24), 0);
+    let enter = TerminalInput::Key(KeyPress::of("enter".parse().unwrap()));
+    let effects = chat.state.input(&enter, Size::new(80, 24), 0);
+    assert_eq!(effects, [ChatEffect::Compact { session: MAIN.to_owned(), instructions: None }]);
+    chat.shows("compacting • 0s");
+    chat.press("escape");
+    assert_eq!(chat.effects, [ChatEffect::StopCompaction]);
+    chat.shows("Compaction cancelled");
+    chat.shows("local | idle");
+}
