@@ -20,11 +20,11 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
 pub use self::backend::{
-    ChatAgent, ChatBackend, ChatError, ChatEvent, ChatMessage, ChatModel, ChatReply, ChatSession, ChatUpdate,
-    MessageOutcome, QueueMode, ReasoningMode, SessionFacts, SessionPatch, UsageMode, Verbosity,
+    ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel, ChatReply, ChatSession, ChatSessionInfo, ChatUpdate,
+    MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
 };
 use self::driver::ChatDriver;
-use self::state::{ChatSetup, ChatState};
+use self::state::{ChatApp, ChatSetup};
 use crate::front::Front;
 use crate::terminal::{DeviceError, TerminalCapabilities, TerminalDevice};
 
@@ -156,7 +156,7 @@ pub async fn chat(
         message: options.message,
         has_shell: options.shell.is_some(),
     };
-    let (mut state, effects) = ChatState::new(setup, &capabilities);
+    let (mut state, effects) = ChatApp::new(setup, &capabilities);
     for warning in &options.warnings {
         state.warn(warning);
     }

@@ -1,8 +1,8 @@
 //! `pinch chat`: a chat with embedded agents in a terminal.
 
-mod backend;
 mod history;
 mod progress;
+mod backend;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -19,7 +19,7 @@ pub trait ChatBackend: Send + Sync {
 
     /// Sends a message, and drives the run that it starts to its end. What happens meanwhile is told by [`ChatBackend::next_event`].
     /// Dropping the future stops that run; a message that no run has read is withdrawn.
-    fn send(&self, message: ChatMessage) -> BoxFuture<'_, Result<MessageOutcome, ChatError>>;
+    fn send(&self, message: OutgoingMessage) -> BoxFuture<'_, Result<MessageOutcome, ChatError>>;
 
     /// Stops the active run of a session. Returns whether there was one.
     fn abort<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<bool, ChatError>>;
@@ -29,7 +29,7 @@ pub trait ChatBackend: Send + Sync {
     -> BoxFuture<'a, Result<Vec<Arc<Message>>, ChatError>>;
 
     /// What is known about a session. One that does not exist yet has the settings that it would begin with.
-    fn session<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<SessionFacts, ChatError>>;
+    fn session<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<ChatSessionInfo, ChatError>>;
 
     /// The sessions of an agent, the one used last first.
     fn list_sessions<'a>(&'a self, agent: &'a str) -> BoxFuture<'a, Result<Vec<ChatSession>, ChatError>>;
@@ -77,7 +77,7 @@ impl ChatError {
 
 /// A message of the user.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ChatMessage {
+pub struct OutgoingMessage {
     /// Identifies it among all messages.
     pub id: String,
     /// The session.
@@ -229,7 +229,7 @@ pub struct ChatModel {
 
 /// What is known about a session.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SessionFacts {
+pub struct ChatSessionInfo {
     /// The name that people gave it.
     pub label: Option<String>,
     /// The model, as `provider/id`; `None`: there is none.

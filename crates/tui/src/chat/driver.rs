@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use super::ChatEnd;
 use super::backend::{ChatBackend, ChatEvent};
 use super::effect::{ChatEffect, ChatNews, carry_out};
-use super::state::ChatState;
+use super::state::ChatApp;
 use crate::editor::complete::CompletionRequest;
 use crate::editor::pasted_text;
 use crate::external;
@@ -55,7 +55,7 @@ enum ChatInput {
 /// The loop.
 pub(super) struct ChatDriver {
     front: Front,
-    state: ChatState,
+    state: ChatApp,
     backend: Arc<dyn ChatBackend>,
     host: Host,
     shell: Option<Arc<BashTool>>,
@@ -75,7 +75,7 @@ pub(super) struct ChatDriver {
 impl ChatDriver {
     pub(super) fn new(
         front: Front,
-        state: ChatState,
+        state: ChatApp,
         backend: Arc<dyn ChatBackend>,
         host: Host,
         (shell, history_limit): (Option<Arc<BashTool>>, usize),

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use pinch_llm::message::Message;
 
 use super::backend::{
-    ChatAgent, ChatBackend, ChatError, ChatMessage, ChatModel, ChatSession, MessageOutcome, SessionFacts, SessionPatch,
+    ChatAgent, ChatBackend, ChatError, ChatModel, ChatSession, ChatSessionInfo, MessageOutcome, OutgoingMessage,
+    SessionPatch,
 };
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ChatEffect {
     /// Send a message.
-    Send(ChatMessage),
+    Send(OutgoingMessage),
     /// Withdraw messages that no run has read, by their ids.
     Withdraw(Vec<String>),
     /// Stop the active run of a session.
@@ -74,7 +75,7 @@ pub(crate) enum ChatNews {
     Sent { id: String, session: String, outcome: Result<MessageOutcome, ChatError> },
     Aborted { session: String, outcome: Result<bool, ChatError> },
     History { session: String, messages: Result<Vec<Arc<Message>>, ChatError> },
-    Facts { session: String, facts: Result<SessionFacts, ChatError> },
+    Facts { session: String, facts: Result<ChatSessionInfo, ChatError> },
     Patched { session: String, patch: SessionPatch, outcome: Result<(), ChatError> },
     Reset { session: String, outcome: Result<(), ChatError> },
     Compacted { session: String, outcome: Result<String, ChatError> },

@@ -14,7 +14,7 @@ use std::time::Duration;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::Host;
 
-use super::backend::{ChatAgent, ChatMessage, SessionFacts, Verbosity};
+use super::backend::{ChatAgent, ChatSessionInfo, OutgoingMessage, Verbosity};
 use super::commands as chat_commands;
 use super::effect::{ChatChoice, ChatEffect};
 use crate::Row;
@@ -96,7 +96,7 @@ enum ShellPermission {
 }
 
 /// The state.
-pub(crate) struct ChatState {
+pub(crate) struct ChatApp {
     setup: ChatSetup,
     theme: Palette,
     depth: ColorDepth,
@@ -115,7 +115,7 @@ pub(crate) struct ChatState {
     agents: Vec<ChatAgent>,
     agent: String,
     session: String,
-    facts: SessionFacts,
+    facts: ChatSessionInfo,
     thinking: Option<ThinkingLevel>,
     verbose: Option<Verbosity>,
     /// Whether thoughts are shown, whatever the session says.
@@ -124,7 +124,7 @@ pub(crate) struct ChatState {
     /// The message that the active run was started with is shown already.
     in_flight: Option<String>,
     /// Messages that no run has read, of all sessions.
-    queued: Vec<ChatMessage>,
+    queued: Vec<OutgoingMessage>,
     ended_runs: VecDeque<String>,
     /// Since when the session is being compacted because the user asked for it.
     compacting: Option<i64>,
@@ -139,7 +139,7 @@ pub(crate) struct ChatState {
     unconfirmed: Option<String>,
 }
 
-impl ChatState {
+impl ChatApp {
     /// The state at the start, and what is to be done first.
     pub(crate) fn new(setup: ChatSetup, capabilities: &TerminalCapabilities) -> (Self, Vec<ChatEffect>) {
         let home = setup.host.home().map(PathBuf::from);
@@ -163,7 +163,7 @@ impl ChatState {
             agents: setup.agents.clone(),
             agent: setup.agent.clone(),
             session: String::new(),
-            facts: SessionFacts::default(),
+            facts: ChatSessionInfo::default(),
             thinking: setup.thinking,
             verbose: setup.verbose,
             shows_thinking: None,
@@ -235,7 +235,7 @@ impl ChatState {
         self.session = key.to_owned();
         self.run = None;
         self.in_flight = None;
-        self.facts = SessionFacts::default();
+        self.facts = ChatSessionInfo::default();
         self.greet();
         vec![ChatEffect::Facts { session: self.session.clone() }, ChatEffect::History { session: self.session.clone() }]
     }

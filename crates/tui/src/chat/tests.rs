@@ -14,7 +14,7 @@ use pinch_stdx::host::{Env, Host};
 
 use super::backend::*;
 use super::effect::{ChatEffect, carry_out};
-use super::state::{ChatSetup, ChatState};
+use super::state::{ChatApp, ChatSetup};
 use crate::key::KeyPress;
 use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
 
@@ -23,7 +23,7 @@ const MAIN: &str = "agent:main:main";
 /// A backend that keeps what it is told, and knows two agents.
 #[derive(Default)]
 struct FakeBackend {
-    facts: Mutex<SessionFacts>,
+    facts: Mutex<ChatSessionInfo>,
     history: Vec<Arc<Message>>,
     calls: Mutex<Vec<String>>,
 }
@@ -43,7 +43,7 @@ impl ChatBackend for FakeBackend {
         "local".to_owned()
     }
 
-    fn send(&self, _: ChatMessage) -> BoxFuture<'_, Result<MessageOutcome, ChatError>> {
+    fn send(&self, _: OutgoingMessage) -> BoxFuture<'_, Result<MessageOutcome, ChatError>> {
         futures::future::pending().boxed()
     }
 
@@ -56,7 +56,7 @@ impl ChatBackend for FakeBackend {
         now(self.history[self.history.len().saturating_sub(limit)..].to_vec())
     }
 
-    fn session<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<SessionFacts, ChatError>> {
+    fn session<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<ChatSessionInfo, ChatError>> {
         now(self.facts.lock().unwrap().clone())
     }
 
@@ -127,8 +127,8 @@ fn agents() -> Vec<ChatAgent> {
 }
 
 /// A chat on a screen of which everything is kept.
-struct Chat {
-    state: ChatState,
+struct TestChat {
+    state: ChatApp,
     backend: FakeBackend,
     now_ms: i64,
     /// Rows that went into the scrollback.
@@ -138,7 +138,7 @@ struct Chat {
     _dir: tempfile::TempDir,
 }
 
-impl Chat {
+impl TestChat {
     fn new() -> Self {
         Self::with(FakeBackend::default(), |_| {}, "")
     }
@@ -173,7 +173,7 @@ impl Chat {
             has_shell: true,
         };
         change(&mut setup);
-        let (mut state, effects) = ChatState::new(setup, &capabilities);
+        let (mut state, effects) = ChatApp::new(setup, &capabilities);
         state.learn(&Report::Done, &capabilities);
         let mut chat = Self { state, backend, now_ms: 0, finished: Vec::new(), effects: Vec::new(), _dir: dir };
         chat.perform(effects);
@@ -233,7 +233,7 @@ impl Chat {
         id
     }
 
-    fn sent(&self) -> Vec<ChatMessage> {
+    fn sent(&self) -> Vec<OutgoingMessage> {
         let message = |effect: &ChatEffect| match effect {
             ChatEffect::Send(message) => Some(message.clone()),
             _ => None,

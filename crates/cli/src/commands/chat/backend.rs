@@ -21,14 +21,14 @@ use pinch_embed::stdx::cancel::{Cancel, CancelReason};
 use pinch_embed::stdx::host::Host;
 use pinch_embed::{Caller, InboundMessage};
 use pinch_tui::chat::{
-    ChatAgent, ChatBackend, ChatError, ChatEvent, ChatMessage, ChatModel, ChatSession, ChatUpdate, MessageOutcome,
-    QueueMode, ReasoningMode, SessionFacts, SessionPatch, UsageMode, Verbosity,
+    ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel, ChatSession, ChatSessionInfo, ChatUpdate, MessageOutcome,
+    OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::history;
-use super::progress::{self, Progress};
+use super::progress::{self, RunProgress};
 use crate::embedded::{self, FailureContext};
 
 /// Events that wait to be shown; runs wait when there are more.
@@ -62,14 +62,14 @@ impl EmbeddedChat {
         ChatError::new(embedded::failure(error, &around).text)
     }
 
-    async fn emit(&self, message: &ChatMessage, run_id: &str, update: ChatUpdate) {
+    async fn emit(&self, message: &OutgoingMessage, run_id: &str, update: ChatUpdate) {
         let event = ChatEvent { session_key: message.session_key.clone(), run_id: run_id.to_owned(), update };
         // Nobody listens any more when the chat is being left.
         drop(self.events.send(event).await);
     }
 
     /// Drives a run to its end.
-    async fn follow(&self, message: &ChatMessage, mut request: RunRequest) {
+    async fn follow(&self, message: &OutgoingMessage, mut request: RunRequest) {
         let (run_id, cancel) = (request.run_id.clone(), Cancel::new());
         request.think_level = message.thinking.or(request.think_level);
         let usage_line = request.usage_line;
@@ -83,7 +83,7 @@ impl EmbeddedChat {
         let _listed = OpenRun::new(self, &run_id, &message.session_key, cancel);
         self.emit(message, &run_id, ChatUpdate::MessageRead(message.id.clone())).await;
         let mut run = self.engine.run(request);
-        let mut progress = Progress::default();
+        let mut progress = RunProgress::default();
         while let Some(event) = run.next().await {
             if let Some(update) = progress.update(event, self.host.now_ms()) {
                 self.emit(message, &run_id, update).await;
@@ -129,11 +129,11 @@ impl EmbeddedChat {
         (models.and_then(|models| models.into_iter().next().ok_or(RunError::NoModel)), request.think_level)
     }
 
-    async fn facts(&self, session_key: &str) -> Result<SessionFacts, ChatError> {
+    async fn facts(&self, session_key: &str) -> Result<ChatSessionInfo, ChatError> {
         let (key, _) = self.place(session_key)?;
         let entry = self.entry(session_key).await?;
         let (model, configured) = self.model(&key, entry.as_ref());
-        let mut facts = SessionFacts { thinking: configured, ..SessionFacts::default() };
+        let mut facts = ChatSessionInfo { thinking: configured, ..ChatSessionInfo::default() };
         if let Ok(model) = model {
             facts.model = Some(format!("{}/{}", model.provider, model.id));
             facts.thinking_levels = thinking::supported(&model);
@@ -272,7 +272,7 @@ impl ChatBackend for EmbeddedChat {
         "local".to_owned()
     }
 
-    fn send(&self, message: ChatMessage) -> BoxFuture<'_, Result<MessageOutcome, ChatError>> {
+    fn send(&self, message: OutgoingMessage) -> BoxFuture<'_, Result<MessageOutcome, ChatError>> {
         Box::pin(async move {
             // Whoever sits at this computer owns the agent.
             let mut inbound = InboundMessage::new(&message.session_key, &message.text)
@@ -319,7 +319,7 @@ impl ChatBackend for EmbeddedChat {
         })
     }
 
-    fn session<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<SessionFacts, ChatError>> {
+    fn session<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<ChatSessionInfo, ChatError>> {
         Box::pin(self.facts(session_key))
     }
 

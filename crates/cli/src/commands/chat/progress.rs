@@ -15,14 +15,14 @@ use crate::show::waits_for;
 
 /// Follows one run.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct RunProgress {
     /// The blocks of the answer that are thoughts.
     thoughts: Vec<usize>,
     /// The profile that failed last, and why.
     failed: Option<(String, String)>,
 }
 
-impl Progress {
+impl RunProgress {
     /// What an event means to the chat.
     pub(super) fn update(&mut self, event: RunEvent, now_ms: i64) -> Option<ChatUpdate> {
         let busy = |activity: &str| ChatUpdate::Busy { activity: activity.to_owned(), until_ms: None };

@@ -1,11 +1,11 @@
 //! What commands do.
 
-use super::ChatState;
+use super::ChatApp;
 use crate::chat::backend::{SessionPatch, UsageMode};
 use crate::chat::commands::{self, ChatCommand, DEFAULT};
 use crate::chat::effect::ChatEffect;
 
-impl ChatState {
+impl ChatApp {
     pub(super) fn command(&mut self, command: ChatCommand, now_ms: i64) -> Vec<ChatEffect> {
         let session = self.session.clone();
         let patch = |patch| vec![ChatEffect::Patch { session: session.clone(), patch }];

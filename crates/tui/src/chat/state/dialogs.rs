@@ -1,6 +1,6 @@
 //! Lists to choose from, and the question before the first command of the shell.
 
-use super::{ChatState, ShellPermission, short_key};
+use super::{ChatApp, ShellPermission, short_key};
 use crate::chat::backend::{ChatAgent, ChatModel, ChatSession, SessionPatch};
 use crate::chat::effect::{ChatChoice, ChatEffect};
 use crate::dialog::ChoiceDialog;
@@ -11,7 +11,7 @@ use crate::widget::PickItem;
 /// Columns of a command that are shown in the question about it.
 const MAX_COMMAND: usize = 200;
 
-impl ChatState {
+impl ChatApp {
     fn choose(&mut self, title: &str, choices: Vec<(PickItem, Vec<ChatChoice>)>) {
         self.completion.close();
         self.dialogs.push(Box::new(ChoiceDialog::new(title, choices)));

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use pinch_llm::message::Message;
 
-use super::{ActiveChatRun, ChatState, MAX_ENDED, RunActivity};
+use super::{ActiveChatRun, ChatApp, MAX_ENDED, RunActivity};
 use crate::chat::backend::{
     ChatError, ChatEvent, ChatReply, ChatUpdate, MessageOutcome, ReasoningMode, SessionPatch, Verbosity,
 };
 use crate::chat::effect::{ChatEffect, ChatNews};
 
-impl ChatState {
+impl ChatApp {
     /// Takes an event in.
     pub(crate) fn event(&mut self, event: ChatEvent, now_ms: i64) -> Vec<ChatEffect> {
         let ChatEvent { session_key, run_id, update } = event;

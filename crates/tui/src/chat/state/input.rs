@@ -2,8 +2,8 @@
 
 use pinch_coding_agent::extension::Completion;
 
-use super::{ChatState, ShellPermission, theme_for};
-use crate::chat::backend::ChatMessage;
+use super::{ChatApp, ShellPermission, theme_for};
+use crate::chat::backend::OutgoingMessage;
 use crate::chat::commands::{self, APP_KEYS};
 use crate::chat::effect::ChatEffect;
 use crate::dialog::{DialogCx, DialogEvent};
@@ -17,7 +17,7 @@ use crate::theme::Palette;
 /// Two presses within this time belong together, in milliseconds.
 pub(super) const DOUBLE_PRESS_MS: i64 = 1_000;
 
-impl ChatState {
+impl ChatApp {
     /// Takes an answer of the terminal in.
     pub(crate) fn learn(&mut self, report: &Report, capabilities: &TerminalCapabilities) {
         if capabilities.light_background != self.light_background || capabilities.depth != self.depth {
@@ -160,7 +160,8 @@ impl ChatState {
     /// Takes the messages of the session back that no run has read.
     fn withdraw(&mut self) -> Vec<ChatEffect> {
         let session = self.session.clone();
-        let (mine, others) = self.queued.drain(..).partition(|message: &ChatMessage| message.session_key == session);
+        let (mine, others) =
+            self.queued.drain(..).partition(|message: &OutgoingMessage| message.session_key == session);
         self.queued = others;
         if mine.is_empty() {
             return Vec::new();
@@ -219,7 +220,7 @@ impl ChatState {
     /// Sends a message of the user; while a run is active the engine decides what becomes of it.
     pub(super) fn send(&mut self, text: String, now_ms: i64) -> Vec<ChatEffect> {
         self.n_sent += 1;
-        let message = ChatMessage {
+        let message = OutgoingMessage {
             id: format!("{}-{}", self.id_prefix, self.n_sent),
             session_key: self.session.clone(),
             text,

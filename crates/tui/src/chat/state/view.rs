@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratatui_core::text::Span;
 
 use super::input::DOUBLE_PRESS_MS;
-use super::{ChatState, RunActivity};
+use super::{ChatApp, RunActivity};
 use crate::Row;
 use crate::chat::backend::{ReasoningMode, Verbosity};
 use crate::compose::{self, LOW, RowsWithCursor};
@@ -22,7 +22,7 @@ const MAX_FOOTER: usize = 2;
 /// Between the parts of the footer.
 const SEPARATOR: &str = " | ";
 
-impl ChatState {
+impl ChatApp {
     /// How often something on the screen moves; `None`: nothing does.
     pub(crate) fn animation(&self, now_ms: i64) -> Option<Duration> {
         if self.colors_due_ms.is_some() {

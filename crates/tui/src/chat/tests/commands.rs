@@ -16,13 +16,13 @@ fn sessions_are_named_by_key_or_within_the_agent() {
             setup.session = Some(named.to_owned());
             setup.message = Some("x".to_owned());
         };
-        assert_eq!(Chat::with(FakeBackend::default(), set, "").sent()[0].session_key, key, "{agent} {named:?}");
+        assert_eq!(TestChat::with(FakeBackend::default(), set, "").sent()[0].session_key, key, "{agent} {named:?}");
     }
 }
 
 #[test]
 fn commands_change_the_session() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     for (typed, patch, shown) in [
         ("/think low", "Thinking(Some(Low))", "Thinking: low"),
         ("/think default", "Thinking(None)", "Thinking: as configured"),
@@ -47,7 +47,7 @@ fn commands_change_the_session() {
 
 #[test]
 fn messages_follow_the_queue_mode_of_the_session() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("/queue interrupt");
     chat.say("hello");
     assert_eq!(chat.sent()[0].queue, Some(QueueMode::Interrupt));
@@ -55,7 +55,7 @@ fn messages_follow_the_queue_mode_of_the_session() {
 
 #[test]
 fn commands_that_cannot_be_run_are_answered_and_not_sent() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     for (typed, shown) in [
         ("/think xhigh", "Valid values: off, low, high, default"),
         ("/verbose", "Usage: /verbose <level>. Valid values: on, full, off"),
@@ -74,7 +74,7 @@ fn commands_that_cannot_be_run_are_answered_and_not_sent() {
 
 #[test]
 fn other_commands_do_what_they_say() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("/help");
     let help = chat.shown();
     assert!(help.contains("/reasoning <on|off|stream>") && help.contains("ctrl+g Choose an agent"), "{help}");
@@ -100,7 +100,7 @@ fn other_commands_do_what_they_say() {
 
 #[test]
 fn settings_change_what_is_shown() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("/settings");
     chat.shows("collapsed");
     chat.press("enter");
@@ -114,7 +114,7 @@ fn settings_change_what_is_shown() {
 
 #[test]
 fn lists_are_searched_and_chosen_from() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.press("ctrl+l");
     "m2".chars().for_each(|c| chat.input(&TerminalInput::Key(KeyPress::typed(c))));
     chat.press("enter");
@@ -135,7 +135,7 @@ fn lists_are_searched_and_chosen_from() {
 #[test]
 fn keys_of_the_chat_can_be_changed_without_those_of_the_interactive_mode() {
     let keys = r#"{"chat.agents": "f5", "app.session.new": "ctrl+n"}"#;
-    let mut chat = Chat::with(FakeBackend::default(), |_| {}, keys);
+    let mut chat = TestChat::with(FakeBackend::default(), |_| {}, keys);
     chat.shows("f5 agents");
     chat.press("f5");
     chat.shows("ops");
@@ -148,7 +148,7 @@ fn keys_of_the_chat_can_be_changed_without_those_of_the_interactive_mode() {
 
 #[test]
 fn control_and_c_clears_then_stops_then_exits() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.input(&TerminalInput::Paste("a draft".to_owned()));
     chat.press("ctrl+c");
     assert_eq!(chat.effects, []);
@@ -170,7 +170,7 @@ fn control_and_c_clears_then_stops_then_exits() {
 
 #[test]
 fn the_shell_is_asked_for_once_and_no_comes_first() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("!ls -l");
     chat.shows("$ ls -l");
     assert_eq!(chat.effects, []);
@@ -187,7 +187,7 @@ fn the_shell_is_asked_for_once_and_no_comes_first() {
     chat.say("!pwd");
     assert_eq!(chat.effects.pop(), Some(ChatEffect::Shell("pwd".to_owned())));
 
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("!ls");
     chat.press("enter");
     chat.say("!ls");
@@ -199,14 +199,14 @@ fn the_shell_is_asked_for_once_and_no_comes_first() {
     assert_eq!(texts, ["!", "!ls"]);
     assert!(!chat.effects.iter().any(|effect| matches!(effect, ChatEffect::Shell(_))));
 
-    let mut chat = Chat::with(FakeBackend::default(), |setup| setup.has_shell = false, "");
+    let mut chat = TestChat::with(FakeBackend::default(), |setup| setup.has_shell = false, "");
     chat.say("!ls");
     chat.shows("There is no shell to run commands with");
 }
 
 #[test]
 fn a_compaction_can_be_cancelled() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.state.input(&TerminalInput::Paste("/compact".to_owned()), Size::new(80, 24), 0);
     let enter = TerminalInput::Key(KeyPress::of("enter".parse().unwrap()));
     let effects = chat.state.input(&enter, Size::new(80, 24), 0);

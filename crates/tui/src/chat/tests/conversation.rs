@@ -12,7 +12,7 @@ fn arguments() -> Arc<JsonObject> {
 
 #[test]
 fn an_answer_is_shown_once_although_its_run_repeats_it() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("hello");
     chat.read("r1");
     chat.shows("waiting");
@@ -30,7 +30,7 @@ fn an_answer_is_shown_once_although_its_run_repeats_it() {
 
 #[test]
 fn a_reply_that_did_not_stream_is_shown_at_the_end_and_none_is_said_to_be_none() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("hello");
     chat.read("r1");
     chat.finish("r1", "All at once.");
@@ -43,7 +43,7 @@ fn a_reply_that_did_not_stream_is_shown_at_the_end_and_none_is_said_to_be_none()
 
 #[test]
 fn text_that_is_taken_back_disappears() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("hello");
     chat.read("r1");
     chat.text("r1", 0, "One.\nMEDIA: /tm");
@@ -60,7 +60,7 @@ fn text_that_is_taken_back_disappears() {
 
 #[test]
 fn messages_during_a_run_wait_until_a_run_reads_them() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("first");
     chat.read("r1");
     chat.say("second");
@@ -82,7 +82,7 @@ fn messages_during_a_run_wait_until_a_run_reads_them() {
 
 #[test]
 fn a_stop_takes_waiting_messages_back() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("first");
     chat.read("r1");
     chat.say("second");
@@ -106,9 +106,9 @@ fn a_stop_takes_waiting_messages_back() {
 
 #[test]
 fn messages_that_were_not_sent_or_dropped_are_reported() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("first");
-    let sent = |chat: &mut Chat, outcome| {
+    let sent = |chat: &mut TestChat, outcome| {
         let id = chat.sent().last().unwrap().id.clone();
         let news = super::super::effect::ChatNews::Sent { id, session: MAIN.to_owned(), outcome };
         let effects = chat.state.news(news, 0);
@@ -130,7 +130,7 @@ fn messages_that_were_not_sent_or_dropped_are_reported() {
 #[test]
 fn tools_are_shown_as_much_as_the_session_says() {
     let run = |verbose| {
-        let mut chat = Chat::with(FakeBackend::default(), |setup| setup.verbose = Some(verbose), "");
+        let mut chat = TestChat::with(FakeBackend::default(), |setup| setup.verbose = Some(verbose), "");
         chat.say("go");
         chat.read("r1");
         let id = || "c1".to_owned();
@@ -151,9 +151,9 @@ fn tools_are_shown_as_much_as_the_session_says() {
 #[test]
 fn thoughts_are_shown_as_the_session_says_and_as_the_key_says() {
     let run = |mode, toggles: usize| {
-        let facts = SessionFacts { reasoning: mode, ..SessionFacts::default() };
+        let facts = ChatSessionInfo { reasoning: mode, ..ChatSessionInfo::default() };
         let backend = FakeBackend { facts: Mutex::new(facts), ..FakeBackend::default() };
-        let mut chat = Chat::with(backend, |_| {}, "");
+        let mut chat = TestChat::with(backend, |_| {}, "");
         (0..toggles).for_each(|_| chat.press("ctrl+t"));
         chat.say("go");
         chat.read("r1");
@@ -172,7 +172,7 @@ fn thoughts_are_shown_as_the_session_says_and_as_the_key_says() {
 
 #[test]
 fn a_wait_counts_down_and_an_activity_is_named() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("go");
     chat.read("r1");
     let wait = ChatUpdate::Busy { activity: "waiting (rate_limit)".to_owned(), until_ms: Some(9_000) };
@@ -183,7 +183,7 @@ fn a_wait_counts_down_and_an_activity_is_named() {
 
 #[test]
 fn what_happens_in_other_sessions_is_not_shown() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("first");
     chat.read("r1");
     chat.say("/session notes");
@@ -201,7 +201,7 @@ fn what_happens_in_other_sessions_is_not_shown() {
 #[test]
 fn runs_of_others_are_shown_and_their_messages_read_from_the_history() {
     let backend = FakeBackend { history: history(), ..FakeBackend::default() };
-    let mut chat = Chat::with(backend, |_| {}, "");
+    let mut chat = TestChat::with(backend, |_| {}, "");
     chat.event("r9", ChatUpdate::Started);
     chat.text("r9", 0, "Said to somebody else");
     chat.shows("Said to somebody else");
@@ -218,7 +218,7 @@ fn the_message_of_the_command_line_follows_the_history() {
         setup.thinking = Some(ThinkingLevel::High);
         setup.timeout = Some(std::time::Duration::from_secs(9));
     };
-    let mut chat = Chat::with(backend, first, "");
+    let mut chat = TestChat::with(backend, first, "");
     let [sent] = &chat.sent()[..] else { panic!("one message") };
     assert_eq!((&*sent.text, &*sent.session_key), ("now", MAIN));
     assert_eq!((sent.thinking, sent.timeout.unwrap().as_secs()), (Some(ThinkingLevel::High), 9));
@@ -233,7 +233,7 @@ fn the_message_of_the_command_line_follows_the_history() {
 
 #[test]
 fn the_end_of_the_engine_is_reported() {
-    let mut chat = Chat::new();
+    let mut chat = TestChat::new();
     chat.say("hello");
     chat.read("r1");
     chat.state.disconnected();

@@ -8,9 +8,9 @@ use serde_json::json;
 use super::*;
 
 /// A conversation on screens of both sizes.
-fn both(make: impl Fn(&mut Chat)) -> String {
+fn both(make: impl Fn(&mut TestChat)) -> String {
     let screens = [(80, 24), (40, 10)].map(|(columns, rows)| {
-        let mut chat = Chat::new();
+        let mut chat = TestChat::new();
         make(&mut chat);
         format!("{columns}x{rows}\n{}", chat.screen(columns, rows))
     });
@@ -89,18 +89,18 @@ fn the_question_before_the_first_command_of_the_shell() {
 
 #[test]
 fn the_footer_names_what_differs_from_the_defaults() {
-    let facts = SessionFacts {
+    let facts = ChatSessionInfo {
         label: Some("About\u{1b}[2J taxes".to_owned()),
         thinking: Some(ThinkingLevel::High),
         verbose: Verbosity::On,
         reasoning: ReasoningMode::Stream,
         queue: Some(QueueMode::Steer),
         tokens: Some(100_000),
-        ..SessionFacts::default()
+        ..ChatSessionInfo::default()
     };
     let shown = [120, 80, 40].map(|columns| {
         let backend = FakeBackend { facts: Mutex::new(facts.clone()), ..FakeBackend::default() };
-        let mut chat = Chat::with(backend, |setup| setup.session = Some("Taxes".to_owned()), "");
+        let mut chat = TestChat::with(backend, |setup| setup.session = Some("Taxes".to_owned()), "");
         let screen = chat.screen(columns, 12);
         screen
             .lines()
@@ -114,7 +114,7 @@ fn the_footer_names_what_differs_from_the_defaults() {
 #[test]
 fn the_history_of_a_session_is_shown_and_can_be_recalled() {
     let backend = FakeBackend { history: history(), ..FakeBackend::default() };
-    let mut chat = Chat::with(backend, |_| {}, "");
+    let mut chat = TestChat::with(backend, |_| {}, "");
     let shown = chat.shown();
     assert!(shown.contains("What is due?") && shown.contains("The taxes."), "{shown}");
     chat.press("up");
@@ -125,7 +125,7 @@ fn the_history_of_a_session_is_shown_and_can_be_recalled() {
 #[test]
 fn screens_of_any_size_are_drawn() {
     for (columns, rows) in [(1, 1), (5, 2), (20, 5), (39, 7), (300, 100)] {
-        let mut chat = Chat::new();
+        let mut chat = TestChat::new();
         chat.say("a question");
         chat.say("another one");
         chat.read("r1");
