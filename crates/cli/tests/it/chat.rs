@@ -231,7 +231,66 @@ async fn commands_of_the_shell_are_run_only_after_a_question() {
 }
 
 #[tokio::test]
-async fn failures_and_failovers_are_shown() {
+async fn a_running_answer_is_steered() {
+    let user = user().await;
+    let mut program = chat(&user, &["--verbose-level", "on"]).await;
+    program.keys("/queue steer\r").await;
+    program.wait_for("queue steer").await;
+    let gate = Gate::new();
+    let call = AnthropicResponse::new("m1").text("Let me look.").tool_call("c1", "bash", r#"{"command": "true"}"#);
+    user.server.reply(ServerReply::sse("").gated(&gate, [call.stop("tool_use").concat()]));
+    user.answer("turned left");
+    program.keys("go\r").await;
+    program.wait_for("waiting •").await;
+    program.keys("turn left\r").await;
+    program.wait_for("Queued: turn left").await;
+    gate.open();
+    program.wait_for("turned left").await;
+    program.wait_until("no queue", |screen| !screen.contains("Queued:") && screen.contains("local | idle")).await;
+    let screen = program.contents();
+    let places = ["Let me look.", "$ true", " turn left ", "turned left"].map(|text| screen.find(text));
+    assert!(places.is_sorted() && places[0].is_some(), "{screen}");
+    assert_eq!(user.server.requests().len(), 2, "one run reads both messages");
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn other_profiles_and_other_models_are_reported() {
+    let user = TestUser::new().await;
+    let provider =
+        |id: &str| json!({"baseUrl": user.server.url(), "api": "anthropic-messages", "models": [{"id": id}]});
+    let mut fallback = provider("m2");
+    fallback["apiKey"] = "none".into();
+    let document = json!({
+        "agents": {"defaults": {"model": {"primary": "first/m1", "fallbacks": ["second/m2"]}}},
+        "models": {"providers": {"first": provider("m1"), "second": fallback}},
+        "auth": {"profiles": [
+            {"id": "work", "provider": "first", "apiKey": "key-1"},
+            {"id": "home", "provider": "first", "apiKey": "key-2"},
+        ]},
+    });
+    user.write(".pinch/pinch.json", &document.to_string());
+    let mut program = chat(&user, &[]).await;
+    let refused = json!({"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}});
+    user.server.reply(ServerReply::json(401, &refused));
+    user.answer("from home");
+    program.keys("hello\r").await;
+    program.wait_for("from home").await;
+    program.wait_for("local | idle").await;
+    let screen = program.contents();
+    assert!(screen.contains("work failed (auth), trying home"), "{screen}");
+    user.server.reply(ServerReply::json(401, &refused));
+    user.answer("from the other model");
+    program.keys("again\r").await;
+    program.wait_for("from the other model").await;
+    assert!(program.contents().contains("trying second/m2"), "{}", program.contents());
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn failures_are_shown() {
     let user = user().await;
     let mut program = chat(&user, &[]).await;
     let refused = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "no such thing"}});

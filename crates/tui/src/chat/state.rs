@@ -7,7 +7,7 @@ mod events;
 mod input;
 mod view;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ pub(crate) struct ChatSetup {
     pub(crate) has_shell: bool,
 }
 
-/// What the active run of the session does.
+/// What an active run does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RunActivity {
     /// The message is on its way.
@@ -72,11 +72,13 @@ enum RunActivity {
     Busy { activity: String, until_ms: Option<i64> },
 }
 
-/// The active run of the session.
+/// The active run of a session.
 #[derive(Clone, Debug)]
 struct ActiveChatRun {
     /// Known from its first event on.
     id: Option<String>,
+    /// The message that it is started with, if that is known: it is shown already.
+    message: Option<String>,
     since_ms: i64,
     activity: RunActivity,
     is_aborting: bool,
@@ -84,6 +86,8 @@ struct ActiveChatRun {
     is_own: bool,
     /// The texts of its answers, as they were shown.
     answers: Vec<String>,
+    /// The last one of them goes on.
+    is_answering: bool,
 }
 
 /// Whether the user's commands may be run.
@@ -120,9 +124,10 @@ pub(crate) struct ChatApp {
     verbose: Option<Verbosity>,
     /// Whether thoughts are shown, whatever the session says.
     shows_thinking: Option<bool>,
-    run: Option<ActiveChatRun>,
-    /// The message that the active run was started with is shown already.
-    in_flight: Option<String>,
+    /// The active runs, by session.
+    runs: BTreeMap<String, ActiveChatRun>,
+    /// The history of the session is on its way; what happens meanwhile is shown afterwards.
+    is_loading: bool,
     /// Messages that no run has read, of all sessions.
     queued: Vec<OutgoingMessage>,
     ended_runs: VecDeque<String>,
@@ -167,8 +172,8 @@ impl ChatApp {
             thinking: setup.thinking,
             verbose: setup.verbose,
             shows_thinking: None,
-            run: None,
-            in_flight: None,
+            runs: BTreeMap::new(),
+            is_loading: false,
             queued: Vec::new(),
             ended_runs: VecDeque::new(),
             compacting: None,
@@ -233,8 +238,7 @@ impl ChatApp {
             self.agent = agent.to_owned();
         }
         self.session = key.to_owned();
-        self.run = None;
-        self.in_flight = None;
+        self.is_loading = true;
         self.facts = ChatSessionInfo::default();
         self.greet();
         vec![ChatEffect::Facts { session: self.session.clone() }, ChatEffect::History { session: self.session.clone() }]
@@ -272,9 +276,19 @@ impl ChatApp {
         self.verbose.unwrap_or(self.facts.verbose)
     }
 
-    /// Whether something is under way in the session.
+    /// The active run of the session.
+    fn run(&self) -> Option<&ActiveChatRun> {
+        self.runs.get(&self.session)
+    }
+
+    /// The messages of the session that no run has read.
+    fn waiting(&self) -> impl Iterator<Item = &OutgoingMessage> {
+        self.queued.iter().filter(|message| message.session_key == self.session)
+    }
+
+    /// Whether a run of the session is active or about to begin.
     fn is_busy(&self) -> bool {
-        self.run.is_some()
+        self.run().is_some() || self.waiting().next().is_some()
     }
 
     fn status(&mut self, text: &str) {

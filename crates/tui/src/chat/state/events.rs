@@ -18,101 +18,57 @@ impl ChatApp {
             ChatUpdate::MessageRead(id) => self.message_read(id),
             _ => false,
         };
-        if session_key != self.session || self.ended_runs.contains(&run_id) {
+        if self.ended_runs.contains(&run_id) {
             return Vec::new();
         }
-        self.transcript.heard(now_ms);
-        self.follow(&run_id, now_ms);
-        let Some(run) = &mut self.run else { return Vec::new() };
-        run.is_own |= is_own;
-        match update {
-            ChatUpdate::MessageRead(_) => {}
-            ChatUpdate::Started => run.activity = RunActivity::Waiting,
-            ChatUpdate::AnswerStarted => {
-                run.activity = RunActivity::Waiting;
-                if run.answers.last().is_some_and(|answer| !answer.is_empty()) {
-                    run.answers.push(String::new());
-                }
+        let is_here = session_key == self.session;
+        let run = self.runs.entry(session_key.clone()).or_insert_with(|| ActiveChatRun::new(now_ms));
+        if run.id.as_ref().is_some_and(|id| *id != run_id) {
+            *run = ActiveChatRun::new(now_ms);
+            if is_here {
                 self.transcript.answer_ended();
             }
-            ChatUpdate::Text { at, text } => {
-                run.activity = RunActivity::Streaming;
-                if run.answers.is_empty() {
-                    run.answers.push(String::new());
-                }
-                if let Some(answer) = run.answers.last_mut() {
-                    answer.truncate(answer.floor_char_boundary(at));
-                    answer.push_str(&text);
-                }
-                self.transcript.answer_text(at, &text);
-            }
-            ChatUpdate::Thinking(text) => {
-                run.activity = RunActivity::Streaming;
-                self.transcript.answer_thinking(&text, now_ms);
-            }
+        }
+        run.id.get_or_insert_with(|| run_id.clone());
+        run.is_own |= is_own;
+        run.follow(&update);
+        if is_here && !self.is_loading {
+            self.transcript.heard(now_ms);
+            self.show(&update, now_ms);
+        }
+        match update {
+            ChatUpdate::Final { .. } | ChatUpdate::Failed(_) => self.run_ended(&session_key, update),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Shows what a run of the session does.
+    fn show(&mut self, update: &ChatUpdate, now_ms: i64) {
+        match update {
+            ChatUpdate::AnswerStarted => self.transcript.answer_ended(),
+            ChatUpdate::Text { at, text } => self.transcript.answer_text(*at, text),
+            ChatUpdate::Thinking(text) => self.transcript.answer_thinking(text, now_ms),
             ChatUpdate::ThinkingEnded => self.transcript.thinking_ended(now_ms),
             ChatUpdate::ToolStarted { id, name, arguments } => {
-                run.activity = RunActivity::Running { tool: name.clone() };
                 self.transcript.answer_ended();
                 if self.verbosity() != Verbosity::Off {
-                    self.transcript.tool_started(&id, &name, &arguments, now_ms);
+                    self.transcript.tool_started(id, name, arguments, now_ms);
                 }
             }
-            ChatUpdate::ToolProgress { id, output } => self.transcript.tool_progress(&id, &output),
+            ChatUpdate::ToolProgress { id, output } => self.transcript.tool_progress(id, output),
             ChatUpdate::ToolEnded { id, output, duration_ms } => {
-                run.activity = RunActivity::Waiting;
-                self.transcript.tool_ended(&id, &output, duration_ms);
+                self.transcript.tool_ended(id, output, *duration_ms);
             }
-            ChatUpdate::Busy { activity, until_ms } => run.activity = RunActivity::Busy { activity, until_ms },
             ChatUpdate::Notice(text) => {
                 self.transcript.answer_ended();
-                self.transcript.dim(&text);
+                self.transcript.dim(text);
             }
-            ChatUpdate::Final { replies, aborted, usage } => {
-                let answers = std::mem::take(&mut run.answers);
-                self.transcript.answer_ended();
-                self.show_replies(&answers, replies, aborted);
-                if let Some(usage) = usage {
-                    self.transcript.dim(&usage);
-                }
-                return self.run_ended(run_id);
-            }
-            ChatUpdate::Failed(text) => {
-                self.transcript.answer_ended();
-                self.error(&text);
-                return self.run_ended(run_id);
-            }
+            ChatUpdate::MessageRead(_)
+            | ChatUpdate::Started
+            | ChatUpdate::Busy { .. }
+            | ChatUpdate::Final { .. }
+            | ChatUpdate::Failed(_) => {}
         }
-        Vec::new()
-    }
-
-    /// The events that come now are those of this run.
-    fn follow(&mut self, run_id: &str, now_ms: i64) {
-        let known = self.run.as_ref().map(|run| run.id.as_deref());
-        match known {
-            Some(Some(id)) if id == run_id => return,
-            Some(None) => {}
-            Some(Some(_)) | None => {
-                self.transcript.answer_ended();
-                self.begin_sending(now_ms);
-            }
-        }
-        if let Some(run) = &mut self.run {
-            run.id = Some(run_id.to_owned());
-            run.activity = RunActivity::Waiting;
-        }
-    }
-
-    /// A run of the session is about to begin.
-    pub(super) fn begin_sending(&mut self, now_ms: i64) {
-        self.run = Some(ActiveChatRun {
-            id: None,
-            since_ms: now_ms,
-            activity: RunActivity::Sending,
-            is_aborting: false,
-            is_own: false,
-            answers: Vec::new(),
-        });
     }
 
     /// A run reads a message. Returns whether this chat has sent it.
@@ -151,17 +107,31 @@ impl ChatApp {
         }
     }
 
-    fn run_ended(&mut self, run_id: String) -> Vec<ChatEffect> {
-        self.transcript.run_ended();
-        self.ended_runs.push_back(run_id);
+    /// A run has ended; `end` says how.
+    fn run_ended(&mut self, session: &str, end: ChatUpdate) -> Vec<ChatEffect> {
+        let Some(run) = self.runs.remove(session) else { return Vec::new() };
+        self.ended_runs.extend(run.id);
         if self.ended_runs.len() > MAX_ENDED {
             self.ended_runs.pop_front();
         }
-        let is_own = self.run.take().is_some_and(|run| run.is_own);
-        self.in_flight = None;
+        if session != self.session {
+            return Vec::new();
+        }
+        self.transcript.answer_ended();
+        self.transcript.run_ended();
+        match end {
+            ChatUpdate::Final { replies, aborted, usage } => {
+                self.show_replies(&run.answers, replies, aborted);
+                if let Some(usage) = usage {
+                    self.transcript.dim(&usage);
+                }
+            }
+            ChatUpdate::Failed(text) => self.error(&text),
+            _ => {}
+        }
         let session = self.session.clone();
         let mut effects = vec![ChatEffect::Facts { session: session.clone() }];
-        if !is_own {
+        if !run.is_own {
             // What others said was not shown.
             self.transcript.separate();
             effects.push(ChatEffect::History { session });
@@ -232,10 +202,9 @@ impl ChatApp {
 
     fn sent(&mut self, id: &str, session: &str, outcome: Result<MessageOutcome, ChatError>) {
         let waited = self.queued.iter().position(|message| message.id == id).map(|at| self.queued.remove(at));
-        if self.in_flight.as_deref() == Some(id) {
-            self.in_flight = None;
-            // There is no run that could say that it has ended.
-            self.run.take_if(|run| run.id.is_none());
+        // There may be no run that could say that it has ended.
+        if self.runs.get(session).is_some_and(|run| run.id.is_none() && run.message.as_deref() == Some(id)) {
+            self.runs.remove(session);
         }
         match outcome {
             Ok(MessageOutcome::Ended | MessageOutcome::Joined) => {}
@@ -252,7 +221,7 @@ impl ChatApp {
         match outcome {
             Ok(true) => {}
             Ok(false) => {
-                if let Some(run) = &mut self.run {
+                if let Some(run) = self.runs.get_mut(&self.session) {
                     run.is_aborting = false;
                 }
                 self.status("There is no active run");
@@ -270,6 +239,12 @@ impl ChatApp {
                 }
             }
             Err(error) => self.error(&error.message),
+        }
+        self.is_loading = false;
+        // What the history does not have yet.
+        let open = self.run().filter(|run| run.is_answering).and_then(|run| run.answers.last()).cloned();
+        if let Some(text) = open {
+            self.transcript.answer_text(0, &text);
         }
     }
 
@@ -321,9 +296,63 @@ impl ChatApp {
     /// There will be no more events.
     pub(crate) fn disconnected(&mut self) {
         self.is_disconnected = true;
-        self.run = None;
+        self.runs.clear();
+        self.queued.clear();
         self.transcript.answer_ended();
         self.transcript.run_ended();
         self.error("The engine is gone");
+    }
+}
+
+impl ActiveChatRun {
+    /// A run that nothing is known of.
+    pub(super) fn new(now_ms: i64) -> Self {
+        Self {
+            id: None,
+            message: None,
+            since_ms: now_ms,
+            activity: RunActivity::Sending,
+            is_aborting: false,
+            is_own: false,
+            answers: Vec::new(),
+            is_answering: false,
+        }
+    }
+
+    /// Keeps in mind what the run does.
+    fn follow(&mut self, update: &ChatUpdate) {
+        match update {
+            ChatUpdate::MessageRead(_) if self.activity != RunActivity::Sending => {}
+            ChatUpdate::MessageRead(_) | ChatUpdate::Started | ChatUpdate::ToolEnded { .. } => {
+                self.activity = RunActivity::Waiting;
+            }
+            ChatUpdate::AnswerStarted => {
+                self.activity = RunActivity::Waiting;
+                self.is_answering = false;
+            }
+            ChatUpdate::Text { at, text } => {
+                self.activity = RunActivity::Streaming;
+                if !std::mem::replace(&mut self.is_answering, true) {
+                    self.answers.push(String::new());
+                }
+                if let Some(answer) = self.answers.last_mut() {
+                    answer.truncate(answer.floor_char_boundary(*at));
+                    answer.push_str(text);
+                }
+            }
+            ChatUpdate::Thinking(_) => self.activity = RunActivity::Streaming,
+            ChatUpdate::ToolStarted { name, .. } => {
+                self.activity = RunActivity::Running { tool: name.clone() };
+                self.is_answering = false;
+            }
+            ChatUpdate::Busy { activity, until_ms } => {
+                self.activity = RunActivity::Busy { activity: activity.clone(), until_ms: *until_ms };
+            }
+            ChatUpdate::Notice(_)
+            | ChatUpdate::ThinkingEnded
+            | ChatUpdate::ToolProgress { .. }
+            | ChatUpdate::Final { .. }
+            | ChatUpdate::Failed(_) => {}
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use pinch_coding_agent::extension::Completion;
 
-use super::{ChatApp, ShellPermission, theme_for};
+use super::{ActiveChatRun, ChatApp, ShellPermission, theme_for};
 use crate::chat::backend::OutgoingMessage;
 use crate::chat::commands::{self, APP_KEYS};
 use crate::chat::effect::ChatEffect;
@@ -142,12 +142,14 @@ impl ChatApp {
 
     /// Stops what is under way.
     pub(super) fn stop(&mut self) -> Vec<ChatEffect> {
-        let mut effects = Vec::new();
-        if let Some(run) = &mut self.run {
+        // Messages that wait would start another run at once.
+        let mut effects = self.withdraw();
+        let has_withdrawn = !effects.is_empty();
+        if let Some(run) = self.runs.get_mut(&self.session) {
             run.is_aborting = true;
-            // Messages that wait would start another run at once.
-            effects.extend(self.withdraw());
             effects.push(ChatEffect::Abort { session: self.session.clone() });
+        } else if has_withdrawn {
+            // There is nothing else to stop.
         } else if self.compacting.take().is_some() {
             self.status("Compaction cancelled");
             effects.push(ChatEffect::StopCompaction);
@@ -232,8 +234,8 @@ impl ChatApp {
             self.queued.push(message.clone());
         } else {
             self.transcript.user(&message.text);
-            self.in_flight = Some(message.id.clone());
-            self.begin_sending(now_ms);
+            let run = ActiveChatRun { message: Some(message.id.clone()), ..ActiveChatRun::new(now_ms) };
+            self.runs.insert(self.session.clone(), run);
         }
         vec![ChatEffect::Send(message)]
     }

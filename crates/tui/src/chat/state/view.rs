@@ -61,8 +61,7 @@ impl ChatApp {
     /// Everything below the transcript.
     fn bottom(&mut self, size: Size, now_ms: i64) -> RowsWithCursor {
         let columns = size.width();
-        let here = self.queued.iter().filter(|message| message.session_key == self.session);
-        let waiting = here.map(|message| ("Queued", message.text.as_str()));
+        let waiting = self.waiting().map(|message| ("Queued", message.text.as_str()));
         let mut before = compose::queue_rows(waiting, columns, (&self.theme, &self.keymap));
         before.push(self.status_row(columns, now_ms));
         let mut after = self.footer_rows(columns);
@@ -98,7 +97,7 @@ impl ChatApp {
         let target = sanitize(&self.setup.target, SanitizeMode::Output);
         let target = if self.is_disconnected { "disconnected" } else { &*target };
         let seconds = |from: i64, to: i64| u64::try_from(to - from).unwrap_or(0).div_ceil(1_000);
-        let busy = match (&self.run, self.compacting) {
+        let busy = match (self.run(), self.compacting) {
             (Some(run), _) => {
                 let elapsed = now_ms - run.since_ms;
                 let activity = match &run.activity {
@@ -115,6 +114,7 @@ impl ChatApp {
                 Some((activity, elapsed))
             }
             (None, Some(since)) => Some(("compacting".to_owned(), now_ms - since)),
+            (None, None) if self.waiting().next().is_some() => Some(("waiting for the next run".to_owned(), 0)),
             (None, None) => None,
         };
         let Some((activity, elapsed)) = busy else {

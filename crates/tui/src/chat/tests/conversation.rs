@@ -81,6 +81,22 @@ fn messages_during_a_run_wait_until_a_run_reads_them() {
 }
 
 #[test]
+fn messages_wait_between_two_runs_as_well() {
+    let mut chat = TestChat::new();
+    chat.say("first");
+    chat.read("r1");
+    chat.say("second");
+    chat.finish("r1", "one");
+    chat.shows("waiting for the next run");
+    chat.say("third");
+    chat.shows("Queued: third");
+    chat.press("escape");
+    let shown = chat.shown();
+    assert!(shown.contains("second\n\nthird\n") && shown.contains("local | idle"), "{shown}");
+    assert_eq!(*chat.backend.calls.lock().unwrap(), [""; 0]);
+}
+
+#[test]
 fn a_stop_takes_waiting_messages_back() {
     let mut chat = TestChat::new();
     chat.say("first");
@@ -194,8 +210,12 @@ fn what_happens_in_other_sessions_is_not_shown() {
     // Back there, it goes on.
     chat.say("/session main");
     chat.text("r1", 19, "; more of it");
-    chat.shows("more of it");
+    chat.shows("An answer elsewhere; more of it");
     chat.shows("streaming");
+    chat.say("/session notes");
+    chat.finish("r1", "An answer elsewhere; more of it");
+    chat.say("/session main");
+    chat.shows("local | idle");
 }
 
 #[test]
