@@ -1,4 +1,4 @@
-//! A terminal for coding agents: the parts that draw and edit, and the interactive mode of `pinch`.
+//! A terminal for coding agents: the parts that draw and edit, and the interactive mode and the agent chat of `pinch`.
 //!
 //! The parts can be used by themselves:
 //!

@@ -16,6 +16,7 @@ use pinch_embed::coding_agent::tools::bash::{BashTool, Shell};
 use pinch_embed::coding_agent::tools::path::WorkingDirectory;
 use pinch_embed::config::Config;
 use pinch_embed::engine::Engine;
+use pinch_embed::key::AgentId;
 use pinch_embed::llm::thinking::ThinkingLevel;
 use pinch_embed::run::RunError;
 use pinch_embed::stdx::cancel::Cancel;
@@ -85,7 +86,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     warn_of(&engine.problems());
     let cwd = folders::working_directory()?;
     let mut options = ChatOptions::new(host.clone(), state_dir.join("agent"), &cwd);
-    options.agent = given(args.agent.as_deref()).map(str::to_lowercase);
+    options.agent = given(args.agent.as_deref()).map(|name| AgentId::normalise(name).to_string());
     options.session = given(args.session.as_deref()).map(str::to_owned);
     options.message = given(args.message.as_deref()).map(str::to_owned);
     options.thinking = thinking;

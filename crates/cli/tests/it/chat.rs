@@ -98,6 +98,55 @@ async fn a_running_answer_is_stopped_and_queued_messages_come_back() {
     user.server.take_unforeseen();
 }
 
+/// The first part of an answer comes at once, the rest when the gate is opened.
+fn half_gated(user: &TestUser, gate: &Gate) {
+    let frames = AnthropicResponse::new("msg_1").in_pieces_of(8).text("one two three four five six").stop("end_turn");
+    let (first, rest) = frames.split_at(5);
+    user.server.reply(ServerReply::sse(first.concat()).gated(gate, [rest.concat()]));
+}
+
+#[tokio::test]
+async fn an_answer_is_shown_as_it_arrives_and_what_has_arrived_is_kept_when_it_is_stopped() {
+    let user = user().await;
+    let mut program = chat(&user, &[]).await;
+    let gate = Gate::new();
+    half_gated(&user, &gate);
+    program.keys("count\r").await;
+    program.wait_for("streaming •").await;
+    program.wait_for("one two").await;
+    program.keys("\u{3}").await;
+    program.wait_for("The run was stopped").await;
+    program.wait_for("local | idle").await;
+    let screen = program.contents();
+    assert!(!screen.contains(" six") && screen.matches("one two").count() == 1, "{screen}");
+    gate.open();
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    user.server.take_unforeseen();
+}
+
+#[tokio::test]
+async fn a_signal_ends_the_chat_with_its_run_and_gives_the_terminal_back() {
+    let user = user().await;
+    let mut program = chat(&user, &[]).await;
+    let gate = Gate::new();
+    half_gated(&user, &gate);
+    program.keys("count\r").await;
+    program.wait_for("streaming •").await;
+    program.terminate().await;
+    assert_eq!(program.end().await, Some(143));
+    let text = String::from_utf8_lossy(&program.bytes);
+    assert!(text.contains("\u{1b}[?2004l") && text.contains("\u{1b}[?25h"), "{text:?}");
+    gate.open();
+    user.server.take_unforeseen();
+    user.answer("still here");
+    let mut program = chat(&user, &["--message", "and now?"]).await;
+    program.wait_for("still here").await;
+    assert!(program.contents().contains("count"), "{}", program.contents());
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}
+
 #[tokio::test]
 async fn a_message_to_a_busy_session_gets_the_next_run() {
     let user = user().await;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use pinch_testing::server::{Gate, ServerReply};
 use pinch_testing::wires::anthropic::AnthropicResponse;
-use tokio::process::Command;
 
 use crate::help::TestUser;
 use crate::terminal_program::TerminalProgram;
@@ -135,10 +134,7 @@ async fn text_from_elsewhere_never_reaches_the_terminal_as_a_command() {
 async fn the_terminal_is_given_back_when_the_program_is_told_to_end() {
     let user = TestUser::new().await;
     let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
-    // The child of `script` is the shell's program itself.
-    let family = Command::new("pgrep").args(["-P", &program.child.id().unwrap().to_string()]).output().await.unwrap();
-    let pid = String::from_utf8(family.stdout).unwrap();
-    assert!(Command::new("kill").args(["-TERM", pid.trim()]).status().await.unwrap().success());
+    program.terminate().await;
     assert_eq!(program.end().await, Some(143));
     let text = String::from_utf8_lossy(&program.bytes);
     assert!(text.contains("\u{1b}[?2004l") && text.contains("\u{1b}[?25h"), "{text:?}");

@@ -15,7 +15,7 @@ const COLUMNS: u16 = 80;
 
 /// The program in an emulated terminal.
 pub(crate) struct TerminalProgram {
-    pub(crate) child: Child,
+    child: Child,
     keys: ChildStdin,
     output: ChildStdout,
     pub(crate) screen: vt100::Parser,
@@ -77,6 +77,14 @@ impl TerminalProgram {
     pub(crate) async fn keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).await.unwrap();
         self.keys.flush().await.unwrap();
+    }
+
+    /// Sends SIGTERM to the program.
+    pub(crate) async fn terminate(&self) {
+        // The child of `script` is the shell's program itself.
+        let family = Command::new("pgrep").args(["-P", &self.child.id().unwrap().to_string()]).output().await.unwrap();
+        let pid = String::from_utf8(family.stdout).unwrap();
+        assert!(Command::new("kill").args(["-TERM", pid.trim()]).status().await.unwrap().success());
     }
 
     /// Reads to the end and returns the exit code.

@@ -24,6 +24,7 @@ use crate::editor::complete::{Autocomplete, CompletionSources};
 use crate::key::Key;
 use crate::keymap::{KeyAction, Keymap};
 use crate::terminal::TerminalCapabilities;
+use crate::text::{SanitizeMode, sanitize};
 use crate::theme::{ColorDepth, ColorRole, Palette};
 use crate::transcript::{NoticeKind, TranscriptView};
 use crate::widget::Loader;
@@ -310,8 +311,10 @@ impl ChatApp {
 
     /// What is left on the screen when the program ends: how to come back to the session.
     pub(crate) fn farewell(&self) -> Vec<Row> {
-        let quoted = crate::text::sanitize(&self.session, crate::text::SanitizeMode::Output).replace('\n', " ");
-        let text = format!("continue with: pinch chat --session {quoted}");
+        let key = sanitize(&self.session, SanitizeMode::Output).replace('\n', " ");
+        let is_plain = key.chars().all(|c| c.is_alphanumeric() || matches!(c, ':' | '-' | '_' | '.' | '@' | '+'));
+        let key = if is_plain { key } else { format!("'{}'", key.replace('\'', "'\\''")) };
+        let text = format!("continue with: pinch chat --session {key}");
         vec![Row::styled(text, self.theme.fg(ColorRole::Dim))]
     }
 
