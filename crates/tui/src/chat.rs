@@ -3,6 +3,7 @@
 mod backend;
 mod commands;
 mod effect;
+mod question;
 mod state;
 mod driver;
 
@@ -21,7 +22,8 @@ use pinch_stdx::host::Host;
 
 pub use self::backend::{
     ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel, ChatReply, ChatSession, ChatSessionInfo, ChatUpdate,
-    MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
+    CommandDecision, CommandQuestion, MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch,
+    UsageMode, Verbosity,
 };
 use self::driver::ChatDriver;
 use self::state::{ChatApp, ChatSetup};

@@ -28,6 +28,9 @@ pub trait ChatBackend: Send + Sync {
     fn history<'a>(&'a self, session_key: &'a str, limit: usize)
     -> BoxFuture<'a, Result<Vec<Arc<Message>>, ChatError>>;
 
+    /// Answers a question about a command.
+    fn decide<'a>(&'a self, question: &'a str, decision: CommandDecision) -> BoxFuture<'a, Result<(), ChatError>>;
+
     /// What is known about a session. One that does not exist yet has the settings that it would begin with.
     fn session<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<ChatSessionInfo, ChatError>>;
 
@@ -103,15 +106,37 @@ pub enum MessageOutcome {
     Dropped,
 }
 
-/// Something happened in a session.
+/// Something happened.
 #[derive(Clone, Debug)]
-pub struct ChatEvent {
-    /// The session.
-    pub session_key: String,
-    /// The run.
-    pub run_id: String,
-    /// What happened.
-    pub update: ChatUpdate,
+pub enum ChatEvent {
+    /// In a run.
+    Run {
+        /// The session.
+        session_key: String,
+        /// The run.
+        run_id: String,
+        /// What happened.
+        update: ChatUpdate,
+    },
+    /// A tool wants to run a command, and waits until [`ChatBackend::decide`] is called.
+    Question(CommandQuestion),
+    /// Nobody waits any longer for the answer to the question with this id.
+    QuestionWithdrawn(String),
+}
+
+/// A question: may this command run?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandQuestion {
+    /// Identifies the question.
+    pub id: String,
+    /// The session whose run wants to run it, if known.
+    pub session_key: Option<String>,
+    /// The command.
+    pub command: String,
+    /// The directory that it would run in.
+    pub cwd: String,
+    /// Why it is asked.
+    pub reason: String,
 }
 
 /// What happened in a run. A run has one end: [`ChatUpdate::Final`] or [`ChatUpdate::Failed`].
@@ -296,6 +321,18 @@ macro_rules! words {
             }
         }
     };
+}
+
+words! {
+    /// The answer to a question about a command.
+    CommandDecision {
+        /// It may run this time.
+        Once "once",
+        /// It may run this time, and from now on with the same arguments in the same directory.
+        Always "always",
+        /// It may not run.
+        Deny "deny",
+    }
 }
 
 words! {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pinch_llm::message::Message;
 
 use super::backend::{
-    ChatAgent, ChatBackend, ChatError, ChatModel, ChatSession, ChatSessionInfo, MessageOutcome, OutgoingMessage,
-    SessionPatch,
+    ChatAgent, ChatBackend, ChatError, ChatModel, ChatSession, ChatSessionInfo, CommandDecision, CommandQuestion,
+    MessageOutcome, OutgoingMessage, SessionPatch,
 };
 
 /// Something to do.
@@ -38,6 +38,8 @@ pub(crate) enum ChatEffect {
     Models { agent: String },
     /// Describe the state of the backend and of a session.
     Status { session: String },
+    /// Answer a question about a command.
+    Decide { question: String, decision: CommandDecision },
     /// Run a command of the user.
     Shell(String),
     /// Stop the command of the user.
@@ -63,6 +65,8 @@ pub(crate) enum ChatChoice {
     AllowShell { command: String },
     /// Run none.
     DeclineShell,
+    /// Answer a question about a command.
+    Decide { question: CommandQuestion, decision: CommandDecision },
     /// Show results of tools whole or not.
     ToggleTools,
     /// Show thoughts or not.
@@ -83,6 +87,7 @@ pub(crate) enum ChatNews {
     Sessions { agent: String, sessions: Result<Vec<ChatSession>, ChatError> },
     Models { agent: String, models: Result<Vec<ChatModel>, ChatError> },
     Status(Result<String, ChatError>),
+    Decided(Result<(), ChatError>),
 }
 
 /// Does what concerns the backend. `limit`: how many messages of a session are read. `None`: the effect does not concern it.
@@ -127,6 +132,7 @@ pub(crate) async fn carry_out(backend: &dyn ChatBackend, effect: ChatEffect, lim
             ChatNews::Models { agent, models }
         }
         ChatEffect::Status { session } => ChatNews::Status(backend.status(&session).await),
+        ChatEffect::Decide { question, decision } => ChatNews::Decided(backend.decide(&question, decision).await),
         ChatEffect::Withdraw(_)
         | ChatEffect::StopCompaction
         | ChatEffect::Shell(_)

@@ -91,6 +91,13 @@ struct ActiveChatRun {
     is_answering: bool,
 }
 
+/// A dialog that is open; the last one is shown.
+struct OpenChatDialog {
+    dialog: Box<dyn DialogView<ChatChoice> + Send>,
+    /// The id of the question that somebody waits for.
+    question: Option<String>,
+}
+
 /// Whether the user's commands may be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ShellPermission {
@@ -115,7 +122,7 @@ pub(crate) struct ChatApp {
     sources: CompletionSources,
     /// Keys of a binding that is not complete.
     pending_keys: Vec<Key>,
-    dialogs: Vec<Box<dyn DialogView<ChatChoice> + Send>>,
+    dialogs: Vec<OpenChatDialog>,
     loader: Loader,
     agents: Vec<ChatAgent>,
     agent: String,

@@ -56,6 +56,11 @@ impl ChatBackend for FakeBackend {
         now(self.history[self.history.len().saturating_sub(limit)..].to_vec())
     }
 
+    fn decide<'a>(&'a self, question: &'a str, decision: CommandDecision) -> BoxFuture<'a, Result<(), ChatError>> {
+        self.note(format!("{question}: {decision}"));
+        now(())
+    }
+
     fn session<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<ChatSessionInfo, ChatError>> {
         now(self.facts.lock().unwrap().clone())
     }
@@ -217,7 +222,7 @@ impl TestChat {
     }
 
     fn event_in(&mut self, session: &str, run: &str, update: ChatUpdate) {
-        let event = ChatEvent { session_key: session.to_owned(), run_id: run.to_owned(), update };
+        let event = ChatEvent::Run { session_key: session.to_owned(), run_id: run.to_owned(), update };
         let effects = self.state.event(event, self.now_ms);
         self.perform(effects);
     }

@@ -1,8 +1,9 @@
 //! Lists to choose from, and the question before the first command of the shell.
 
-use super::{ChatApp, ShellPermission, short_key};
-use crate::chat::backend::{ChatAgent, ChatModel, ChatSession, SessionPatch};
+use super::{ChatApp, OpenChatDialog, ShellPermission, short_key};
+use crate::chat::backend::{ChatAgent, ChatModel, ChatSession, CommandDecision, CommandQuestion, SessionPatch};
 use crate::chat::effect::{ChatChoice, ChatEffect};
+use crate::chat::question::QuestionDialog;
 use crate::dialog::ChoiceDialog;
 use crate::figures::tokens;
 use crate::text::{SanitizeMode, sanitize, truncate};
@@ -12,9 +13,34 @@ use crate::widget::PickItem;
 const MAX_COMMAND: usize = 200;
 
 impl ChatApp {
-    fn choose(&mut self, title: &str, choices: Vec<(PickItem, Vec<ChatChoice>)>) {
+    fn open(&mut self, dialog: ChoiceDialog<ChatChoice>) {
         self.completion.close();
-        self.dialogs.push(Box::new(ChoiceDialog::new(title, choices)));
+        // Questions that somebody waits for stay on top.
+        let at = self.first_question();
+        self.dialogs.insert(at, OpenChatDialog { dialog: Box::new(dialog), question: None });
+    }
+
+    fn first_question(&self) -> usize {
+        self.dialogs.iter().position(|open| open.question.is_some()).unwrap_or(self.dialogs.len())
+    }
+
+    /// A tool wants to run a command. Questions are asked one after another.
+    pub(super) fn ask(&mut self, question: CommandQuestion) {
+        self.completion.close();
+        let at = self.first_question();
+        let id = question.id.clone();
+        let is_here = question.session_key.as_ref().is_none_or(|session| *session == self.session);
+        let dialog = Box::new(QuestionDialog::new(question, is_here));
+        self.dialogs.insert(at, OpenChatDialog { dialog, question: Some(id) });
+    }
+
+    /// Nobody waits for the answer any longer.
+    pub(super) fn withdraw_question(&mut self, id: &str) {
+        self.dialogs.retain(|open| open.question.as_deref() != Some(id));
+    }
+
+    fn choose(&mut self, title: &str, choices: Vec<(PickItem, Vec<ChatChoice>)>) {
+        self.open(ChoiceDialog::new(title, choices));
     }
 
     pub(super) fn choose_agent(&mut self, agents: Vec<ChatAgent>) {
@@ -67,8 +93,7 @@ impl ChatApp {
             (PickItem::new("Tool output").detail(tools), vec![ChatChoice::ToggleTools]),
             (PickItem::new("Thinking").detail(thinking), vec![ChatChoice::ToggleThinking]),
         ];
-        self.completion.close();
-        self.dialogs.push(Box::new(ChoiceDialog::short("Settings", choices)));
+        self.open(ChoiceDialog::short("Settings", choices));
     }
 
     pub(super) fn ask_for_shell(&mut self, command: String) {
@@ -80,9 +105,7 @@ impl ChatApp {
             (PickItem::new("No").detail("until the chat is restarted"), vec![ChatChoice::DeclineShell]),
             (PickItem::new("Yes").detail("this one and later ones"), vec![ChatChoice::AllowShell { command }]),
         ];
-        self.completion.close();
-        let dialog = ChoiceDialog::short(&title, choices).or_else(ChatChoice::DeclineShell);
-        self.dialogs.push(Box::new(dialog));
+        self.open(ChoiceDialog::short(&title, choices).or_else(ChatChoice::DeclineShell));
     }
 
     /// Something was chosen.
@@ -103,6 +126,15 @@ impl ChatApp {
             ChatChoice::DeclineShell => {
                 self.shell = ShellPermission::Declined;
                 self.status("Shell commands are off");
+            }
+            ChatChoice::Decide { question, decision } => {
+                let verdict = match decision {
+                    CommandDecision::Once => "Allowed once",
+                    CommandDecision::Always => "Always allowed",
+                    CommandDecision::Deny => "Denied",
+                };
+                self.transcript.dim(&format!("{verdict}: {}", question.command));
+                return vec![ChatEffect::Decide { question: question.id, decision }];
             }
             ChatChoice::ToggleTools => {
                 self.toggle_tools();

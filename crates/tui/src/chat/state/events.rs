@@ -13,7 +13,17 @@ use crate::chat::effect::{ChatEffect, ChatNews};
 impl ChatApp {
     /// Takes an event in.
     pub(crate) fn event(&mut self, event: ChatEvent, now_ms: i64) -> Vec<ChatEffect> {
-        let ChatEvent { session_key, run_id, update } = event;
+        let (session_key, run_id, update) = match event {
+            ChatEvent::Run { session_key, run_id, update } => (session_key, run_id, update),
+            ChatEvent::Question(question) => {
+                self.ask(question);
+                return Vec::new();
+            }
+            ChatEvent::QuestionWithdrawn(id) => {
+                self.withdraw_question(&id);
+                return Vec::new();
+            }
+        };
         let is_own = match &update {
             ChatUpdate::MessageRead(id) => self.message_read(id),
             _ => false,
@@ -181,6 +191,7 @@ impl ChatApp {
                 }
                 return vec![ChatEffect::Facts { session }];
             }
+            ChatNews::Decided(Ok(())) => {}
             ChatNews::Agents(Ok(agents)) => self.choose_agent(agents),
             ChatNews::Sessions { agent, sessions: Ok(sessions) } => self.choose_session(&agent, &sessions, now_ms),
             ChatNews::Models { agent, models: Ok(models) } if agent == self.agent => self.choose_model(&models),
@@ -188,6 +199,7 @@ impl ChatApp {
             ChatNews::Agents(Err(error))
             | ChatNews::Sessions { sessions: Err(error), .. }
             | ChatNews::Models { models: Err(error), .. }
+            | ChatNews::Decided(Err(error))
             | ChatNews::Status(Err(error)) => self.error(&error.message),
             // The user has gone on to another session.
             ChatNews::Aborted { .. }
@@ -297,6 +309,7 @@ impl ChatApp {
     pub(crate) fn disconnected(&mut self) {
         self.is_disconnected = true;
         self.runs.clear();
+        self.dialogs.retain(|open| open.question.is_none());
         self.queued.clear();
         self.transcript.answer_ended();
         self.transcript.run_ended();

@@ -37,7 +37,7 @@ impl ChatApp {
             TerminalInput::Key(press) => self.key(press, size, now_ms),
             TerminalInput::Paste(text) => {
                 match self.dialogs.last_mut() {
-                    Some(dialog) => dialog.paste(text),
+                    Some(open) => open.dialog.paste(text),
                     None => {
                         self.editor.paste(text);
                         self.completion.refresh(&self.editor);
@@ -54,7 +54,7 @@ impl ChatApp {
     }
 
     fn key(&mut self, press: &KeyPress, size: Size, now_ms: i64) -> Vec<ChatEffect> {
-        if let Some(mut dialog) = self.dialogs.pop() {
+        if let Some(mut open) = self.dialogs.pop() {
             let cx = DialogCx {
                 theme: &self.theme,
                 keymap: &self.keymap,
@@ -62,13 +62,13 @@ impl ChatApp {
                 columns: size.width(),
                 now_ms,
             };
-            return match dialog.key(press, cx) {
+            return match open.dialog.key(press, cx) {
                 DialogEvent::Ignored | DialogEvent::Changed => {
-                    self.dialogs.push(dialog);
+                    self.dialogs.push(open);
                     Vec::new()
                 }
                 DialogEvent::Do(choices) => {
-                    self.dialogs.push(dialog);
+                    self.dialogs.push(open);
                     choices.into_iter().flat_map(|choice| self.chosen(choice)).collect()
                 }
                 DialogEvent::Close(choices) => choices.into_iter().flat_map(|choice| self.chosen(choice)).collect(),

@@ -75,10 +75,10 @@ impl ChatApp {
 
     /// The dialog, or the editor with its suggestions.
     fn middle(&mut self, size: Size, room: usize, now_ms: i64) -> RowsWithCursor {
-        if let Some(dialog) = self.dialogs.last_mut() {
+        if let Some(open) = self.dialogs.last_mut() {
             let cx =
                 DialogCx { theme: &self.theme, keymap: &self.keymap, max_rows: room, columns: size.width(), now_ms };
-            let (mut rows, cursor) = dialog.rows(cx);
+            let (mut rows, cursor) = open.dialog.rows(cx);
             rows.truncate(room);
             return (rows, cursor.filter(|(row, _)| *row < room));
         }

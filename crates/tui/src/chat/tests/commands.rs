@@ -217,3 +217,48 @@ fn a_compaction_can_be_cancelled() {
     chat.shows("Compaction cancelled");
     chat.shows("local | idle");
 }
+
+fn question(id: &str, command: &str) -> ChatEvent {
+    ChatEvent::Question(CommandQuestion {
+        id: id.to_owned(),
+        session_key: Some(MAIN.to_owned()),
+        command: command.to_owned(),
+        cwd: "/home/me".to_owned(),
+        reason: "It is not on the allow list".to_owned(),
+    })
+}
+
+fn decisions(chat: &TestChat) -> Vec<String> {
+    chat.backend.calls.lock().unwrap().clone()
+}
+
+#[test]
+fn commands_of_tools_are_asked_about_one_after_another_and_cannot_be_allowed_ahead() {
+    let mut chat = TestChat::new();
+    chat.state.event(question("q1", "rm -r x\u{1b}[2J"), 0);
+    chat.state.event(question("q2", "make"), 0);
+    chat.press("ctrl+g");
+    let shown = chat.shown();
+    assert!(shown.contains("$ rm -r x") && shown.contains("in /home/me") && !shown.contains("$ make"), "{shown}");
+    let typed = |c| TerminalInput::Key(KeyPress::typed(c));
+    chat.press("enter");
+    chat.input(&typed('y'));
+    chat.input(&typed('a'));
+    assert_eq!(decisions(&chat), [""; 0], "nobody has read the question yet");
+    chat.now_ms = 400;
+    chat.input(&typed('y'));
+    chat.input(&typed('y'));
+    chat.shows("Allowed once: rm -r x");
+    chat.shows("$ make");
+    chat.now_ms = 800;
+    chat.press("down");
+    chat.press("enter");
+    assert_eq!(decisions(&chat), ["q1: once", "q2: always"]);
+    chat.state.event(question("q3", "curl x | sh"), 400);
+    chat.press("escape");
+    assert_eq!(decisions(&chat).pop().unwrap(), "q3: deny");
+    chat.state.event(question("q4", "late"), 400);
+    chat.shows("$ late");
+    chat.state.event(ChatEvent::QuestionWithdrawn("q4".to_owned()), 400);
+    assert!(!chat.shown().contains("$ late"));
+}

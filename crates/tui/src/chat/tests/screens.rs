@@ -88,6 +88,21 @@ fn the_question_before_the_first_command_of_the_shell() {
 }
 
 #[test]
+fn the_question_whether_a_command_may_run() {
+    let screens = both(|chat| {
+        let question = CommandQuestion {
+            id: "q1".to_owned(),
+            session_key: Some("agent:ops:main".to_owned()),
+            command: "for file in *.txt; do\n  mv \"$file\" \"$file.bak\"\ndone".to_owned(),
+            cwd: "/home/me/project".to_owned(),
+            reason: "The program mv is not on the allow list".to_owned(),
+        };
+        chat.state.event(ChatEvent::Question(question), 0);
+    });
+    insta::assert_snapshot!(screens);
+}
+
+#[test]
 fn the_footer_names_what_differs_from_the_defaults() {
     let facts = ChatSessionInfo {
         label: Some("About\u{1b}[2J taxes".to_owned()),

@@ -1,0 +1,118 @@
+//! The question whether a tool may run a command.
+
+use ratatui_core::text::Span;
+
+use super::backend::{CommandDecision, CommandQuestion};
+use super::effect::ChatChoice;
+use crate::Row;
+use crate::dialog::{DialogCx, DialogEvent, DialogView, framed, hint};
+use crate::key::KeyPress;
+use crate::keymap::KeyAction;
+use crate::text::{SanitizeMode, sanitize, truncate, wrap};
+use crate::theme::ColorRole;
+use crate::widget::{PickItem, Picker, PickerEvent};
+
+/// Typing ahead must not allow a command whose question has just appeared, in milliseconds.
+const TYPED_AHEAD_MS: i64 = 400;
+/// Where there are fewer rows, the decisions have one row, so that more of the command is seen.
+const LOW: usize = 12;
+/// The decisions in the order in which they are offered, and the keys for them.
+const DECISIONS: [(CommandDecision, char); 3] =
+    [(CommandDecision::Once, 'y'), (CommandDecision::Always, 'a'), (CommandDecision::Deny, 'n')];
+
+/// The dialog.
+pub(super) struct QuestionDialog {
+    question: CommandQuestion,
+    /// It is about the session that is shown.
+    is_here: bool,
+    /// When it was drawn first.
+    shown_ms: Option<i64>,
+    picker: Picker,
+}
+
+impl QuestionDialog {
+    pub(super) fn new(question: CommandQuestion, is_here: bool) -> Self {
+        let item = |(decision, key): (CommandDecision, char)| {
+            let about = match decision {
+                CommandDecision::Once => "Allow it once",
+                CommandDecision::Always => "Always allow it, with these arguments in this directory",
+                CommandDecision::Deny => "Deny it",
+            };
+            PickItem::new(format!("{key}  {about}"))
+        };
+        let picker = Picker::without_search(DECISIONS.map(item).to_vec(), DECISIONS.len());
+        Self { question, is_here, shown_ms: None, picker }
+    }
+
+    /// The decisions in one row.
+    fn choices_row(&self, cx: DialogCx<'_>) -> Row {
+        let selected = self.picker.selected();
+        let choice = |(at, (decision, key)): (usize, &(CommandDecision, char))| {
+            let sign = if selected == Some(at) { "→" } else { " " };
+            format!("{sign}{key} {decision}")
+        };
+        let choices: Vec<String> = DECISIONS.iter().enumerate().map(choice).collect();
+        truncate(&Row::styled(choices.join("  "), cx.theme.fg(ColorRole::Accent)), cx.columns, "…")
+    }
+
+    fn decided(&self, decision: CommandDecision) -> DialogEvent<ChatChoice> {
+        DialogEvent::Close(vec![ChatChoice::Decide { question: self.question.clone(), decision }])
+    }
+}
+
+impl DialogView<ChatChoice> for QuestionDialog {
+    fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
+        let theme = cx.theme;
+        self.shown_ms.get_or_insert(cx.now_ms);
+        let CommandQuestion { session_key, command, cwd, reason, .. } = &self.question;
+        let mut title = "May this command run?".to_owned();
+        if let Some(session) = session_key.as_ref().filter(|_| !self.is_here) {
+            title.push_str(&format!(" ({session})"));
+        }
+        let is_low = cx.max_rows < LOW;
+        let choices = if is_low { vec![self.choices_row(cx)] } else { self.picker.rows(cx.columns, theme) };
+        let hints = [hint(&cx.keymap.hint(KeyAction::SelectCancel), "deny")];
+        let hints = if is_low { &[][..] } else { &hints };
+        let mut about = Vec::new();
+        let texts = [
+            (format!("$ {command}"), theme.bold(ColorRole::ToolTitle)),
+            (format!("in {cwd}"), theme.fg(ColorRole::Muted)),
+            (reason.clone(), theme.fg(ColorRole::Muted)),
+        ];
+        for (text, style) in texts.iter().filter(|(text, _)| !text.trim().is_empty()) {
+            for line in sanitize(text, SanitizeMode::Output).lines() {
+                about.extend(wrap(&[Span::styled(line.to_owned(), *style)], cx.columns));
+            }
+        }
+        let around = framed(&title, Vec::new(), hints, cx).len() + choices.len();
+        let room = cx.max_rows.saturating_sub(around).max(1);
+        if about.len() > room {
+            // Whoever decides has to know that there is more.
+            about.truncate(room.saturating_sub(1));
+            about.push(Row::styled("… the command is longer than the screen", theme.fg(ColorRole::Warning)));
+            about = about.iter().map(|row| truncate(row, cx.columns, "…")).collect();
+        }
+        about.extend(choices);
+        (framed(&title, about, hints, cx), None)
+    }
+
+    fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent<ChatChoice> {
+        let typed = press.text.map(|c| c.to_ascii_lowercase());
+        let by_letter = DECISIONS.iter().find(|(_, key)| typed == Some(*key)).map(|(decision, _)| *decision);
+        let event = self.picker.key(press, cx.keymap);
+        let decision = match (by_letter, event) {
+            (Some(decision), _) => decision,
+            (None, PickerEvent::Chosen(at)) => {
+                DECISIONS.get(at).map_or(CommandDecision::Deny, |(decision, _)| *decision)
+            }
+            (None, PickerEvent::Cancelled) => CommandDecision::Deny,
+            (None, PickerEvent::Changed) => return DialogEvent::Changed,
+            (None, PickerEvent::Ignored) => return DialogEvent::Ignored,
+        };
+        let was_seen = self.shown_ms.is_some_and(|shown| cx.now_ms - shown >= TYPED_AHEAD_MS);
+        if decision != CommandDecision::Deny && !was_seen {
+            return DialogEvent::Ignored;
+        }
+        self.decided(decision)
+    }
+}
