@@ -10,7 +10,7 @@ use futures::StreamExt;
 use pinch_embed::coding_agent::models::local_servers;
 use pinch_embed::coding_agent::tools::CODING;
 use pinch_embed::config::{Config, ProviderConfig};
-use pinch_embed::engine::Engine;
+use pinch_embed::engine::{Engine, EngineBuilder};
 use pinch_embed::key::{self, AgentId};
 use pinch_embed::llm::model::Model;
 use pinch_embed::llm::thinking::ThinkingLevel;
@@ -86,9 +86,9 @@ pub(crate) struct Args {
     local: bool,
 }
 
-/// An engine whose runs may use the coding tools on this computer.
-pub(super) fn engine(state_dir: &Path, host: &Host, config: Config) -> Engine {
-    Engine::builder(state_dir).host(host.clone()).config(config).builtin_tools(CODING).build()
+/// Builds an engine whose runs may use the coding tools on this computer.
+pub(super) fn engine_builder(state_dir: &Path, host: &Host, config: Config) -> EngineBuilder {
+    Engine::builder(state_dir).host(host.clone()).config(config).builtin_tools(CODING)
 }
 
 /// Runs the command. With `--json` every failure is one object on standard output, too.
@@ -132,7 +132,7 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
     let target = SessionChoice::find(&args, &config)?;
     let cancel = Cancel::new();
     let work = async {
-        let of_config = |config| engine(&state_dir, &host, config);
+        let of_config = |config| engine_builder(&state_dir, &host, config).build();
         let engine = of_config(config.clone());
         warn_of(&engine.problems());
         let mut done = finish(&engine, request(&args, message, &target, &engine, &cancel).await?).await;

@@ -2,6 +2,7 @@
 
 mod history;
 mod progress;
+mod questions;
 mod backend;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use pinch_embed::config::Config;
 use pinch_embed::engine::Engine;
 use pinch_embed::key::AgentId;
 use pinch_embed::llm::thinking::ThinkingLevel;
+use pinch_embed::ports::ApprovalBroker;
 use pinch_embed::run::RunError;
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
@@ -82,8 +84,9 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     if let Some(name) = given(args.agent.as_deref()) {
         check_agent(name, args.session.as_deref(), &config)?;
     }
-    let (engine, config) = engine(&state_dir, &host, config).await;
-    warn_of(&engine.problems());
+    let build = async |approvals| engine(&state_dir, &host, config, approvals).await;
+    let backend = Arc::new(EmbeddedChat::new(state_dir.clone(), host.clone(), build).await);
+    warn_of(&backend.engine().problems());
     let cwd = folders::working_directory()?;
     let mut options = ChatOptions::new(host.clone(), state_dir.join("agent"), &cwd);
     options.agent = given(args.agent.as_deref()).map(|name| AgentId::normalise(name).to_string());
@@ -96,7 +99,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     options.shell = shell(&host, cwd).map(Arc::new);
     options.warnings = exit::take_warnings();
     let stop = Cancel::new();
-    let backend = Arc::new(EmbeddedChat::new(engine.clone(), config, state_dir, host));
+    let engine = backend.engine().clone();
     let (end, code) = signals::guard(&stop, chat(options, backend, &stop)).await;
     drop(kept);
     engine.shutdown(LEAVING).await;
@@ -123,13 +126,20 @@ fn word<T>(
 }
 
 /// The engine. Without a key, the model of a local server takes the place of the configured one.
-async fn engine(state_dir: &Path, host: &Host, config: Config) -> (Engine, Arc<Config>) {
-    let engine = agent::engine(state_dir, host, config.clone());
+async fn engine(
+    state_dir: &Path,
+    host: &Host,
+    config: Config,
+    approvals: Arc<dyn ApprovalBroker>,
+) -> (Engine, Arc<Config>) {
+    let build =
+        |config: Config| agent::engine_builder(state_dir, host, config).approvals(Arc::clone(&approvals)).build();
+    let engine = build(config.clone());
     if matches!(engine.candidates(&engine.request("", None, None, "")), Err(RunError::NoModel))
         && let Some(model) = local_servers::find(host).await.iter().find_map(|server| server.models.first())
     {
         let config = with_model(config, model);
-        return (agent::engine(state_dir, host, config.clone()), Arc::new(config));
+        return (build(config.clone()), Arc::new(config));
     }
     (engine, Arc::new(config))
 }

@@ -255,6 +255,37 @@ async fn tools_are_shown_as_the_session_says() {
 }
 
 #[tokio::test]
+async fn commands_of_the_agent_that_are_not_allowed_are_asked_about() {
+    let user = user().await;
+    let path = user.path(".pinch/pinch.json");
+    let mut document: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    document["tools"] = json!({"exec": {"mode": "ask"}});
+    user.write(".pinch/pinch.json", &document.to_string());
+    let mut program = chat(&user, &["--verbose-level", "on"]).await;
+    let mut call = async |answer: &str, text: &str| {
+        let made = user.path("made");
+        let arguments = json!({"command": format!("touch {}", made.display())}).to_string();
+        let call = AnthropicResponse::new("m1").tool_call("c1", "exec", &arguments).stop("tool_use");
+        user.server.reply(ServerReply::sse(call.concat()));
+        user.answer(text);
+        program.keys("go\r").await;
+        program.wait_for("May this command run?").await;
+        assert!(!made.exists());
+        // Nothing can be allowed in the moment in which the question appears.
+        program.wait_for("running exec • 1s").await;
+        program.keys(answer).await;
+        program.wait_for(text).await;
+        program.wait_for("local | idle").await;
+        assert!(!program.contents().contains("May this command run?"));
+        made.exists()
+    };
+    assert!(!call("n", "It was denied.").await);
+    assert!(call("y", "It was allowed.").await);
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}
+
+#[tokio::test]
 async fn commands_of_the_shell_are_run_only_after_a_question() {
     let user = user().await;
     let mut program = chat(&user, &[]).await;

@@ -41,6 +41,8 @@ impl TerminalProgram {
     pub(crate) fn run_in(user: &TestUser, dir: &str, args: &[&str]) -> Self {
         let all = [&[env!("CARGO_BIN_EXE_pinch")], args].concat();
         let line = all.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" ");
+        // Signals for the child of `script` are for the program, not for a shell around it.
+        let line = format!("exec {line}");
         let mut command = Command::new("script");
         command.current_dir(user.path(dir)).env_clear().env("HOME", user.path("")).env("PATH", "/usr/bin:/bin");
         command.env("TERM", "xterm-256color").env("LINES", ROWS.to_string()).env("COLUMNS", COLUMNS.to_string());
@@ -81,7 +83,6 @@ impl TerminalProgram {
 
     /// Sends SIGTERM to the program.
     pub(crate) async fn terminate(&self) {
-        // The child of `script` is the shell's program itself.
         let family = Command::new("pgrep").args(["-P", &self.child.id().unwrap().to_string()]).output().await.unwrap();
         let pid = String::from_utf8(family.stdout).unwrap();
         assert!(Command::new("kill").args(["-TERM", pid.trim()]).status().await.unwrap().success());

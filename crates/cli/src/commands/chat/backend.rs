@@ -14,21 +14,22 @@ use pinch_embed::key::{self, AgentId};
 use pinch_embed::llm::message::Message;
 use pinch_embed::llm::model::{Model, thinking};
 use pinch_embed::llm::thinking::ThinkingLevel;
-use pinch_embed::ports::SessionEntry;
+use pinch_embed::ports::{ApprovalBroker, SessionEntry};
 use pinch_embed::replies::tool_notes::Verbose;
 use pinch_embed::run::{RunError, RunRequest};
 use pinch_embed::stdx::cancel::{Cancel, CancelReason};
 use pinch_embed::stdx::host::Host;
 use pinch_embed::{Caller, InboundMessage};
 use pinch_tui::chat::{
-    ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel, ChatSession, ChatSessionInfo, ChatUpdate, MessageOutcome,
-    OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
+    ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel, ChatSession, ChatSessionInfo, ChatUpdate, CommandDecision,
+    MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::history;
 use super::progress::{self, RunProgress};
+use super::questions::Questions;
 use crate::embedded::{self, FailureContext};
 
 /// Events that wait to be shown; runs wait when there are more.
@@ -44,6 +45,7 @@ pub(super) struct EmbeddedChat {
     config: Arc<Config>,
     state_dir: PathBuf,
     host: Host,
+    questions: Arc<Questions>,
     events: mpsc::Sender<ChatEvent>,
     incoming: tokio::sync::Mutex<mpsc::Receiver<ChatEvent>>,
     /// What stops the runs under way, by their ids, with the keys of their sessions.
@@ -51,10 +53,21 @@ pub(super) struct EmbeddedChat {
 }
 
 impl EmbeddedChat {
-    pub(super) fn new(engine: Engine, config: Arc<Config>, state_dir: PathBuf, host: Host) -> Self {
+    /// `build` makes the engine, with the one who is asked about commands.
+    pub(super) async fn new(
+        state_dir: PathBuf,
+        host: Host,
+        build: impl AsyncFnOnce(Arc<dyn ApprovalBroker>) -> (Engine, Arc<Config>),
+    ) -> Self {
         let (events, incoming) = mpsc::channel(MAX_EVENTS);
+        let questions = Arc::new(Questions::new(host.clone(), events.clone()));
+        let (engine, config) = build(Arc::clone(&questions) as Arc<dyn ApprovalBroker>).await;
         let incoming = tokio::sync::Mutex::new(incoming);
-        Self { engine, config, state_dir, host, events, incoming, runs: Mutex::default() }
+        Self { engine, config, state_dir, host, questions, events, incoming, runs: Mutex::default() }
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     fn error(&self, error: &RunError) -> ChatError {
@@ -63,7 +76,8 @@ impl EmbeddedChat {
     }
 
     async fn emit(&self, message: &OutgoingMessage, run_id: &str, update: ChatUpdate) {
-        let event = ChatEvent { session_key: message.session_key.clone(), run_id: run_id.to_owned(), update };
+        let (session_key, run_id) = (message.session_key.clone(), run_id.to_owned());
+        let event = ChatEvent::Run { session_key, run_id, update };
         // Nobody listens any more when the chat is being left.
         drop(self.events.send(event).await);
     }
@@ -317,6 +331,10 @@ impl ChatBackend for EmbeddedChat {
             let messages = self.engine.history(session_key).await.map_err(|error| self.error(&error))?;
             Ok(history::shown(&messages, limit))
         })
+    }
+
+    fn decide<'a>(&'a self, question: &'a str, decision: CommandDecision) -> BoxFuture<'a, Result<(), ChatError>> {
+        Box::pin(async move { self.questions.decide(question, decision) })
     }
 
     fn session<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<ChatSessionInfo, ChatError>> {
