@@ -160,8 +160,8 @@ pub async fn chat(
     };
     let (mut state, effects) = ChatApp::new(setup, &capabilities);
     for warning in &options.warnings {
-        state.warn(warning);
+        state.warning(warning);
     }
-    let driver = ChatDriver::new(front, state, backend, options.host, (options.shell, options.history_limit));
+    let driver = ChatDriver::new(front, state, backend, options.host, options.shell, options.history_limit);
     Ok(driver.run(effects, stop).await)
 }

@@ -370,6 +370,21 @@ async fn other_profiles_and_other_models_are_reported() {
 }
 
 #[tokio::test]
+async fn mistakes_in_the_configuration_and_a_missing_model_are_shown() {
+    let user = TestUser::new().await;
+    user.write(".pinch/pinch.json", &json!({"agents": {"defaults": {"maxConcurrent": "many"}}}).to_string());
+    let mut program = chat(&user, &[]).await;
+    program.wait_for("Warning:").await;
+    assert!(program.contents().contains("maxConcurrent"), "{}", program.contents());
+    program.wait_for("| no model |").await;
+    program.keys("hello\r").await;
+    program.wait_for("Error: no model is configured").await;
+    program.wait_for("local | idle").await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}
+
+#[tokio::test]
 async fn failures_are_shown() {
     let user = user().await;
     let mut program = chat(&user, &[]).await;

@@ -78,7 +78,8 @@ impl ChatDriver {
         state: ChatApp,
         backend: Arc<dyn ChatBackend>,
         host: Host,
-        (shell, history_limit): (Option<Arc<BashTool>>, usize),
+        shell: Option<Arc<BashTool>>,
+        history_limit: usize,
     ) -> Self {
         Self {
             front,

@@ -303,17 +303,12 @@ impl ChatApp {
         self.transcript.notice(NoticeKind::Status, text);
     }
 
-    fn warning(&mut self, text: &str) {
+    pub(crate) fn warning(&mut self, text: &str) {
         self.transcript.notice(NoticeKind::Warning, text);
     }
 
     fn error(&mut self, text: &str) {
         self.transcript.notice(NoticeKind::Error, text);
-    }
-
-    /// The user should know something.
-    pub(crate) fn warn(&mut self, text: &str) {
-        self.warning(text);
     }
 
     /// What is left on the screen when the program ends: how to come back to the session.
