@@ -31,6 +31,10 @@ use plain::{NoGrammar as Grammar, NoLineState as GrammarState};
 /// Characters of a line that is highlighted at most: of longer ones nobody reads the colours, and grammars may be slow.
 pub const MAX_LINE_CHARS: usize = 2000;
 
+/// Bytes of a text that are highlighted; what follows has one colour. A grammar takes some 100 µs a line, and of a text of thousands of lines
+/// nobody reads the end.
+pub const MAX_BYTES: usize = 128 * 1024;
+
 /// A language whose grammar is known.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeLanguage(Grammar);
@@ -54,19 +58,25 @@ impl CodeLanguage {
 
 /// Highlights the lines of one text in their order, each of them once.
 #[derive(Clone, Debug)]
-pub struct Highlighter(Option<GrammarState>);
+pub struct Highlighter {
+    state: Option<GrammarState>,
+    /// Bytes that are still to be highlighted.
+    left: usize,
+}
 
 impl Highlighter {
     /// Starts at the first line of a text. Without a language every line has the colour of code.
     pub fn new(language: Option<CodeLanguage>) -> Self {
-        Self(language.map(|language| GrammarState::new(language.0)))
+        Self { state: language.map(|language| GrammarState::new(language.0)), left: MAX_BYTES }
     }
 
     /// The next line, which is given without its line feed, in pieces. Lines of more than [`MAX_LINE_CHARS`] characters have one colour and do
-    /// not count for what follows.
+    /// not count for what follows; so have all lines after [`MAX_BYTES`].
     pub fn line(&mut self, line: &str, theme: &Palette) -> Vec<Span<'static>> {
         let is_short = line.len() <= MAX_LINE_CHARS || line.chars().count() <= MAX_LINE_CHARS;
-        let pieces = self.0.as_mut().filter(|_| is_short).and_then(|state| state.line(line));
+        self.left = self.left.saturating_sub(line.len());
+        let has_colors = is_short && self.left > 0;
+        let pieces = self.state.as_mut().filter(|_| has_colors).and_then(|state| state.line(line));
         let pieces = pieces.unwrap_or_else(|| vec![(ColorRole::MdCodeBlock, line.to_owned())]);
         pieces.into_iter().map(|(token, text)| Span::styled(text, theme.fg(token))).collect()
     }
@@ -123,6 +133,17 @@ mod tests {
             ],
         );
         check("diff", "+a\n-b", &[(ToolDiffAdded, "+a"), (ToolDiffRemoved, "-b")]);
+    }
+
+    #[cfg(feature = "highlight")]
+    #[test]
+    fn the_end_of_a_very_long_text_has_one_colour() {
+        let theme = Palette::builtin("dark", ColorDepth::True);
+        let mut highlighter = Highlighter::new(CodeLanguage::named("rust"));
+        let line = "let x = 1;";
+        let n_coloured = (0..MAX_BYTES).take_while(|_| highlighter.line(line, &theme).len() > 1).count();
+        assert_eq!(n_coloured, MAX_BYTES / line.len());
+        assert_eq!(highlighter.line(line, &theme)[0].style, theme.fg(ColorRole::MdCodeBlock));
     }
 
     #[cfg(feature = "highlight")]
