@@ -29,7 +29,7 @@ pub(crate) fn list(commands: &[InterfaceCommand]) -> String {
     let mut text = String::new();
     for command in commands {
         let argument = if command.argument.is_empty() { String::new() } else { format!(" {}", command.argument) };
-        text.push_str(&format!("- `/{}{argument}` {}\n", command.name, command.about));
+        text.push_str(&format!("- `/{}{argument}`: {}\n", command.name, command.about));
     }
     text
 }
@@ -37,8 +37,8 @@ pub(crate) fn list(commands: &[InterfaceCommand]) -> String {
 /// Keys in Markdown, below a title.
 pub(crate) fn keys(title: &str, actions: impl Iterator<Item = KeyAction>, keymap: &Keymap) -> String {
     let mut text = format!("**{title}**\n\n");
-    for action in actions {
-        text.push_str(&format!("- `{}` {}\n", keymap.hint(action), action.description()));
+    for action in actions.filter(|action| !keymap.keys(*action).is_empty()) {
+        text.push_str(&format!("- `{}`: {}\n", keymap.hint(action), action.description()));
     }
     text.push('\n');
     text

@@ -77,8 +77,9 @@ fn other_commands_do_what_they_say() {
     let mut chat = TestChat::new();
     chat.say("/help");
     let help = chat.shown();
-    assert!(help.contains("/reasoning <on|off|stream>") && help.contains("ctrl+g Choose an agent"), "{help}");
+    assert!(help.contains("/reasoning <on|off|stream>") && help.contains("ctrl+g: Choose an agent"), "{help}");
     assert!(!help.contains("session tree"), "keys that mean nothing here are not listed");
+    assert!(!help.contains("none:"), "keys that nothing is bound to are not listed: {help}");
     chat.say("/status");
     chat.shows("Session: agent:main:main");
     chat.say("/reset");
