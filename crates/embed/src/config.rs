@@ -64,6 +64,8 @@ pub struct Config {
     pub exec: ExecConfig,
     /// `tools.loopDetection`: when repeated calls count as a loop.
     pub loop_detection: Value,
+    /// `tools.fs.workspaceOnly`: whether the tools for files see the workspace alone.
+    pub workspace_only: bool,
     /// Keys that restrict tools in a way that is not enforced, with their paths.
     pub unenforced: Vec<String>,
     /// `channels`.
@@ -157,6 +159,7 @@ impl Config {
         let unenforced = tools::unenforced(&node.get("tools"), &node.get("agents").get("defaults").get("sandbox"));
         let exec = ExecConfig::read(&node.get("tools").get("exec"), &mut problems);
         let loop_detection = tools::loop_detection(&node.get("tools"), &mut problems);
+        let workspace_only = tools::workspace_only(&node.get("tools")).unwrap_or(false);
         let tools = Arc::new(tools::policies(&node, &mut problems));
         let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);
         let session = SessionConfig::read(&node.get("session"), defaults.reset, &mut problems);
@@ -182,6 +185,7 @@ impl Config {
                 tools,
                 exec,
                 loop_detection,
+                workspace_only,
                 unenforced,
                 channels,
                 session,

@@ -18,7 +18,10 @@ pub mod search;
 
 pub mod local;
 
+pub mod rooted;
+
 pub use local::LocalMachine;
+pub use rooted::RootedMachine;
 
 use search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
 

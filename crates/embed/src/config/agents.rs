@@ -191,6 +191,8 @@ pub struct AgentConfig {
     pub exec: ExecConfig,
     /// `tools.loopDetection`: when its repeated calls count as a loop, over what holds for all agents.
     pub loop_detection: Value,
+    /// `tools.fs.workspaceOnly`, over what holds for all agents.
+    pub workspace_only: Option<bool>,
     /// Keys that restrict its tools in a way that is not enforced, with their paths.
     pub unenforced: Vec<String>,
 }
@@ -319,6 +321,7 @@ impl AgentConfig {
             human_delay: HumanDelay::read(&node.get("humanDelay"), problems),
             exec: ExecConfig::read(&node.get("tools").get("exec"), problems),
             loop_detection: tools::loop_detection(&node.get("tools"), problems),
+            workspace_only: tools::workspace_only(&node.get("tools")),
             unenforced: tools::unenforced(&node.get("tools"), &node.get("sandbox")),
         }
     }

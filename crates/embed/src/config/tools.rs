@@ -49,6 +49,11 @@ pub(super) fn loop_detection(tools: &Node<'_>, problems: &mut Vec<Problem>) -> V
     Value::Object(read)
 }
 
+/// `fs.workspaceOnly` in `tools`: whether the tools for files see the workspace alone.
+pub(super) fn workspace_only(tools: &Node<'_>) -> Option<bool> {
+    tools.get("fs").get("workspaceOnly").value().and_then(Value::as_bool)
+}
+
 /// The keys in `tools` and `sandbox`, of all agents or of one, that restrict tools in a way that is not enforced.
 pub(super) fn unenforced(tools: &Node<'_>, sandbox: &Node<'_>) -> Vec<String> {
     for key in POLICY_KEYS {
@@ -62,7 +67,7 @@ pub(super) fn unenforced(tools: &Node<'_>, sandbox: &Node<'_>) -> Vec<String> {
     };
     let is_word =
         |words: &'static [&str]| move |value: &Value| value.as_str().is_some_and(|word| words.contains(&word.trim()));
-    restricts(&tools.get("fs").get("workspaceOnly"), &|value| *value == Value::Bool(false));
+    restricts(&tools.get("fs").get("workspaceOnly"), &Value::is_boolean);
     restricts(&tools.get("exec").get("host"), &is_word(&["gateway", "auto"]));
     restricts(&sandbox.get("mode"), &is_word(&["off"]));
     unenforced
@@ -128,7 +133,7 @@ mod tests {
     #[test]
     fn restrictions_that_cannot_be_enforced_are_reported() {
         for (document, expect) in [
-            (json!({"tools": {"fs": {"workspaceOnly": true}}}), "tools.fs.workspaceOnly"),
+            (json!({"tools": {"fs": {"workspaceOnly": "yes"}}}), "tools.fs.workspaceOnly"),
             (json!({"tools": {"exec": {"host": "sandbox"}}}), "tools.exec.host"),
             (json!({"sandbox": {"mode": "all"}}), "sandbox.mode"),
         ] {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
-use pinch_coding_agent::machine::Machine;
+use pinch_coding_agent::machine::{Machine, RootedMachine};
 use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::store::SessionRef;
 use pinch_coding_agent::tools::ToolParts;
@@ -134,10 +134,11 @@ pub(super) fn scope(
         of_model.reserve_tokens = of_model.reserve_tokens.map(|tokens| tokens.max(floor));
     }
     let registered = &parts.registered;
-    let machine = (registered.machine_for)(&request);
+    let machines = RunMachines::of(parts, &request, &workspace, &agent_id);
+    let machine = Arc::clone(&machines.files);
     let facts = SessionFacts::default();
     let skills = prompting::skills(parts, &agent_id, &workspace);
-    let tools = offer(parts, &request, &workspace, Arc::clone(&machine), (facts.clone(), &skills.variables))?;
+    let tools = offer(parts, &request, &workspace, machines, (facts.clone(), &skills.variables))?;
     Ok(RunScope {
         tools,
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
@@ -174,19 +175,40 @@ pub(super) fn reserve_floor(config: &Config) -> u64 {
     config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR)
 }
 
+/// Where the tools of a run act.
+struct RunMachines {
+    /// What is seen of files: everything, or the workspace alone.
+    files: Arc<dyn Machine>,
+    commands: Arc<dyn Machine>,
+    workspace_only: bool,
+}
+
+impl RunMachines {
+    fn of(parts: &Parts, request: &RunRequest, workspace: &Path, agent: &AgentId) -> Self {
+        let commands = (parts.registered.machine_for)(request);
+        let own = parts.config.agents.get(agent).and_then(|agent| agent.workspace_only);
+        let workspace_only = own.unwrap_or(parts.config.workspace_only);
+        let files: Arc<dyn Machine> = match workspace_only {
+            true => Arc::new(RootedMachine::new(Arc::clone(&commands), workspace)),
+            false => Arc::clone(&commands),
+        };
+        Self { files, commands, workspace_only }
+    }
+}
+
 /// The tools of a run.
 fn offer(
     parts: &Parts,
     request: &RunRequest,
     workspace: &Path,
-    machine: Arc<dyn Machine>,
+    machines: RunMachines,
     (facts, variables): (SessionFacts, &[(String, String)]),
 ) -> Result<ToolOffer, RunError> {
     let registered = &parts.registered;
     let place = WorkingDirectory { cwd: workspace.to_owned(), home: parts.host.home().map(Into::into) };
     let shell = shell(parts, variables)?;
-    let commands = command_tools(parts, request, workspace, Arc::clone(&machine), (shell.program.clone(), variables))?;
-    let mut tool_parts = ToolParts::new(machine, place, shell);
+    let commands = command_tools(parts, request, workspace, &machines, (shell.program.clone(), variables))?;
+    let mut tool_parts = ToolParts::new(machines.files, place, shell);
     tool_parts.files = registered.files.clone();
     tool_parts.facts = facts;
     let layers = registered.toolbox.of_run(request, &tool_parts, commands.tools);
@@ -210,7 +232,7 @@ fn command_tools(
     parts: &Parts,
     request: &RunRequest,
     workspace: &Path,
-    machine: Arc<dyn Machine>,
+    machines: &RunMachines,
     (shell, variables): (PathBuf, &[(String, String)]),
 ) -> Result<CommandTools, RunError> {
     let (registered, config) = (&parts.registered, &parts.config);
@@ -219,8 +241,9 @@ fn command_tools(
     let names = registered.toolbox.command_tools(exec.sets_modes());
     let own = CommandParts {
         config: &exec,
-        machine,
+        machine: Arc::clone(&machines.commands),
         workspace,
+        workspace_only: machines.workspace_only,
         home: parts.host.home(),
         shell,
         variables: variables.to_vec(),
@@ -240,8 +263,8 @@ pub(super) fn tool_policy(parts: &Parts, mut request: RunRequest) -> Result<Poli
     let RunWorkspace { dir, agent_id, .. } = workspace(parts, &request)?;
     check_enforced(&parts.config, &agent_id)?;
     complete_caller(&mut request, &agent_id);
-    let machine = (parts.registered.machine_for)(&request);
-    let offer = offer(parts, &request, &dir, machine, (SessionFacts::default(), &[]))?;
+    let machines = RunMachines::of(parts, &request, &dir, &agent_id);
+    let offer = offer(parts, &request, &dir, machines, (SessionFacts::default(), &[]))?;
     let models = candidates(parts, &request)?;
     models.first().map(|model| offer.decide(model)).ok_or(RunError::NoModel)
 }

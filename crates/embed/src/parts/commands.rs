@@ -37,6 +37,8 @@ pub(crate) struct CommandParts<'a> {
     /// Who may see the commands of this run.
     pub(crate) scope: String,
     pub(crate) files: FileQueue,
+    /// Patches change files of the workspace alone, whatever else is configured.
+    pub(crate) workspace_only: bool,
 }
 
 /// The tools for commands and patches.
@@ -55,7 +57,7 @@ impl CommandParts<'_> {
         let mut foreground = None;
         let (security, ask) = self.config.modes()?;
         if has("apply_patch") {
-            let in_workspace = self.config.patch_workspace_only.unwrap_or(true);
+            let in_workspace = self.workspace_only || self.config.patch_workspace_only.unwrap_or(true);
             let place = PatchPlace {
                 cwd: self.workspace.to_owned(),
                 home: self.home.map(Into::into),

@@ -172,3 +172,37 @@ fn world_with_open_patches(world: &World) -> Engine {
     document["tools"] = json!({"exec": {"applyPatch": {"workspaceOnly": false}}});
     world.configured(&document).builtin_tools(HANDS).build()
 }
+
+#[tokio::test]
+async fn tools_for_files_see_the_workspace_alone_where_that_is_configured() {
+    let world = world(json!({})).await;
+    let configured = |all: bool, own: Option<bool>| {
+        let mut document = world.document();
+        document["tools"] =
+            json!({"fs": {"workspaceOnly": all}, "exec": {"mode": "full", "applyPatch": {"workspaceOnly": false}}});
+        if let Some(own) = own {
+            document["agents"]["list"] = json!([{"id": "main", "tools": {"fs": {"workspaceOnly": own}}}]);
+        }
+        world.configured(&document).builtin_tools(["read", "write", "ls", "exec", "apply_patch"]).build()
+    };
+    std::fs::write(world.path("secret.txt"), "hush").unwrap();
+    let engine = configured(true, None);
+    let (text, _) = result_of(&world, &engine, "s1", "read", json!({"path": "../secret.txt"})).await;
+    assert!(text.contains("EACCES") && text.contains("outside of") && !text.contains("hush"), "{text}");
+    let (text, _) = result_of(&world, &engine, "s2", "write", json!({"path": "../new.txt", "content": "x"})).await;
+    assert!(text.contains("outside of") && !world.path("new.txt").exists(), "{text}");
+    let patch = json!({"input": "*** Begin Patch\n*** Add File: ../b.txt\n+hello\n*** End Patch"});
+    let (text, _) = result_of(&world, &engine, "s3", "apply_patch", patch).await;
+    assert!(!world.path("b.txt").exists(), "{text}");
+    let (text, _) = result_of(&world, &engine, "s4", "write", json!({"path": "in.txt", "content": "x"})).await;
+    assert!(world.path("workspace/in.txt").exists(), "{text}");
+    // Commands are for the rules of tools.exec.
+    let (text, _) = result_of(&world, &engine, "s5", "exec", json!({"command": "cat ../secret.txt"})).await;
+    assert!(text.contains("hush"), "{text}");
+    let engine = configured(true, Some(false));
+    let (text, _) = result_of(&world, &engine, "s6", "read", json!({"path": "../secret.txt"})).await;
+    assert!(text.contains("hush"), "{text}");
+    let engine = configured(false, Some(true));
+    let (text, _) = result_of(&world, &engine, "s7", "read", json!({"path": "../secret.txt"})).await;
+    assert!(!text.contains("hush"), "{text}");
+}
