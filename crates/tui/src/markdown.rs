@@ -47,6 +47,8 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 pub use options::MarkdownOptions;
 
 use intake::TextIntake;
@@ -147,12 +149,21 @@ impl Markdown {
 
     /// The rows from one on: what is before it costs nothing.
     pub fn rows_from(&mut self, first: usize, columns: usize, theme: &Palette) -> Vec<Row> {
+        self.rows_in(first..usize::MAX, columns, theme)
+    }
+
+    /// Some of the rows: finished ones outside of the range cost nothing.
+    pub fn rows_in(&mut self, range: Range<usize>, columns: usize, theme: &Palette) -> Vec<Row> {
         let rest = if self.finished { Vec::new() } else { self.splitter.rest(&self.text) };
         let stable = self.laid_out(columns, theme).stable();
-        let left_out = first.min(stable.len());
-        let mut rows = stable[left_out..].to_vec();
-        if let Some(layout) = &self.layout {
-            rows.extend(layout.open_rows(&rest).into_iter().skip(first - left_out));
+        let n_stable = stable.len();
+        let (first, end) = (range.start.min(range.end), range.end);
+        let mut rows = stable[first.min(n_stable)..end.min(n_stable)].to_vec();
+        if end > n_stable
+            && let Some(layout) = &self.layout
+        {
+            let open = layout.open_rows(&rest).into_iter().take(end - n_stable);
+            rows.extend(open.skip(first.saturating_sub(n_stable)));
         }
         rows
     }

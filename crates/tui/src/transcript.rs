@@ -1,6 +1,8 @@
 //! The conversation on the screen: what is finished goes into the scrollback row by row, the rest is drawn again with each frame.
 
 mod entry;
+mod fold;
+mod window;
 mod streaming;
 
 use std::path::PathBuf;
@@ -15,6 +17,8 @@ use pinch_llm::message::Message;
 
 pub(crate) use self::entry::NoticeKind;
 use self::entry::{TranscriptEntry, ViewCx};
+use self::window::Viewport;
+pub(crate) use self::window::{Remaining, Scroll, TranscriptWindow};
 use crate::Row;
 use crate::keymap::Keymap;
 use crate::theme::Palette;
@@ -42,19 +46,8 @@ struct Cached {
     rows: Option<(usize, Vec<Row>)>,
 }
 
-/// Messages that are shown of a session that is opened; the others wait above them.
-const MAX_SHOWN: usize = 100;
 /// Prompts that an editor recalls.
 const MAX_PROMPTS: usize = 100;
-/// Messages that are looked through for a better place to begin.
-const MAX_MORE: usize = 50;
-
-/// Where the part of a conversation begins that is shown when it is opened: at a message of the user, if one is near.
-fn beginning_of_end(messages: &[Arc<Message>]) -> usize {
-    let Some(from) = messages.len().checked_sub(MAX_SHOWN).filter(|from| *from > 0) else { return 0 };
-    let near = messages[..=from].iter().rev().take(MAX_MORE);
-    near.enumerate().find(|(_, message)| matches!(***message, Message::User(_))).map_or(from, |(above, _)| from - above)
-}
 
 /// The last prompts of the user in a conversation, oldest first: what an editor recalls.
 pub(crate) fn prompts_in(messages: &[Arc<Message>]) -> Vec<String> {
@@ -77,10 +70,9 @@ pub(crate) struct TranscriptView {
     /// Rows of the next entry that are in the scrollback.
     n_rows_committed: usize,
     is_fullscreen: bool,
-    /// Messages above the marker that stands for them; they are shown when somebody scrolls there.
-    earlier: Vec<Arc<Message>>,
-    /// Where that marker is.
-    marker: usize,
+    /// Where the entries are that stand for messages which are not shown yet, in their order.
+    folded: Vec<usize>,
+    viewport: Viewport,
     /// When something came from the session last, in Unix milliseconds.
     heard_ms: i64,
 }
@@ -91,7 +83,8 @@ impl TranscriptView {
         self.entries.retain(|cached| cached.entry.is_notice());
         self.n_committed = self.n_committed.min(self.entries.len());
         self.n_rows_committed = 0;
-        self.earlier.clear();
+        self.folded.clear();
+        self.viewport = Viewport::default();
     }
 
     /// Whether nothing was shown yet.
@@ -106,36 +99,6 @@ impl TranscriptView {
 
     fn push(&mut self, entry: TranscriptEntry) {
         self.entries.push(Cached { entry, rows: None });
-    }
-
-    /// Shows the end of a session; a marker stands for what is above it.
-    pub(crate) fn load(&mut self, messages: &[Arc<Message>]) {
-        let (earlier, shown) = messages.split_at(beginning_of_end(messages));
-        self.earlier = earlier.to_vec();
-        self.marker = self.entries.len();
-        if !earlier.is_empty() {
-            self.push(TranscriptEntry::Earlier(earlier.len()));
-        }
-        for entry in entry::of_messages(shown) {
-            self.push(entry);
-        }
-    }
-
-    /// Puts the last of the messages above the marker below it.
-    fn unfold(&mut self) {
-        let from = beginning_of_end(&self.earlier);
-        let messages = self.earlier.split_off(from);
-        let entries = entry::of_messages(&messages).into_iter().map(|entry| Cached { entry, rows: None });
-        let below = self.marker + 1;
-        let n_before = self.entries.len();
-        self.entries.splice(below..below, entries);
-        if self.n_committed > self.marker {
-            // The scrollback is past this place.
-            self.n_committed += self.entries.len() - n_before;
-        }
-        if let Some(cached) = self.entries.get_mut(self.marker) {
-            *cached = Cached { entry: TranscriptEntry::Earlier(from), rows: None };
-        }
     }
 
     /// The theme or what is shown has changed. What is in the scrollback stays as it is.
@@ -161,6 +124,7 @@ impl TranscriptView {
     /// In fullscreen mode nothing goes into the scrollback; what came meanwhile goes there afterwards.
     pub(crate) fn mode_changed(&mut self, is_fullscreen: bool) {
         self.is_fullscreen = is_fullscreen;
+        self.viewport = Viewport::default();
     }
 
     /// The rows that became final since the last call, for the scrollback.
@@ -175,12 +139,12 @@ impl TranscriptView {
             if !is_settled {
                 let n_final = cached.entry.n_final(cx, is_first).saturating_sub(first);
                 if n_final > 0 {
-                    finished.extend(cached.entry.rows_from(first, cx, is_first).into_iter().take(n_final));
+                    finished.extend(cached.entry.rows_in(first..first + n_final, cx, is_first));
                     self.n_rows_committed += n_final;
                 }
                 break;
             }
-            finished.extend(cached.entry.rows_from(first, cx, is_first));
+            finished.extend(cached.entry.rows_in(first..usize::MAX, cx, is_first));
             cached.entry.release();
             self.n_committed += 1;
             self.n_rows_committed = 0;
@@ -195,57 +159,9 @@ impl TranscriptView {
         let mut rows = Vec::new();
         let mut first = self.n_rows_committed;
         for (at, cached) in self.entries.iter_mut().enumerate().skip(self.n_committed) {
-            rows.extend(cached.entry.rows_from(std::mem::take(&mut first), cx, at == 0));
+            rows.extend(cached.entry.rows_in(std::mem::take(&mut first)..usize::MAX, cx, at == 0));
         }
         rows
-    }
-
-    /// The rows of a window on the whole conversation that ends `scrolled` rows above its end, and how far above the end that is at most.
-    pub(crate) fn window(
-        &mut self,
-        columns: usize,
-        height: usize,
-        scrolled: usize,
-        theme: &Palette,
-        keymap: &Keymap,
-    ) -> (Vec<Row>, usize) {
-        let options = self.options.clone();
-        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms };
-        let wanted = scrolled.saturating_add(height);
-        let mut parts: Vec<Vec<Row>> = Vec::new();
-        let mut n_rows = 0;
-        // From the end backwards: what is far above the window is not laid out.
-        let mut n_left = self.entries.len();
-        while n_left > 0 && n_rows < wanted {
-            if n_left == self.marker + 1 && !self.earlier.is_empty() {
-                let n_before = self.entries.len();
-                self.unfold();
-                n_left += self.entries.len() - n_before;
-            }
-            let at = n_left - 1;
-            n_left = at;
-            let Some(cached) = self.entries.get_mut(at) else { break };
-            // Of an entry that is longer than the window only its end is copied.
-            let missing = wanted - n_rows;
-            let rows = if cached.entry.is_settled() {
-                let rows = match cached.rows.take() {
-                    Some((of, rows)) if of == columns => rows,
-                    _ => cached.entry.rows(cx, at == 0),
-                };
-                let end = rows[rows.len().saturating_sub(missing)..].to_vec();
-                cached.rows = Some((columns, rows));
-                end
-            } else {
-                let first = cached.entry.n_final(cx, at == 0).saturating_sub(missing);
-                cached.entry.rows_from(first, cx, at == 0)
-            };
-            n_rows += rows.len();
-            parts.push(rows);
-        }
-        let scrolled = scrolled.min(n_rows.saturating_sub(height));
-        let all: Vec<Row> = parts.into_iter().rev().flatten().collect();
-        let end = all.len() - scrolled;
-        (all[end.saturating_sub(height)..end].to_vec(), scrolled)
     }
 
     /// Something came from the session.

@@ -36,7 +36,7 @@ use crate::keymap::Keymap;
 use crate::terminal::TerminalCapabilities;
 use crate::text::{SanitizeMode, sanitize};
 use crate::theme::{ColorDepth, ColorRole, Palette};
-use crate::transcript::{NoticeKind, TranscriptView, prompts_in};
+use crate::transcript::{NoticeKind, Scroll, TranscriptView, prompts_in};
 use crate::widget::Loader;
 
 /// How long a terminal may take to name its colours, in milliseconds; over ssh it may take longer.
@@ -132,8 +132,6 @@ pub(crate) struct App {
     escape_at: Option<i64>,
     /// An unknown command that was submitted once; the same again is sent.
     unconfirmed: Option<String>,
-    /// In fullscreen mode: rows between the end of the transcript and the last row that is shown.
-    scrolled: usize,
     /// The end of the session is awaited.
     is_aborting: bool,
     /// Since when the window is in the background, in Unix milliseconds; `None`: it is not, or the terminal does not say.
@@ -184,7 +182,6 @@ impl App {
             clear_at: None,
             escape_at: None,
             unconfirmed: None,
-            scrolled: 0,
             is_aborting: false,
             away_since: None,
             notification: None,
@@ -256,7 +253,7 @@ impl App {
         for text in prompts_in(messages) {
             self.editor.add_history(&text);
         }
-        self.scrolled = 0;
+        self.transcript.scroll(Scroll::End);
     }
 
     /// Takes over what the session says about itself.
@@ -507,7 +504,6 @@ impl App {
 
     /// The mode of the screen is another one.
     pub(crate) fn mode_changed(&mut self, is_fullscreen: bool) {
-        self.scrolled = 0;
         self.transcript.mode_changed(is_fullscreen);
     }
 

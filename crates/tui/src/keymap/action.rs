@@ -145,6 +145,10 @@ actions! {
         SessionFork "app.session.fork" [] "Fork the session";
         SessionResume "app.session.resume" [] "Resume a session";
         Transcript "app.transcript" ["ctrl+r"] "Show the transcript";
+        TranscriptPageUp "app.transcript.pageUp" ["shift+pageUp"] "Scroll up by a page in fullscreen mode";
+        TranscriptPageDown "app.transcript.pageDown" ["shift+pageDown"] "Scroll down by a page in fullscreen mode";
+        TranscriptTop "app.transcript.top" ["ctrl+home"] "Scroll to the beginning in fullscreen mode";
+        TranscriptEnd "app.transcript.end" ["ctrl+end"] "Scroll to the end in fullscreen mode";
         Redraw "app.redraw" [] "Redraw the screen";
     }
     Chat {

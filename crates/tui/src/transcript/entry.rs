@@ -5,6 +5,7 @@ mod answer;
 mod bash;
 mod tool;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use pinch_agent_core::tool::{JsonObject, ToolError, ToolOutput};
@@ -60,8 +61,8 @@ pub(crate) enum TranscriptEntry {
         hints: String,
     },
     Rule,
-    /// So many messages are above this place and not shown.
-    Earlier(usize),
+    /// Messages that are not shown yet.
+    Earlier(Vec<Arc<Message>>),
     Notice {
         kind: NoticeKind,
         text: String,
@@ -211,18 +212,18 @@ impl TranscriptEntry {
 
     /// The rows, with a blank one before all but the first entry.
     pub(super) fn rows(&mut self, cx: ViewCx<'_>, is_first: bool) -> Vec<Row> {
-        self.rows_from(0, cx, is_first)
+        self.rows_in(0..usize::MAX, cx, is_first)
     }
 
-    /// The same from a row on; what is before it costs nothing where it can be long.
-    pub(super) fn rows_from(&mut self, first: usize, cx: ViewCx<'_>, is_first: bool) -> Vec<Row> {
+    /// Some of the rows; the others cost nothing where there can be many.
+    pub(super) fn rows_in(&mut self, range: Range<usize>, cx: ViewCx<'_>, is_first: bool) -> Vec<Row> {
         let n_blank = usize::from(!is_first);
-        let skipped = first.saturating_sub(n_blank);
+        let inner = range.start.saturating_sub(n_blank)..range.end.saturating_sub(n_blank);
         let mut rows = match self {
-            Self::AnswerView(answer) | Self::Text(answer) => answer.rows_from(skipped, cx),
-            _ => self.content(cx).into_iter().skip(skipped).collect(),
+            Self::AnswerView(answer) | Self::Text(answer) => answer.rows_in(inner, cx),
+            _ => self.content(cx).into_iter().take(inner.end).skip(inner.start).collect(),
         };
-        if first < n_blank && !rows.is_empty() {
+        if range.start < n_blank && range.end > 0 && !rows.is_empty() {
             rows.insert(0, Row::default());
         }
         rows
@@ -250,10 +251,10 @@ impl TranscriptEntry {
                 rows
             }
             Self::Rule => vec![Row::styled("─".repeat(cx.columns), theme.fg(ColorRole::BorderMuted))],
-            Self::Earlier(0) => Vec::new(),
-            Self::Earlier(n) => {
+            Self::Earlier(messages) => {
+                let n = messages.len();
                 let key = cx.keymap.hint(KeyAction::Transcript);
-                let noun = if *n == 1 { "message" } else { "messages" };
+                let noun = if n == 1 { "message" } else { "messages" };
                 let text = format!("… {n} earlier {noun} ({key} to show the whole conversation)");
                 paragraphs(&text, theme.fg(ColorRole::Dim), cx.columns, 1)
             }
@@ -266,7 +267,7 @@ impl TranscriptEntry {
                 let text = text.strip_prefix(prefix.trim_end()).map_or(text.as_str(), str::trim_start);
                 paragraphs(&format!("{prefix}{text}"), style, cx.columns, 1)
             }
-            Self::Text(text) | Self::AnswerView(text) => text.rows_from(0, cx),
+            Self::Text(text) | Self::AnswerView(text) => text.rows_in(0..usize::MAX, cx),
             Self::User(text) => {
                 let options = MarkdownOptions::colored(ColorRole::UserMessageText);
                 boxed(Markdown::of(text, options).rows(inner_columns(cx), theme), ColorRole::UserMessageBg, cx)

@@ -32,10 +32,16 @@ fn finished(view: &mut TranscriptView) -> String {
     text(&view.take_finished(COLUMNS, &Palette::builtin("dark", ColorDepth::None), &Keymap::default()))
 }
 
-fn window(view: &mut TranscriptView, scrolled: usize) -> (String, usize) {
-    let theme = Palette::builtin("dark", ColorDepth::None);
-    let (rows, scrolled) = view.window(COLUMNS, 20, scrolled, &theme, &Keymap::default());
-    (text(&rows), scrolled)
+fn window_of(view: &mut TranscriptView, columns: usize, height: usize) -> TranscriptWindow {
+    view.window(columns, height, &Palette::builtin("dark", ColorDepth::None), &Keymap::default())
+}
+
+fn window(view: &mut TranscriptView) -> String {
+    text(&window_of(view, COLUMNS, 20).rows)
+}
+
+fn n_folded(view: &TranscriptView) -> usize {
+    view.folded.iter().map(|at| view.messages_behind(*at).unwrap().len()).sum()
 }
 
 #[test]
@@ -45,18 +51,16 @@ fn of_a_long_session_the_end_is_shown_and_the_rest_on_demand() {
     let shown = finished(&mut view);
     assert!(shown.contains("… 900 earlier messages (ctrl+r to show the whole conversation)"), "{shown}");
     assert_eq!(numbers(&shown), (900..1_001).collect::<Vec<_>>());
-    let (end, _) = window(&mut view, 0);
-    assert!(end.contains("question 1000 end") && view.earlier.len() == 900, "{end}");
-    let (top, scrolled) = window(&mut view, usize::MAX);
-    assert!(numbers(&top).starts_with(&[0, 1]), "{top}");
-    let mut all = Vec::new();
-    for up in (0..=scrolled).rev().step_by(20) {
-        all.extend(numbers(&window(&mut view, up).0));
+    let end = window(&mut view);
+    assert!(end.contains("question 1000 end") && n_folded(&view) == 900, "{end}");
+    let mut all = numbers(&end);
+    while view.viewport.shown.first() != Some(&window::Place::default()) {
+        view.scroll(Scroll::Rows(-20));
+        all.splice(0..0, numbers(&window(&mut view)));
     }
-    all.extend(numbers(&window(&mut view, 0).0));
     all.dedup();
-    assert!(all.windows(2).all(|pair| pair[0] < pair[1] || pair[0] > 990), "{all:?}");
     assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), 1_001);
+    assert!(all.windows(2).all(|pair| pair[0] < pair[1] || pair[0] < 10), "{all:?}");
     assert_eq!(finished(&mut view), "", "what was scrolled to does not go below the end of the scrollback");
 }
 
@@ -64,8 +68,11 @@ fn of_a_long_session_the_end_is_shown_and_the_rest_on_demand() {
 fn what_comes_after_a_long_session_is_shown_at_its_end() {
     let mut view = TranscriptView::default();
     view.load(&conversation(300));
-    let (_, scrolled) = window(&mut view, usize::MAX);
-    assert!(view.earlier.is_empty() && scrolled > 300);
+    window(&mut view);
+    while n_folded(&view) > 0 {
+        view.scroll(Scroll::Rows(-100));
+        window(&mut view);
+    }
     view.message_ended(&Arc::new(Message::user("question 300 end", 1)));
     let shown = finished(&mut view);
     // Nothing was in the scrollback before.
@@ -73,8 +80,95 @@ fn what_comes_after_a_long_session_is_shown_at_its_end() {
 }
 
 #[test]
+fn the_ends_of_a_long_session_are_reached_without_laying_out_what_is_between_them() {
+    let mut view = TranscriptView::default();
+    view.load(&conversation(20_001));
+    let laid_out = |view: &TranscriptView| view.entries.iter().filter(|cached| cached.rows.is_some()).count();
+    window(&mut view);
+    assert!(laid_out(&view) <= 20 && view.entries.len() <= 200, "{}", laid_out(&view));
+    view.scroll(Scroll::Top);
+    let top = window_of(&mut view, COLUMNS, 20);
+    assert!(numbers(&text(&top.rows)).starts_with(&[0, 1, 2]), "{}", text(&top.rows));
+    assert_eq!(top.thumb, Some(0..1));
+    assert!(matches!(top.below, Remaining::Messages(19_990..20_000)), "{:?}", top.below);
+    assert!(laid_out(&view) <= 40 && view.entries.len() <= 350, "{} {}", laid_out(&view), view.entries.len());
+    // Reading on from there goes through everything.
+    view.scroll(Scroll::Rows(500));
+    assert!(numbers(&window(&mut view)).first().is_some_and(|first| (200..300).contains(first)));
+    for _ in 0..30 {
+        view.scroll(Scroll::Rows(40));
+        window(&mut view);
+    }
+    assert!(laid_out(&view) <= 220, "{}", laid_out(&view));
+    view.scroll(Scroll::End);
+    let end = window_of(&mut view, COLUMNS, 20);
+    assert_eq!((end.below, end.thumb), (Remaining::Nothing, Some(19..20)));
+    assert!(!view.is_scrolled() && numbers(&text(&end.rows)).last() == Some(&20_000));
+}
+
+#[test]
+fn what_is_read_does_not_move_when_something_arrives() {
+    let mut view = TranscriptView::default();
+    view.load(&conversation(50));
+    window(&mut view);
+    view.scroll(Scroll::Rows(-10));
+    let before = window(&mut view);
+    view.message_ended(&Arc::new(Message::user("question 50 end", 1)));
+    view.agent_event(&AgentEvent::MessageStart(conversation(2).remove(1)), 0);
+    assert_eq!(window(&mut view), before);
+    view.scroll(Scroll::Rows(isize::MAX));
+    window(&mut view);
+    assert!(!view.is_scrolled(), "beyond the end it is followed again");
+    view.message_ended(&Arc::new(Message::user("question 51 end", 1)));
+    assert!(window(&mut view).contains("question 51 end"));
+}
+
+#[test]
+fn with_another_width_the_same_part_is_at_the_top() {
+    let mut view = TranscriptView::default();
+    let words: String = (0..2_000).map(|n| format!("word{n} ")).collect();
+    view.message_ended(&Arc::new(Message::user(words, 1)));
+    window(&mut view);
+    view.scroll(Scroll::Top);
+    view.scroll(Scroll::Rows(100));
+    let first = |window: &TranscriptWindow| -> usize {
+        let text = text(&window.rows);
+        text.split("word").nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let before = first(&window_of(&mut view, COLUMNS, 20));
+    let narrow = first(&window_of(&mut view, 30, 20));
+    assert!(before.abs_diff(narrow) < 60, "{before} {narrow}");
+    assert!(before > 500);
+}
+
+#[test]
+fn calls_are_not_cut_off_from_their_results() {
+    use pinch_llm::message::{Block, ToolCall, ToolResult};
+    let mut messages = conversation(1);
+    for n in 0..400 {
+        let mut answer = AssistantMessage::pending("a".into(), "p".into(), "m".into(), n);
+        let call = ToolCall::new(format!("call{n}"), "read", pinch_agent_core::tool::JsonObject::new());
+        answer.content.push(Arc::new(Block::ToolCall(call.clone())));
+        messages.push(Arc::new(Message::Assistant(Arc::new(answer))));
+        messages.push(Arc::new(Message::ToolResult(ToolResult::text(&call, format!("result {n} end"), false, n))));
+    }
+    let mut view = TranscriptView::default();
+    view.load(&messages);
+    window(&mut view);
+    view.unfold(0, fold::Unfold::First).unwrap();
+    for at in (0..view.entries.len()).rev() {
+        view.unfold(at, fold::Unfold::Last);
+    }
+    while let Some(at) = view.folded.first().copied() {
+        view.unfold(at, fold::Unfold::Last);
+    }
+    // The question, and all results.
+    assert_eq!(numbers(&finished(&mut view))[1..], (0..400).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_session_that_is_not_long_is_shown_whole() {
-    for n in [0, 1, 2, MAX_SHOWN] {
+    for n in [0, 1, 2, fold::MAX_SHOWN] {
         let mut view = TranscriptView::default();
         view.load(&conversation(n));
         assert_eq!(numbers(&finished(&mut view)), (0..n).collect::<Vec<_>>());

@@ -8,14 +8,15 @@ use crate::app::commands::{self, ParsedCommand};
 use crate::dialog::{DialogCx, DialogEvent};
 use crate::editor::EditorEvent;
 use crate::effect::{DialogAnswer, DialogName, Effect};
-use crate::key::{KeyCode, KeyPress};
+use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext, KeyMatch};
 use crate::terminal::{Mouse, MouseKind, Report, Size, TerminalCapabilities, TerminalInput};
+use crate::transcript::Scroll;
 
 /// Two presses within this time belong together, in milliseconds.
 const DOUBLE_PRESS_MS: i64 = 500;
 /// Rows that a step of the wheel scrolls.
-const WHEEL: usize = 3;
+const WHEEL: isize = 3;
 
 impl App {
     /// Takes an answer of the terminal in.
@@ -64,8 +65,8 @@ impl App {
 
     fn mouse(&mut self, mouse: Mouse) {
         match mouse.kind {
-            MouseKind::WheelUp => self.scrolled += WHEEL,
-            MouseKind::WheelDown => self.scrolled = self.scrolled.saturating_sub(WHEEL),
+            MouseKind::WheelUp => self.transcript.scroll(Scroll::Rows(-WHEEL)),
+            MouseKind::WheelDown => self.transcript.scroll(Scroll::Rows(WHEEL)),
             MouseKind::Down | MouseKind::Drag | MouseKind::Up => {}
         }
     }
@@ -201,36 +202,46 @@ impl App {
             KeyAction::SessionTree => one(Effect::Open(DialogName::Tree)),
             KeyAction::SessionFork => one(Effect::Open(DialogName::Fork)),
             KeyAction::SessionResume => one(Effect::Open(DialogName::Sessions)),
-            KeyAction::Transcript => {
-                self.scrolled += size.height() / 2;
-                one(Effect::ToggleFullscreen)
-            }
+            KeyAction::Transcript => one(Effect::ToggleFullscreen),
+            KeyAction::TranscriptPageUp => self.scroll(Scroll::Rows(-page(size))),
+            KeyAction::TranscriptPageDown => self.scroll(Scroll::Rows(page(size))),
+            KeyAction::TranscriptTop => self.scroll(Scroll::Top),
+            KeyAction::TranscriptEnd => self.scroll(Scroll::End),
             KeyAction::Redraw => one(Effect::Redraw),
             KeyAction::PasteImage => one(Effect::PasteImage),
             _ => None,
         }
     }
 
-    /// Scrolls the transcript in fullscreen mode, where the editor has no use for the keys.
+    /// Scrolls the transcript in fullscreen mode; elsewhere the key has its other meaning.
+    fn scroll(&mut self, to: Scroll) -> Option<Vec<Effect>> {
+        self.transcript.is_fullscreen().then(|| {
+            self.transcript.scroll(to);
+            Vec::new()
+        })
+    }
+
+    /// Scrolls the transcript in fullscreen mode by the keys that a short text in the editor has no use for.
     fn scroll_key(&mut self, press: &KeyPress, size: Size) -> bool {
-        if !self.transcript.is_fullscreen() || self.editor.lines().len() > 1 {
+        if self.editor.lines().len() > 1 || self.completion.is_open() {
             return false;
         }
-        let page = size.height().saturating_sub(8).max(1);
-        match press.key.code {
-            KeyCode::PageUp => self.scrolled += page,
-            KeyCode::PageDown => self.scrolled = self.scrolled.saturating_sub(page),
-            KeyCode::Home if press.key.ctrl => self.scrolled = usize::MAX / 2,
-            KeyCode::End if press.key.ctrl => self.scrolled = 0,
-            _ => return false,
-        }
-        true
+        let to = match self.keymap.action(KeyContext::Editor, &press.key) {
+            Some(KeyAction::PageUp) => Scroll::Rows(-page(size)),
+            Some(KeyAction::PageDown) => Scroll::Rows(page(size)),
+            _ => match press.key.to_string().as_str() {
+                "home" if self.editor.is_empty() => Scroll::Top,
+                "end" if self.editor.is_empty() => Scroll::End,
+                _ => return false,
+            },
+        };
+        self.scroll(to).is_some()
     }
 
     /// Escape: stops what is under way, or counts towards a double press.
     fn interrupt(&mut self, now_ms: i64) -> Vec<Effect> {
-        if self.scrolled > 0 && self.transcript.is_fullscreen() {
-            self.scrolled = 0;
+        if self.transcript.is_scrolled() {
+            self.transcript.scroll(Scroll::End);
             return Vec::new();
         }
         if self.activity() != SessionActivity::Idle || self.transcript.runs_bash() {
@@ -273,7 +284,7 @@ impl App {
     /// A text was submitted.
     fn submitted(&mut self, text: String, submission: &crate::editor::Submission, follow_up: bool) -> Vec<Effect> {
         self.completion.close();
-        self.scrolled = 0;
+        self.transcript.scroll(Scroll::End);
         if text.is_empty() {
             return Vec::new();
         }
@@ -330,6 +341,11 @@ impl App {
         // A single suggestion is put in at once; nothing is submitted by that.
         let _event = self.completion.offer(request, found, &mut self.editor);
     }
+}
+
+/// The rows that a page scrolls: some of what was seen stays.
+fn page(size: Size) -> isize {
+    size.height().saturating_sub(8).max(1).cast_signed()
 }
 
 /// A command of the shell that a text is, and whether the model is not to see it.

@@ -1,3 +1,5 @@
+mod fullscreen;
+
 use pinch_coding_agent::extension::ui::{Dialog, DialogKind};
 use pinch_stdx::host::{Env, Host};
 use tokio::sync::oneshot;

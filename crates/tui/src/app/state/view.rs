@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use pinch_coding_agent::extension::ui::WidgetPlace;
+use ratatui_core::style::Style;
+use ratatui_core::text::Span;
 
 use super::{App, SessionActivity};
 use crate::Row;
@@ -11,8 +13,9 @@ use crate::dialog::DialogCx;
 use crate::front::ScreenFrame;
 use crate::keymap::KeyAction;
 use crate::terminal::{Cursor, Size};
-use crate::text::{SanitizeMode, sanitize, truncate};
+use crate::text::{SanitizeMode, pad, sanitize, truncate};
 use crate::theme::ColorRole;
+use crate::transcript::{Remaining, TranscriptWindow};
 
 /// Lines of an extension's widget that are shown.
 const MAX_WIDGET: usize = 10;
@@ -42,7 +45,7 @@ impl App {
         frame.progress = self.activity() != SessionActivity::Idle
             && self.interface.as_ref().is_some_and(|interface| interface.terminal.show_progress);
         let (bottom, cursor) = self.bottom(size, now_ms);
-        let room = size.height().saturating_sub(bottom.len()).max(1);
+        let room = size.height().saturating_sub(bottom.len());
         let mut cursor_row = 0;
         if is_fullscreen {
             frame.live = self.fullscreen_transcript(size, room);
@@ -56,7 +59,7 @@ impl App {
                 frame.finished = self.transcript.take_finished(size.width(), &self.theme, &self.keymap);
             }
             let look = (&self.theme, &self.keymap);
-            let open = compose::open_rows(&mut self.transcript, room, size.width(), look, now_ms);
+            let open = compose::open_rows(&mut self.transcript, room.max(1), size.width(), look, now_ms);
             cursor_row += open.len();
             frame.live = open;
         }
@@ -69,18 +72,36 @@ impl App {
         frame
     }
 
-    /// The part of the transcript that fits above the rest, with a mark of how much is below it.
+    /// The part of the transcript that fits above the rest, with a scrollbar and a note of what is below it.
     fn fullscreen_transcript(&mut self, size: Size, room: usize) -> Vec<Row> {
-        let (rows, scrolled) = self.transcript.window(size.width(), room, self.scrolled, &self.theme, &self.keymap);
-        self.scrolled = scrolled;
-        let mut rows = rows;
+        // The column of the scrollbar is always free, so that nothing moves when it appears.
+        let columns = size.width().saturating_sub(1).max(1);
+        let TranscriptWindow { mut rows, below, thumb } =
+            self.transcript.window(columns, room, &self.theme, &self.keymap);
         let missing = room.saturating_sub(rows.len());
         rows.splice(0..0, std::iter::repeat_n(Row::default(), missing));
-        if scrolled > 0
+        let (n, noun) = match below {
+            Remaining::Nothing => (0, ""),
+            Remaining::Lines(n) => (n, "line"),
+            Remaining::Messages(n) => (n, "message"),
+        };
+        if n > 0
             && let Some(last) = rows.last_mut()
         {
-            let text = format!("↓ {scrolled} more, escape jumps to the end");
-            *last = truncate(&Row::styled(text, self.theme.fg(ColorRole::Accent)), size.width(), "");
+            let s = if n == 1 { "" } else { "s" };
+            let key = self.keymap.hint(KeyAction::Interrupt);
+            let text = format!("↓ {n} {noun}{s} below ({key} returns)");
+            *last = truncate(&Row::styled(text, self.theme.fg(ColorRole::Accent)), columns, "…");
+        }
+        if let Some(thumb) = thumb.filter(|_| size.width() > 1) {
+            for (at, row) in rows.iter_mut().enumerate() {
+                let (sign, role) = match thumb.contains(&at) {
+                    true => ("┃", ColorRole::BorderAccent),
+                    false => ("│", ColorRole::BorderMuted),
+                };
+                *row = pad(std::mem::take(row), columns, Style::new());
+                row.spans.push(Span::styled(sign, self.theme.fg(role)));
+            }
         }
         rows
     }

@@ -1,5 +1,7 @@
 //! An answer of the model: its text and its thinking.
 
+use std::ops::Range;
+
 use pinch_llm::event::BlockKind;
 use pinch_llm::message::{AssistantMessage, Block};
 use ratatui_core::style::Modifier;
@@ -80,13 +82,13 @@ impl Part {
         crate::text::truncate(&Row::styled(format!(" {text}"), style), cx.columns, "…")
     }
 
-    /// The rows from one on.
-    fn rows_from(&mut self, first: usize, cx: ViewCx<'_>) -> Vec<Row> {
+    /// Some of the rows.
+    fn rows_in(&mut self, range: Range<usize>, cx: ViewCx<'_>) -> Vec<Row> {
         self.take_options(cx);
         if self.is_hidden(cx) {
-            return std::iter::once(self.hidden_row(cx)).skip(first).collect();
+            return std::iter::once(self.hidden_row(cx)).take(range.end).skip(range.start).collect();
         }
-        let mut rows = self.text.rows_from(first, inner(cx), cx.theme);
+        let mut rows = self.text.rows_in(range, inner(cx), cx.theme);
         for row in rows.iter_mut().filter(|row| !row.spans.is_empty() && cx.columns > 1) {
             row.spans.insert(0, Span::raw(" "));
         }
@@ -253,26 +255,33 @@ impl AnswerView {
         n
     }
 
-    /// The rows from one on.
-    pub(super) fn rows_from(&mut self, mut first: usize, cx: ViewCx<'_>) -> Vec<Row> {
+    /// Some of the rows.
+    pub(super) fn rows_in(&mut self, range: Range<usize>, cx: ViewCx<'_>) -> Vec<Row> {
         let mut rows = Vec::new();
+        let Range { start: mut first, mut end } = range;
         let mut is_first = true;
-        let mut add = |part_rows: &mut dyn FnMut(usize) -> (Vec<Row>, usize)| {
+        let mut add = |part_rows: &mut dyn FnMut(Range<usize>) -> (Vec<Row>, usize)| {
+            if end == 0 {
+                return;
+            }
             if !is_first {
                 match first {
                     0 => rows.push(Row::default()),
                     _ => first -= 1,
                 }
+                end -= 1;
             }
             is_first = false;
-            let (part, n_left_out) = part_rows(first);
+            let (part, n_left_out) = part_rows(first..end);
             first -= n_left_out;
+            end -= part.len() + n_left_out;
             rows.extend(part);
         };
         for part in self.parts.iter_mut().filter(|part| !part.text.is_blank()) {
-            add(&mut |first| {
+            add(&mut |range| {
                 let n_stable = part.n_stable(cx);
-                let rows = part.rows_from(first, cx);
+                let first = range.start;
+                let rows = part.rows_in(range, cx);
                 // What is left out of a part that goes on is never more than what is stable in it.
                 (rows, first.min(n_stable))
             });
@@ -285,7 +294,10 @@ impl AnswerView {
             notes.extend(paragraphs("The model reached its output limit", cx.theme.fg(ColorRole::Dim), cx.columns, 1));
         }
         if !notes.is_empty() {
-            add(&mut |first| (notes.iter().skip(first).cloned().collect(), first.min(notes.len())));
+            add(&mut |range| {
+                let n_left_out = range.start.min(notes.len());
+                (notes.iter().take(range.end).skip(range.start).cloned().collect(), n_left_out)
+            });
         }
         rows
     }

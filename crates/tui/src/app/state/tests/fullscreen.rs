@@ -1,0 +1,147 @@
+//! The fullscreen mode: what is on the screen, and what keys and the mouse do there.
+
+use pinch_llm::message::{AssistantMessage, Block, Message};
+
+use super::*;
+use crate::effect::Effect;
+use crate::key::KeyPress;
+use crate::terminal::Fullscreen;
+
+/// A screen of a terminal, and the interface on it.
+struct TestScreen {
+    app: App,
+    size: Size,
+    screen: Fullscreen,
+    terminal: vt100::Parser,
+    now_ms: i64,
+}
+
+impl TestScreen {
+    fn new(columns: u16, rows: u16, messages: &[Arc<Message>]) -> Self {
+        let mut app = app();
+        app.transcript.header("pinch 1", "");
+        app.transcript.load(messages);
+        app.mode_changed(true);
+        let size = Size::new(columns, rows);
+        let terminal = vt100::Parser::new(rows.try_into().unwrap(), columns.try_into().unwrap(), 0);
+        Self { app, size, screen: Fullscreen::new(size), terminal, now_ms: 1_000 }
+    }
+
+    /// Draws a frame and returns what is on the screen.
+    fn draw(&mut self) -> String {
+        let frame = self.app.view(self.size, true, self.now_ms);
+        assert!(frame.live.len() <= self.size.height(), "{} rows", frame.live.len());
+        for row in &frame.live {
+            assert!(crate::text::row_width(row) <= self.size.width(), "{row}");
+        }
+        self.terminal.process(&self.screen.draw(&frame.live, frame.cursor));
+        self.terminal.screen().contents()
+    }
+
+    fn input(&mut self, input: &TerminalInput) -> Vec<Effect> {
+        let effects = self.app.input(input, self.size, self.now_ms);
+        self.draw();
+        effects
+    }
+
+    fn press(&mut self, key: &str) -> Vec<Effect> {
+        let press = match key.chars().collect::<Vec<_>>()[..] {
+            [c] => KeyPress::typed(c),
+            _ => KeyPress::of(key.parse().unwrap()),
+        };
+        self.input(&TerminalInput::Key(press))
+    }
+}
+
+fn user(text: &str) -> Arc<Message> {
+    Arc::new(Message::user(text, 0))
+}
+
+fn answer(text: &str) -> Arc<Message> {
+    let mut answer = AssistantMessage::pending("a".into(), "p".into(), "m".into(), 0);
+    answer.content = vec![Arc::new(Block::text(text))];
+    answer.stop_reason = pinch_llm::message::StopReason::Stop;
+    Arc::new(Message::Assistant(Arc::new(answer)))
+}
+
+fn conversation() -> Vec<Arc<Message>> {
+    let turn = |n: usize| {
+        let text = format!(
+            "Part {n} of the *answer* goes on\n\n- with a list\n- of things that are longer than a narrow screen is"
+        );
+        [user(&format!("Question {n}?")), answer(&text)]
+    };
+    (1..=6).flat_map(turn).collect()
+}
+
+/// The conversation on screens of both sizes.
+fn both(act: impl Fn(&mut TestScreen)) -> String {
+    let screens = [(80, 24), (40, 10)].map(|(columns, rows)| {
+        let mut screen = TestScreen::new(columns, rows, &conversation());
+        screen.draw();
+        act(&mut screen);
+        format!("{columns}x{rows}\n{}\n", screen.draw())
+    });
+    screens.join("\n")
+}
+
+#[test]
+fn a_short_conversation_needs_no_scrollbar() {
+    let mut screen = TestScreen::new(80, 24, &conversation()[..2]);
+    insta::assert_snapshot!(screen.draw());
+    screen.press("pageUp");
+    assert!(!screen.app.transcript.is_scrolled());
+}
+
+#[test]
+fn the_end_of_a_conversation() {
+    insta::assert_snapshot!(both(|_| {}));
+}
+
+#[test]
+fn a_page_above_the_end() {
+    insta::assert_snapshot!(both(|screen| {
+        screen.press("pageUp");
+    }));
+}
+
+#[test]
+fn the_beginning() {
+    insta::assert_snapshot!(both(|screen| {
+        screen.press("home");
+    }));
+}
+
+#[test]
+fn keys_scroll_and_escape_returns_to_the_end() {
+    let mut screen = TestScreen::new(80, 24, &conversation());
+    let end = screen.draw();
+    for (up, down) in
+        [("pageUp", "pageDown"), ("shift+pageUp", "shift+pageDown"), ("home", "end"), ("ctrl+home", "ctrl+end")]
+    {
+        screen.press(up);
+        assert!(screen.app.transcript.is_scrolled(), "{up}");
+        screen.press(down);
+        assert_eq!(screen.draw(), end, "{down}");
+    }
+    screen.press("home");
+    assert_eq!(screen.press("escape"), []);
+    assert_eq!(screen.draw(), end);
+    // A text that is being written has its own use for some keys.
+    screen.press("x");
+    screen.press("home");
+    assert!(!screen.app.transcript.is_scrolled());
+    screen.press("ctrl+home");
+    assert!(screen.app.transcript.is_scrolled());
+}
+
+#[test]
+fn screens_of_any_size_are_drawn() {
+    for (columns, rows) in [(1, 1), (2, 2), (5, 3), (20, 5), (39, 7), (300, 100)] {
+        let mut screen = TestScreen::new(columns, rows, &conversation());
+        screen.draw();
+        for key in ["pageUp", "home", "pageDown", "end"] {
+            screen.press(key);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Messages of a long session that are not shown yet: an entry stands for them until somebody scrolls there or searches.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pinch_llm::message::Message;
+
+use super::entry::{self, TranscriptEntry};
+use super::{Cached, TranscriptView};
+
+/// Messages that are shown of a session that is opened, and that are unfolded at a time.
+pub(super) const MAX_SHOWN: usize = 100;
+/// Messages that are looked through for a better place to begin.
+const MAX_MORE: usize = 50;
+
+/// The last place up to `at` where a part of a conversation can begin: at a message of the user, if one is near, and never between a call and
+/// its result.
+fn beginning_before(messages: &[Arc<Message>], at: usize) -> usize {
+    let before = || messages.iter().take(at + 1).rev().enumerate();
+    let user = before().take(MAX_MORE).find(|(_, message)| matches!(***message, Message::User(_)));
+    let whole = || before().find(|(_, message)| !matches!(***message, Message::ToolResult(_)));
+    user.or_else(whole).map_or(0, |(above, _)| at - above)
+}
+
+/// Where a part ends that has at least the messages before `at`.
+fn end_after(messages: &[Arc<Message>], at: usize) -> usize {
+    at + messages.iter().skip(at).take_while(|message| matches!(***message, Message::ToolResult(_))).count()
+}
+
+/// The end of a conversation.
+fn last_part(messages: &[Arc<Message>]) -> Range<usize> {
+    let from = messages.len().saturating_sub(MAX_SHOWN);
+    beginning_before(messages, from)..messages.len()
+}
+
+/// Which of the messages that are not shown are to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unfold {
+    First,
+    Last,
+}
+
+impl Unfold {
+    fn part(self, messages: &[Arc<Message>]) -> Range<usize> {
+        let end = |at: usize| end_after(messages, at.min(messages.len()));
+        match self {
+            Self::First => 0..end(MAX_SHOWN),
+            Self::Last => last_part(messages),
+        }
+    }
+}
+
+impl TranscriptView {
+    /// Shows the end of a session; an entry stands for what is above it.
+    pub(crate) fn load(&mut self, messages: &[Arc<Message>]) {
+        let (earlier, shown) = messages.split_at(last_part(messages).start);
+        if !earlier.is_empty() {
+            self.folded.push(self.entries.len());
+            self.push(TranscriptEntry::Earlier(earlier.to_vec()));
+        }
+        for entry in entry::of_messages(shown) {
+            self.push(entry);
+        }
+    }
+
+    /// The messages that an entry stands for, if it is one of those.
+    pub(super) fn messages_behind(&self, at: usize) -> Option<&[Arc<Message>]> {
+        match &self.entries.get(at)?.entry {
+            TranscriptEntry::Earlier(messages) => Some(messages),
+            _ => None,
+        }
+    }
+
+    /// Puts entries in place of messages that were not shown. Returns by how much the entries behind them move; `None`: there was nothing to
+    /// unfold.
+    pub(super) fn unfold(&mut self, at: usize, which: Unfold) -> Option<isize> {
+        let Some(TranscriptEntry::Earlier(messages)) = self.entries.get_mut(at).map(|cached| &mut cached.entry) else {
+            return None;
+        };
+        let mut above = std::mem::take(messages);
+        let part = which.part(&above);
+        let below = above.split_off(part.end);
+        let shown = above.split_off(part.start);
+        let rest = |messages: Vec<_>| (!messages.is_empty()).then_some(TranscriptEntry::Earlier(messages));
+        let (above, below) = (rest(above), rest(below));
+        let mut folded = Vec::new();
+        folded.extend(above.is_some().then_some(at));
+        let entries: Vec<TranscriptEntry> = above.into_iter().chain(entry::of_messages(&shown)).collect();
+        folded.extend(below.is_some().then_some(at + entries.len()));
+        let entries = entries.into_iter().chain(below).map(|entry| Cached { entry, rows: None });
+        let n_before = self.entries.len();
+        self.entries.splice(at..=at, entries);
+        let moved = self.entries.len().cast_signed() - n_before.cast_signed();
+        let nth = self.folded.partition_point(|folded| *folded < at);
+        for other in self.folded.iter_mut().skip(nth + 1) {
+            *other = other.saturating_add_signed(moved);
+        }
+        self.folded.splice(nth..=nth, folded);
+        if self.n_committed > at {
+            // The scrollback is past this place.
+            self.n_committed = self.n_committed.saturating_add_signed(moved);
+        }
+        self.viewport.entries_moved(at, moved);
+        Some(moved)
+    }
+
+    /// The messages before an entry; those of the program itself count as well.
+    pub(super) fn n_messages_before(&self, at: usize) -> usize {
+        let before = self.folded.iter().take_while(|folded| **folded < at);
+        at + before.map(|at| self.messages_behind(*at).map_or(0, |messages| messages.len() - 1)).sum::<usize>()
+    }
+}
