@@ -1,7 +1,11 @@
 //! The conversation on the screen: what is finished goes into the scrollback row by row, the rest is drawn again with each frame.
 
+mod texts;
+mod mark;
+mod pattern;
 mod entry;
 mod fold;
+mod search;
 mod window;
 mod streaming;
 
@@ -17,6 +21,7 @@ use pinch_llm::message::Message;
 
 pub(crate) use self::entry::NoticeKind;
 use self::entry::{TranscriptEntry, ViewCx};
+pub(crate) use self::search::{SearchDirection, SearchStatus};
 use self::window::Viewport;
 pub(crate) use self::window::{Remaining, Scroll, TranscriptWindow};
 use crate::Row;

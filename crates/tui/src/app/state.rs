@@ -3,6 +3,7 @@
 
 mod dialogs;
 mod events;
+mod search;
 mod input;
 mod view;
 
@@ -29,6 +30,7 @@ use crate::Row;
 use crate::dialog::DialogView;
 use crate::editor::Editor;
 use crate::editor::complete::{Autocomplete, CommandSuggestion, CompletionSources};
+use crate::editor_line::LineEditor;
 use crate::effect::DialogAnswer;
 use crate::figures::short_path;
 use crate::key::Key;
@@ -111,6 +113,8 @@ pub(crate) struct App {
     /// Keys of a binding that is not complete.
     pending_keys: Vec<Key>,
     dialogs: Vec<OpenDialog>,
+    /// What is searched for in the transcript, as it is typed.
+    search: Option<LineEditor>,
     ongoing: Ongoing,
     loader: Loader,
     footer: Footer,
@@ -166,6 +170,7 @@ impl App {
             sources,
             pending_keys: Vec::new(),
             dialogs: Vec::new(),
+            search: None,
             ongoing: Ongoing { activity: SessionActivity::Idle, since_ms: 0, text: String::new(), until_ms: None },
             loader: if still { Loader::still() } else { Loader::default() },
             footer,
@@ -254,6 +259,7 @@ impl App {
             self.editor.add_history(&text);
         }
         self.transcript.scroll(Scroll::End);
+        self.close_search();
     }
 
     /// Takes over what the session says about itself.
@@ -505,6 +511,10 @@ impl App {
     /// The mode of the screen is another one.
     pub(crate) fn mode_changed(&mut self, is_fullscreen: bool) {
         self.transcript.mode_changed(is_fullscreen);
+        match is_fullscreen && self.search.is_some() {
+            true => self.transcript.search_begin(),
+            false => self.close_search(),
+        }
     }
 
     /// Another program has used the terminal.

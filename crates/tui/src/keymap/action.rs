@@ -145,6 +145,7 @@ actions! {
         SessionFork "app.session.fork" [] "Fork the session";
         SessionResume "app.session.resume" [] "Resume a session";
         Transcript "app.transcript" ["ctrl+r"] "Show the transcript";
+        TranscriptSearch "app.transcript.search" ["ctrl+s", "ctrl+shift+f"] "Search the transcript";
         TranscriptPageUp "app.transcript.pageUp" ["shift+pageUp"] "Scroll up by a page in fullscreen mode";
         TranscriptPageDown "app.transcript.pageDown" ["shift+pageDown"] "Scroll down by a page in fullscreen mode";
         TranscriptTop "app.transcript.top" ["ctrl+home"] "Scroll to the beginning in fullscreen mode";

@@ -20,7 +20,7 @@ pub(super) use self::answer::AnswerView;
 use self::bash::Bash;
 use self::frame::{boxed, inner_columns, paragraphs};
 use self::tool::ToolCallView;
-use super::TranscriptOptions;
+use super::{TranscriptOptions, texts};
 use crate::Row;
 use crate::figures::tokens;
 use crate::keymap::{KeyAction, Keymap};
@@ -286,6 +286,20 @@ impl TranscriptEntry {
                 }
                 boxed(rows, ColorRole::CustomMessageBg, cx)
             }
+        }
+    }
+
+    /// Calls back with every text that may be shown, or would be if it was expanded.
+    pub(super) fn texts(&self, each: &mut dyn FnMut(&str)) {
+        match self {
+            Self::Header { name, hints } => [name, hints].into_iter().for_each(|text| each(text)),
+            Self::Rule => {}
+            Self::Earlier(messages) => messages.iter().for_each(|message| texts::in_message(message, each)),
+            Self::Notice { text, .. } | Self::User(text) => each(text),
+            Self::Text(answer) | Self::AnswerView(answer) => answer.texts(each),
+            Self::Tool(tool) => tool.texts(each),
+            Self::Bash(bash) => bash.texts(each),
+            Self::Labelled { label, line, whole, .. } => [label, line, whole].into_iter().for_each(|text| each(text)),
         }
     }
 

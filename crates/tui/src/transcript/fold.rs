@@ -38,6 +38,8 @@ fn last_part(messages: &[Arc<Message>]) -> Range<usize> {
 pub(super) enum Unfold {
     First,
     Last,
+    /// Those around this one.
+    Around(usize),
 }
 
 impl Unfold {
@@ -46,6 +48,10 @@ impl Unfold {
         match self {
             Self::First => 0..end(MAX_SHOWN),
             Self::Last => last_part(messages),
+            Self::Around(at) => {
+                let begin = beginning_before(messages, at.saturating_sub(MAX_SHOWN / 2));
+                begin..end(at + MAX_SHOWN / 2)
+            }
         }
     }
 }

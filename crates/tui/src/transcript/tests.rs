@@ -155,6 +155,7 @@ fn calls_are_not_cut_off_from_their_results() {
     let mut view = TranscriptView::default();
     view.load(&messages);
     window(&mut view);
+    view.unfold(0, fold::Unfold::Around(301)).unwrap();
     view.unfold(0, fold::Unfold::First).unwrap();
     for at in (0..view.entries.len()).rev() {
         view.unfold(at, fold::Unfold::Last);
@@ -172,5 +173,118 @@ fn a_session_that_is_not_long_is_shown_whole() {
         let mut view = TranscriptView::default();
         view.load(&conversation(n));
         assert_eq!(numbers(&finished(&mut view)), (0..n).collect::<Vec<_>>());
+    }
+}
+
+/// Searches on until something is found or not.
+fn search(view: &mut TranscriptView, columns: usize) -> SearchStatus {
+    let (theme, keymap) = (Palette::builtin("dark", ColorDepth::None), Keymap::default());
+    while view.search_status() == Some(SearchStatus::Searching) {
+        view.search_step(columns, &theme, &keymap);
+    }
+    window_of(view, columns, 20);
+    view.search_status().unwrap()
+}
+
+#[test]
+fn what_is_not_unfolded_is_found_and_little_else_is_laid_out() {
+    let mut view = TranscriptView::default();
+    view.load(&conversation(20_000));
+    window(&mut view);
+    view.search_begin();
+    view.search_for("question 5000 end");
+    assert_eq!(search(&mut view, COLUMNS), SearchStatus::Found { wrapped: None, hidden: false });
+    assert!(numbers(&window(&mut view)).contains(&5_000));
+    assert!(view.entries.len() < 400, "{}", view.entries.len());
+    view.search_for("there is no such text");
+    assert_eq!(search(&mut view, COLUMNS), SearchStatus::NotFound);
+    assert!(numbers(&window(&mut view)).contains(&5_000), "the window stays");
+    // Matches in both directions, one after another, across what was not unfolded.
+    view.search_for("QUESTION");
+    assert_eq!(search(&mut view, COLUMNS), SearchStatus::NotFound);
+    view.search_for("question 7");
+    for n in (7_000..8_000).rev().step_by(2).map(|n| n - 1).take(20) {
+        assert_eq!(search(&mut view, COLUMNS), SearchStatus::Found { wrapped: None, hidden: false });
+        assert!(numbers(&window(&mut view)).contains(&n), "{n}: {}", window(&mut view));
+        view.search_next(SearchDirection::Up);
+    }
+    search(&mut view, COLUMNS);
+    view.scroll(Scroll::Top);
+    window(&mut view);
+    view.search_begin();
+    view.search_for("question 0 end");
+    search(&mut view, COLUMNS);
+    for n in [100, 1_000, 1_002, 10_000, 10_002] {
+        view.search_for(&format!("question {n} end"));
+        assert_eq!(
+            search(&mut view, COLUMNS),
+            SearchStatus::Found { wrapped: Some(SearchDirection::Up), hidden: false }
+        );
+    }
+    view.search_for("question 10");
+    search(&mut view, COLUMNS);
+    view.search_next(SearchDirection::Down);
+    assert_eq!(search(&mut view, COLUMNS), SearchStatus::Found { wrapped: Some(SearchDirection::Down), hidden: false });
+    let mut found = Vec::new();
+    for _ in 0..30 {
+        found.extend(numbers(&window(&mut view)).into_iter().find(|n| n % 2 == 0 && n.to_string().starts_with("10")));
+        view.search_next(SearchDirection::Down);
+        search(&mut view, COLUMNS);
+    }
+    assert!(found.contains(&10) && found.contains(&100) && found.contains(&1_000), "{found:?}");
+}
+
+#[test]
+fn text_that_is_not_shown_is_found_and_said_to_be_hidden() {
+    let mut view = TranscriptView::default();
+    view.load(&conversation(30));
+    view.bash_started("seq 100", false);
+    let lines: String = (0..100).map(|n| format!("line {n}\n")).collect();
+    view.bash_output(&lines);
+    view.run_ended();
+    window(&mut view);
+    view.search_begin();
+    view.search_for("line 99");
+    assert_eq!(search(&mut view, COLUMNS), SearchStatus::Found { wrapped: None, hidden: false });
+    view.search_for("line 7\n");
+    assert!(matches!(search(&mut view, COLUMNS), SearchStatus::NotFound));
+    view.search_for("line 17");
+    assert_eq!(search(&mut view, COLUMNS), SearchStatus::Found { wrapped: None, hidden: true });
+    view.options.expanded = true;
+    view.invalidate();
+    view.search_for("line 17");
+    assert_eq!(search(&mut view, COLUMNS), SearchStatus::Found { wrapped: None, hidden: false });
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(24))]
+
+    /// Going up from match to match visits all messages that have the text, from the last one to the first, and then begins again.
+    #[test]
+    fn every_match_is_visited_once(
+        has in proptest::collection::vec(proptest::bool::weighted(0.02), 1..600),
+        columns in 12_usize..80,
+    ) {
+        let message = |(at, has): (usize, &bool)| {
+            let text = if *has { format!("number {at} some **needle** and words behind it end") } else { format!("number {at} end") };
+            Arc::new(Message::user(text, 0))
+        };
+        let messages: Vec<_> = has.iter().enumerate().map(message).collect();
+        let expected: Vec<usize> = (0..has.len()).rev().filter(|at| has[*at]).collect();
+        let mut view = TranscriptView::default();
+        view.load(&messages);
+        window_of(&mut view, columns, 20);
+        view.search_begin();
+        view.search_for("some needle and");
+        for (nth, at) in expected.iter().chain(expected.first()).enumerate() {
+            let wrapped = (nth == expected.len()).then_some(SearchDirection::Up);
+            proptest::prop_assert_eq!(search(&mut view, columns), SearchStatus::Found { wrapped, hidden: false });
+            let current = text(&window_of(&mut view, columns, 20).rows);
+            proptest::prop_assert!(current.contains(&format!("number {at}")), "{} {}", at, current);
+            view.search_next(SearchDirection::Up);
+        }
+        if expected.is_empty() {
+            proptest::prop_assert_eq!(search(&mut view, columns), SearchStatus::NotFound);
+        }
     }
 }

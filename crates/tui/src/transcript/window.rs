@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::TranscriptView;
 use super::entry::ViewCx;
 use super::fold::Unfold;
+use super::search::TranscriptSearch;
 use crate::Row;
 use crate::keymap::Keymap;
 use crate::theme::Palette;
@@ -59,12 +60,18 @@ pub(super) struct Viewport {
     /// The entry of each row that was shown last.
     pub(super) shown: Vec<Place>,
     n_laid_out: usize,
+    /// A row that is to be in the window.
+    pub(super) reveal: Option<Place>,
+    pub(super) search: Option<TranscriptSearch>,
 }
 
 impl Viewport {
     /// Entries behind one have moved.
     pub(super) fn entries_moved(&mut self, at: usize, by: isize) {
-        let places = self.top.iter_mut().chain(&mut self.shown);
+        if let Some(search) = &mut self.search {
+            search.entries_moved(at, by);
+        }
+        let places = self.top.iter_mut().chain(&mut self.shown).chain(&mut self.reveal);
         for place in places.filter(|place| place.entry > at) {
             place.entry = place.entry.saturating_add_signed(by);
         }
@@ -103,6 +110,12 @@ impl TranscriptView {
             let row = if top.row == 0 { 0 } else { top.row.min(self.n_rows(top.entry, cx)) };
             self.viewport.top = (top.entry < self.entries.len()).then_some(Place { row, ..top });
         }
+        if let Some(place) = self.viewport.reveal.take()
+            // The last row may be covered by a note.
+            && !self.viewport.shown.iter().rev().skip(1).any(|shown| *shown == place)
+        {
+            self.viewport.top = Some(self.above(place, height / 3, cx));
+        }
         let pending = std::mem::take(&mut self.viewport.pending);
         if pending != 0 {
             let top = self.viewport.top.unwrap_or_else(|| self.top_of_end(height, cx));
@@ -127,6 +140,8 @@ impl TranscriptView {
                 self.fill(top, height, cx)
             }
         };
+        let mut rows = rows;
+        self.mark_matches(&mut rows, cx);
         let (below, thumb) = (self.remaining(end, cx), self.thumb(end, height, cx));
         self.forget_far_rows();
         TranscriptWindow { rows, below, thumb }
@@ -144,7 +159,7 @@ impl TranscriptView {
     }
 
     /// How many rows an entry has.
-    fn n_rows(&mut self, at: usize, cx: ViewCx<'_>) -> usize {
+    pub(super) fn n_rows(&mut self, at: usize, cx: ViewCx<'_>) -> usize {
         let Some(cached) = self.entries.get_mut(at) else { return 0 };
         if !cached.entry.is_settled() {
             let n_final = cached.entry.n_final(cx, at == 0);
@@ -163,7 +178,7 @@ impl TranscriptView {
     }
 
     /// Some rows of an entry whose number of rows was asked for before.
-    fn rows_of(&mut self, at: usize, range: Range<usize>, cx: ViewCx<'_>) -> Vec<Row> {
+    pub(super) fn rows_of(&mut self, at: usize, range: Range<usize>, cx: ViewCx<'_>) -> Vec<Row> {
         let Some(cached) = self.entries.get_mut(at) else { return Vec::new() };
         match &cached.rows {
             Some((of, rows)) if *of == cx.columns && cached.entry.is_settled() => {

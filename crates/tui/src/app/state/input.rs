@@ -44,6 +44,7 @@ impl App {
             TerminalInput::Paste(text) => {
                 match self.dialogs.last_mut() {
                     Some(open) => open.dialog.paste(text),
+                    None if self.search.is_some() => self.search_paste(text),
                     None => {
                         self.editor.paste(text);
                         self.completion.refresh(&self.editor);
@@ -74,6 +75,10 @@ impl App {
     fn key(&mut self, press: &KeyPress, size: Size, now_ms: i64) -> Vec<Effect> {
         if !self.dialogs.is_empty() {
             return self.dialog_key(press, size, now_ms);
+        }
+        if self.search.is_some() {
+            self.search_key(press, size);
+            return Vec::new();
         }
         let is_clear = self.keymap.action(KeyContext::App, &press.key) == Some(KeyAction::Clear);
         if !is_clear {
@@ -203,6 +208,7 @@ impl App {
             KeyAction::SessionFork => one(Effect::Open(DialogName::Fork)),
             KeyAction::SessionResume => one(Effect::Open(DialogName::Sessions)),
             KeyAction::Transcript => one(Effect::ToggleFullscreen),
+            KeyAction::TranscriptSearch => Some(self.open_search()),
             KeyAction::TranscriptPageUp => self.scroll(Scroll::Rows(-page(size))),
             KeyAction::TranscriptPageDown => self.scroll(Scroll::Rows(page(size))),
             KeyAction::TranscriptTop => self.scroll(Scroll::Top),
@@ -344,7 +350,7 @@ impl App {
 }
 
 /// The rows that a page scrolls: some of what was seen stays.
-fn page(size: Size) -> isize {
+pub(super) fn page(size: Size) -> isize {
     size.height().saturating_sub(8).max(1).cast_signed()
 }
 

@@ -15,7 +15,7 @@ use crate::keymap::KeyAction;
 use crate::terminal::{Cursor, Size};
 use crate::text::{SanitizeMode, pad, sanitize, truncate};
 use crate::theme::ColorRole;
-use crate::transcript::{Remaining, TranscriptWindow};
+use crate::transcript::{Remaining, SearchStatus, TranscriptWindow};
 
 /// Lines of an extension's widget that are shown.
 const MAX_WIDGET: usize = 10;
@@ -24,11 +24,19 @@ const HINT_MS: i64 = 1_000;
 /// Without events for so long, the provider is waited for.
 const STALL_MS: i64 = 30_000;
 
+/// The columns of the transcript in fullscreen mode. That of the scrollbar is always free, so that nothing moves when it appears.
+fn fullscreen_columns(size: Size) -> usize {
+    size.width().saturating_sub(1).max(1)
+}
+
 impl App {
     /// How often something on the screen moves; `None`: nothing does.
     pub(crate) fn animation(&self, now_ms: i64) -> Option<Duration> {
         if self.colors_due_ms.is_some() {
             return Some(Duration::from_millis(50));
+        }
+        if self.transcript.search_status() == Some(SearchStatus::Searching) {
+            return Some(Duration::ZERO);
         }
         let second = Some(Duration::from_secs(1));
         if self.ongoing.activity != SessionActivity::Idle || self.transcript.runs_bash() {
@@ -44,6 +52,13 @@ impl App {
         let mut frame = ScreenFrame { title: self.window_title(), ..ScreenFrame::default() };
         frame.progress = self.activity() != SessionActivity::Idle
             && self.interface.as_ref().is_some_and(|interface| interface.terminal.show_progress);
+        if is_fullscreen {
+            self.transcript.search_step(fullscreen_columns(size), &self.theme, &self.keymap);
+        }
+        // The colours of what goes into the scrollback must be right the first time.
+        if self.colors_due_ms.is_some_and(|due| now_ms >= due) {
+            self.colors_due_ms = None;
+        }
         let (bottom, cursor) = self.bottom(size, now_ms);
         let room = size.height().saturating_sub(bottom.len());
         let mut cursor_row = 0;
@@ -51,10 +66,6 @@ impl App {
             frame.live = self.fullscreen_transcript(size, room);
             cursor_row += frame.live.len();
         } else {
-            // The colours of what goes into the scrollback must be right the first time.
-            if self.colors_due_ms.is_some_and(|due| now_ms >= due) {
-                self.colors_due_ms = None;
-            }
             if self.colors_due_ms.is_none() {
                 frame.finished = self.transcript.take_finished(size.width(), &self.theme, &self.keymap);
             }
@@ -74,8 +85,7 @@ impl App {
 
     /// The part of the transcript that fits above the rest, with a scrollbar and a note of what is below it.
     fn fullscreen_transcript(&mut self, size: Size, room: usize) -> Vec<Row> {
-        // The column of the scrollbar is always free, so that nothing moves when it appears.
-        let columns = size.width().saturating_sub(1).max(1);
+        let columns = fullscreen_columns(size);
         let TranscriptWindow { mut rows, below, thumb } =
             self.transcript.window(columns, room, &self.theme, &self.keymap);
         let missing = room.saturating_sub(rows.len());
@@ -130,6 +140,10 @@ impl App {
             let (mut rows, cursor) = open.dialog.rows(cx);
             rows.truncate(room);
             return (rows, cursor.filter(|(row, _)| *row < room));
+        }
+        if let Some((mut rows, cursor)) = self.search_rows(size) {
+            rows.truncate(room);
+            return (rows, cursor);
         }
         let rule = match self.editor.is_shell_command() {
             true => self.theme.fg(ColorRole::BashMode),

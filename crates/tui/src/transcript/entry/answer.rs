@@ -239,6 +239,11 @@ impl AnswerView {
         Some(texts.join("\n")).filter(|text| !text.trim().is_empty())
     }
 
+    pub(super) fn texts(&self, each: &mut dyn FnMut(&str)) {
+        self.parts.iter().for_each(|part| each(part.text.text()));
+        self.failure.iter().for_each(|failure| each(failure));
+    }
+
     /// How many of the first rows never change. All of those before the part that is still arriving.
     pub(super) fn n_final(&mut self, cx: ViewCx<'_>) -> usize {
         let mut n = 0;

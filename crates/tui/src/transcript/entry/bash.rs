@@ -91,6 +91,11 @@ impl Bash {
         });
     }
 
+    pub(super) fn texts(&self, each: &mut dyn FnMut(&str)) {
+        let notes = self.end.iter().flatten();
+        [&self.command].into_iter().chain(&self.lines).chain(notes).for_each(|text| each(text));
+    }
+
     pub(super) fn rows(&self, cx: ViewCx<'_>) -> Vec<Row> {
         let theme = cx.theme;
         let mode = if self.exclude { ColorRole::Dim } else { ColorRole::BashMode };

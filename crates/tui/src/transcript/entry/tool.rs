@@ -15,6 +15,7 @@ use crate::figures::short_path;
 use crate::highlight::{CodeLanguage, Highlighter};
 use crate::text::{SanitizeMode, chop, sanitize, wrap};
 use crate::theme::ColorRole;
+use crate::transcript::texts;
 
 /// Lines of files, of lists and of matches that are shown of a result, and rows of the output of a command.
 const FILE_LINES: usize = 10;
@@ -176,6 +177,18 @@ impl ToolCallView {
     fn path(&self, cx: ViewCx<'_>) -> String {
         let path = self.text("path").or_else(|| self.text("file_path"));
         path.map_or_else(|| "...".to_owned(), |path| short_path(Path::new(&path), cx.options.home.as_deref()))
+    }
+
+    pub(super) fn texts(&self, each: &mut dyn FnMut(&str)) {
+        each(&self.name);
+        match &self.arguments {
+            Some(arguments) => arguments.values().for_each(|value| texts::in_value(value, each)),
+            None => each(&self.arriving),
+        }
+        each(&self.output);
+        if let Some(details) = &self.details {
+            texts::in_value(details, each);
+        }
     }
 
     pub(super) fn rows(&self, cx: ViewCx<'_>) -> Vec<Row> {

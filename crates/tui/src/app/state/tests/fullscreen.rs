@@ -44,6 +44,34 @@ impl TestScreen {
         effects
     }
 
+    fn write(&mut self, text: &str) {
+        for c in text.chars() {
+            self.input(&TerminalInput::Key(KeyPress::typed(c)));
+        }
+    }
+
+    /// The rows of the transcript in which something is reversed, with brackets around it.
+    fn reversed(&self) -> Vec<String> {
+        let screen = self.terminal.screen();
+        let mut rows = Vec::new();
+        for row in 0..self.size.rows {
+            let (mut text, mut is_reversed, mut any) = (String::new(), false, false);
+            for column in 0..self.size.columns {
+                let Some(cell) = screen.cell(row, column) else { continue };
+                if cell.inverse() != is_reversed {
+                    text.push(if is_reversed { ']' } else { '[' });
+                    is_reversed = !is_reversed;
+                    any = true;
+                }
+                text.push_str(if cell.has_contents() { cell.contents() } else { " " });
+            }
+            if any {
+                rows.push(text.trim_matches([' ', '│', '┃']).to_owned());
+            }
+        }
+        rows
+    }
+
     fn press(&mut self, key: &str) -> Vec<Effect> {
         let press = match key.chars().collect::<Vec<_>>()[..] {
             [c] => KeyPress::typed(c),
@@ -136,11 +164,84 @@ fn keys_scroll_and_escape_returns_to_the_end() {
 }
 
 #[test]
+fn a_search_that_finds_something() {
+    insta::assert_snapshot!(both(|screen| {
+        screen.press("ctrl+s");
+        screen.write("part 2 of");
+        assert_eq!(screen.reversed(), ["[Part 2 of] the answer goes on"]);
+    }));
+}
+
+#[test]
+fn a_search_that_finds_nothing() {
+    insta::assert_snapshot!(both(|screen| {
+        screen.press("ctrl+s");
+        screen.write("Part 2 OF");
+    }));
+}
+
+#[test]
+fn searches_go_from_match_to_match_and_around_the_ends() {
+    let mut screen = TestScreen::new(80, 24, &conversation());
+    screen.draw();
+    screen.press("ctrl+s");
+    screen.write("question");
+    let mut seen = Vec::new();
+    for key in ["enter", "up", "ctrl+s", "up", "up", "up", "down", "down"] {
+        seen.push(format!(
+            "{}{}",
+            screen.reversed().join(""),
+            if screen.draw().contains("Continued") { " around" } else { "" }
+        ));
+        screen.press(key);
+    }
+    let expected = [6, 5, 4, 3, 2, 1].map(|n| format!("[Question] {n}?"));
+    assert_eq!(seen[..6], expected);
+    assert_eq!(seen[6..], ["[Question] 6? around", "[Question] 1? around"]);
+    assert_eq!(screen.reversed(), ["[Question] 2?"]);
+    // The place is kept; the next escape returns to the end.
+    assert_eq!(screen.press("escape"), []);
+    assert!(screen.reversed().is_empty() && screen.draw().contains("Question 2?"));
+    screen.press("escape");
+    assert!(screen.draw().contains("Question 6?"));
+}
+
+#[test]
+fn a_search_from_the_regular_mode_begins_in_the_fullscreen_mode() {
+    let mut screen = TestScreen::new(80, 24, &conversation());
+    screen.app.mode_changed(false);
+    assert_eq!(screen.press("ctrl+s"), [Effect::ToggleFullscreen]);
+    screen.app.mode_changed(true);
+    screen.write("Question 3");
+    assert_eq!(screen.reversed(), ["[Question 3]?"]);
+    screen.app.mode_changed(false);
+    assert!(screen.app.search.is_none());
+}
+
+#[test]
+fn a_long_search_goes_on_with_each_frame_while_keys_are_taken() {
+    let mut messages: Vec<_> = (0..20_000).map(|n| user(&format!("message {n}"))).collect();
+    messages[7] = user("the needle");
+    let mut screen = TestScreen::new(80, 24, &messages);
+    screen.draw();
+    screen.press("ctrl+s");
+    screen.app.search_paste("needle");
+    let mut n_frames = 0;
+    while screen.app.animation(screen.now_ms) == Some(std::time::Duration::ZERO) {
+        n_frames += 1;
+        assert_eq!(screen.draw().contains("Searching"), screen.app.animation(screen.now_ms).is_some());
+    }
+    assert!((5..100).contains(&n_frames), "{n_frames}");
+    assert_eq!(screen.reversed(), ["the [needle]"]);
+    assert_eq!(screen.app.animation(screen.now_ms), None);
+}
+
+#[test]
 fn screens_of_any_size_are_drawn() {
     for (columns, rows) in [(1, 1), (2, 2), (5, 3), (20, 5), (39, 7), (300, 100)] {
         let mut screen = TestScreen::new(columns, rows, &conversation());
         screen.draw();
-        for key in ["pageUp", "home", "pageDown", "end"] {
+        for key in ["pageUp", "home", "pageDown", "end", "ctrl+s", "a", "up", "down"] {
             screen.press(key);
         }
     }
