@@ -78,6 +78,10 @@ pub(crate) enum Effect {
     PasteImage,
     /// Copy the last answer.
     Copy,
+    /// Copy a text that was selected.
+    CopyText(String),
+    /// Take the mouse, or leave it to the terminal.
+    Mouse(bool),
     /// Name the session; `None` shows the name.
     Name(Option<String>),
     /// Show what the session has come to.

@@ -81,6 +81,8 @@ pub(crate) struct Front {
     drawn_at: Option<Instant>,
     title: String,
     progress: bool,
+    /// The mouse is taken in fullscreen mode.
+    mouse: bool,
 }
 
 impl Front {
@@ -98,6 +100,7 @@ impl Front {
             drawn_at: None,
             title: String::new(),
             progress: false,
+            mouse: true,
         })
     }
 
@@ -259,7 +262,7 @@ impl Front {
                 let bytes = screen.leave(&[]);
                 self.device.write(&bytes)?;
             }
-            self.device.set_modes(Modes { alternate: true, mouse: true, ..self.device.modes() })?;
+            self.device.set_modes(Modes { alternate: true, mouse: self.mouse, ..self.device.modes() })?;
             let mut screen = Fullscreen::new(size);
             screen.set_synchronized(self.capabilities.synchronized);
             self.display = ScreenMode::Fullscreen(screen);
@@ -271,6 +274,13 @@ impl Front {
         }
         self.dirty = true;
         Ok(())
+    }
+
+    /// Takes the mouse in fullscreen mode, or leaves it to the terminal.
+    pub(crate) fn set_mouse(&mut self, on: bool) -> io::Result<()> {
+        self.mouse = on;
+        let mouse = on && self.is_fullscreen();
+        self.device.set_modes(Modes { mouse, ..self.device.modes() })
     }
 
     /// Draws a frame.

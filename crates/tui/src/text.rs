@@ -2,10 +2,12 @@
 
 mod sanitize;
 mod width;
+mod row_break;
 mod wrap;
 mod chop;
 
 pub use chop::{Chopper, chop};
+pub(crate) use row_break::{RowBreak, row_break};
 pub use sanitize::{SanitizeMode, sanitize};
 pub use width::{grapheme_width, width};
 pub use wrap::{TextWrapper, pad, row_width, truncate, wrap};

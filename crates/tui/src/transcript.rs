@@ -6,6 +6,7 @@ mod pattern;
 mod entry;
 mod fold;
 mod search;
+mod select;
 mod window;
 mod streaming;
 
@@ -22,6 +23,7 @@ use pinch_llm::message::Message;
 pub(crate) use self::entry::NoticeKind;
 use self::entry::{TranscriptEntry, ViewCx};
 pub(crate) use self::search::{SearchDirection, SearchStatus};
+pub(crate) use self::select::SelectionUnit;
 use self::window::Viewport;
 pub(crate) use self::window::{Remaining, Scroll, TranscriptWindow};
 use crate::Row;
@@ -112,6 +114,7 @@ impl TranscriptView {
             cached.rows = None;
             cached.entry.release();
         }
+        self.viewport.selection = None;
     }
 
     /// Expands or collapses the last tool.

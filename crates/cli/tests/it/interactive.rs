@@ -114,6 +114,36 @@ async fn the_mode_and_the_theme_of_the_command_line_are_used() {
 }
 
 #[tokio::test]
+async fn a_long_conversation_is_scrolled_searched_and_copied_in_fullscreen_mode() {
+    let user = TestUser::new().await;
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1", "--tui-mode", "fullscreen"]).await;
+    let lines: String = (1..=200).map(|n| format!("- item number {n}\n")).collect();
+    user.answer(&lines);
+    program.keys("count\r").await;
+    program.wait_for("item number 200").await;
+    program.wait_until("an idle footer", |screen| !screen.contains("Working")).await;
+    program.keys("\u{1b}[5~").await;
+    program.wait_for("lines below").await;
+    program.keys("\u{13}NUMBER 42").await;
+    program.wait_for("No match").await;
+    program.keys("\u{15}number 42").await;
+    program.wait_for("item number 42\n").await;
+    // The button is pressed on the item, moved and released.
+    let row = program.contents().lines().position(|line| line.contains("item number 42")).unwrap() + 1;
+    program.keys(&format!("\u{1b}[<0;4;{row}M\u{1b}[<32;17;{row}M\u{1b}[<0;17;{row}m")).await;
+    program.wait_for("Copied 14 characters").await;
+    let bytes = String::from_utf8_lossy(&program.bytes).into_owned();
+    assert!(bytes.contains("]52;c;aXRlbSBudW1iZXIgNDI="), "{bytes:?}");
+    program.keys("\u{1b}").await;
+    program.wait_until("no search", |screen| !screen.contains("Search >")).await;
+    program.keys("/mouse off\r").await;
+    program.wait_for("left to the terminal").await;
+    assert!(program.contents().contains("item number 200"));
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}
+
+#[tokio::test]
 async fn text_from_elsewhere_never_reaches_the_terminal_as_a_command() {
     const HOSTILE: &str = "a\u{1b}]52;c;eA==\u{7}b\u{1b}[2Jc\u{9b}31md\u{202e}e";
     let user = TestUser::new().await;

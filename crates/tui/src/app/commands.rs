@@ -33,6 +33,7 @@ pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("trust", "", "Decide whether this project's settings, extensions, skills and prompts are used"),
     command("reload", "", "Load settings, keys, extensions, skills, prompts and themes again"),
     command("fullscreen", "", "Change between the regular and the fullscreen mode"),
+    command("mouse", "<on|off>", "Let the mouse scroll and select in fullscreen mode, or leave it to the terminal"),
     command("redraw", "", "Draw the screen again"),
     command("quit", "", "Exit"),
 ];
@@ -103,6 +104,11 @@ pub(crate) fn parse(text: &str) -> Option<ParsedCommand> {
         "reload" => Effect::Reload,
         "trust" => Effect::Open(DialogName::Trust),
         "fullscreen" => Effect::ToggleFullscreen,
+        "mouse" => match argument {
+            "on" => Effect::Mouse(true),
+            "off" => Effect::Mouse(false),
+            _ => return Some(ParsedCommand::Problem("Usage: /mouse on, or /mouse off".to_owned())),
+        },
         "redraw" => Effect::Redraw,
         "quit" => Effect::Exit,
         _ => return None,
@@ -122,6 +128,7 @@ pub(crate) fn suggestions(services: &Services) -> Vec<CommandSuggestion> {
                     Completion { description: Some(model.name.clone()), ..Completion::new(value) }
                 })
                 .collect(),
+            "mouse" => ["on", "off"].map(Completion::new).to_vec(),
             "theme" => services.resources().themes.iter().map(|theme| Completion::new(theme.name.clone())).collect(),
             _ => Vec::new(),
         };

@@ -271,6 +271,8 @@ impl Console {
             Effect::DialogAnswer(answer) => self.app.answer(answer),
             Effect::Bash { command, exclude } => self.run_bash(command, exclude),
             Effect::Copy => self.copy().await,
+            Effect::CopyText(text) => self.copy_selected(&text).await,
+            Effect::Mouse(on) => self.set_mouse(on),
             Effect::PasteImage => self.paste_image(),
             Effect::Set { key, value } => self.set(key, value).await,
             Effect::Theme { name, save } => self.set_theme(name, save).await,

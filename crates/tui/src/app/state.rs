@@ -4,6 +4,7 @@
 mod dialogs;
 mod events;
 mod search;
+mod mouse;
 mod input;
 mod view;
 
@@ -136,6 +137,10 @@ pub(crate) struct App {
     escape_at: Option<i64>,
     /// An unknown command that was submitted once; the same again is sent.
     unconfirmed: Option<String>,
+    /// Where the mouse was pressed last, when in Unix milliseconds, and how often one after another.
+    clicks: (Option<(u16, u16)>, i64, usize),
+    /// A note for a short while, and until when, in Unix milliseconds.
+    note: Option<(String, i64)>,
     /// The end of the session is awaited.
     is_aborting: bool,
     /// Since when the window is in the background, in Unix milliseconds; `None`: it is not, or the terminal does not say.
@@ -187,6 +192,8 @@ impl App {
             clear_at: None,
             escape_at: None,
             unconfirmed: None,
+            clicks: (None, 0, 0),
+            note: None,
             is_aborting: false,
             away_since: None,
             notification: None,

@@ -4,6 +4,7 @@ use ratatui_core::style::Style;
 use ratatui_core::text::Span;
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::row_break::{RowBreak, set_row_break};
 use super::width::grapheme_width;
 use crate::Row;
 
@@ -36,7 +37,7 @@ impl Chopper {
             let mut rest = text;
             while !rest.is_empty() {
                 if self.used == self.width {
-                    self.break_row();
+                    self.break_full_row();
                 }
                 let (fits, more) = rest.split_at(rest.len().min(self.width - self.used));
                 self.append(fits, fits.len(), style);
@@ -67,7 +68,7 @@ impl Chopper {
 
     fn append_grapheme(&mut self, grapheme: &str, columns: usize, style: Style) {
         if self.used + columns > self.width {
-            self.break_row();
+            self.break_full_row();
         }
         self.append(grapheme, columns, style);
     }
@@ -78,6 +79,13 @@ impl Chopper {
             _ => self.row.push(Span::styled(text.to_owned(), style)),
         }
         self.used += columns;
+    }
+
+    fn break_full_row(&mut self) {
+        self.break_row();
+        if let Some(row) = self.rows.last_mut() {
+            set_row_break(row, RowBreak::Within);
+        }
     }
 
     fn break_row(&mut self) {

@@ -4,6 +4,7 @@ use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::Span;
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::row_break::{RowBreak, set_row_break};
 use super::width::grapheme_width;
 use crate::Row;
 
@@ -66,7 +67,7 @@ impl TextWrapper {
     /// Ends the row.
     pub fn break_line(&mut self) {
         self.end_word();
-        self.break_row();
+        self.break_row(None);
     }
 
     /// The rows that are finished and were not taken yet.
@@ -78,7 +79,7 @@ impl TextWrapper {
     pub fn finish(mut self) -> Vec<Row> {
         self.end_word();
         if !self.row.is_empty() || !self.has_rows {
-            self.break_row();
+            self.break_row(None);
         }
         self.rows
     }
@@ -100,7 +101,7 @@ impl TextWrapper {
         if self.word_width + columns > self.width {
             // The word fills a row by itself.
             self.end_word();
-            self.break_row();
+            self.break_row(Some(RowBreak::Within));
         }
         append(&mut self.word, grapheme, style);
         self.word_width += columns;
@@ -116,7 +117,7 @@ impl TextWrapper {
                 self.row.clear();
                 self.used = 0;
             } else {
-                self.break_row();
+                self.break_row(Some(RowBreak::Space));
             }
         }
         for (text, style) in std::mem::take(&mut self.word) {
@@ -125,7 +126,7 @@ impl TextWrapper {
         self.used += std::mem::take(&mut self.word_width);
     }
 
-    fn break_row(&mut self) {
+    fn break_row(&mut self, how: Option<RowBreak>) {
         let mut row = std::mem::take(&mut self.row);
         while let Some((text, _)) = row.last_mut() {
             text.truncate(text.trim_end_matches(' ').len());
@@ -135,7 +136,11 @@ impl TextWrapper {
             row.pop();
         }
         self.has_rows = true;
-        self.rows.push(row.into_iter().map(|(text, style)| Span::styled(text, style)).collect::<Vec<_>>().into());
+        let mut row = Row::from(row.into_iter().map(|(text, style)| Span::styled(text, style)).collect::<Vec<_>>());
+        if let Some(how) = how {
+            set_row_break(&mut row, how);
+        }
+        self.rows.push(row);
         self.used = 0;
     }
 }

@@ -7,6 +7,7 @@ use super::TranscriptView;
 use super::entry::ViewCx;
 use super::fold::Unfold;
 use super::search::TranscriptSearch;
+use super::select::TranscriptSelection;
 use crate::Row;
 use crate::keymap::Keymap;
 use crate::theme::Palette;
@@ -56,13 +57,15 @@ pub(super) struct Viewport {
     pub(super) top: Option<Place>,
     /// Rows that it moves down with the next frame, or up.
     pending: isize,
-    columns: usize,
+    pub(super) columns: usize,
+    pub(super) height: usize,
     /// The entry of each row that was shown last.
     pub(super) shown: Vec<Place>,
     n_laid_out: usize,
     /// A row that is to be in the window.
     pub(super) reveal: Option<Place>,
     pub(super) search: Option<TranscriptSearch>,
+    pub(super) selection: Option<TranscriptSelection>,
 }
 
 impl Viewport {
@@ -70,6 +73,9 @@ impl Viewport {
     pub(super) fn entries_moved(&mut self, at: usize, by: isize) {
         if let Some(search) = &mut self.search {
             search.entries_moved(at, by);
+        }
+        if let Some(selection) = &mut self.selection {
+            selection.entries_moved(at, by);
         }
         let places = self.top.iter_mut().chain(&mut self.shown).chain(&mut self.reveal);
         for place in places.filter(|place| place.entry > at) {
@@ -104,6 +110,7 @@ impl TranscriptView {
     ) -> TranscriptWindow {
         let options = self.options.clone();
         let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms };
+        self.viewport.height = height;
         self.keep_place(cx);
         if let Some(top) = self.viewport.top {
             // The entry may have been collapsed.
@@ -141,7 +148,9 @@ impl TranscriptView {
             }
         };
         let mut rows = rows;
+        self.follow_mouse(cx);
         self.mark_matches(&mut rows, cx);
+        self.mark_selection(&mut rows);
         let (below, thumb) = (self.remaining(end, cx), self.thumb(end, height, cx));
         self.forget_far_rows();
         TranscriptWindow { rows, below, thumb }
@@ -150,7 +159,11 @@ impl TranscriptView {
     /// With another width the same part of the entry is at the top.
     fn keep_place(&mut self, cx: ViewCx<'_>) {
         let columns = std::mem::replace(&mut self.viewport.columns, cx.columns);
-        let Some(top) = self.viewport.top.filter(|_| columns != cx.columns) else { return };
+        if columns == cx.columns {
+            return;
+        }
+        self.viewport.selection = None;
+        let Some(top) = self.viewport.top else { return };
         let before = self.entries.get(top.entry).and_then(|cached| cached.rows.as_ref()).map(|(_, rows)| rows.len());
         if let Some(before) = before.filter(|n| *n > 0) {
             let row = top.row * self.n_rows(top.entry, cx) / before;

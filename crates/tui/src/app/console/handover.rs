@@ -9,18 +9,45 @@ impl Console {
         let Some(text) = self.app.last_answer() else {
             return self.app.warning("There is no answer to copy yet");
         };
-        let through_terminal = clipboard::osc52(&text);
-        let is_remote = self.front.capabilities().remote;
+        match self.copy_text(&text).await {
+            true => self.app.status("Copied the last answer to the clipboard"),
+            false => self
+                .app
+                .warning("The answer is too long for the terminal's clipboard, and no clipboard program was found"),
+        }
+    }
+
+    /// Copies a text that was selected.
+    pub(super) async fn copy_selected(&mut self, text: &str) {
+        let n = text.chars().count();
+        let note = match self.copy_text(text).await {
+            true if n == 1 => "Copied 1 character".to_owned(),
+            true => format!("Copied {n} characters"),
+            false => "Too long for the terminal's clipboard, and no clipboard program was found".to_owned(),
+        };
+        self.app.note(note, self.host.now_ms());
+    }
+
+    /// Copies a text through the terminal and, where it is a local one, with a program of the desktop. Returns whether one of them took it.
+    async fn copy_text(&mut self, text: &str) -> bool {
+        let through_terminal = clipboard::osc52(text);
         if let Some(bytes) = &through_terminal {
             let done = self.front.write(bytes);
             self.check(done);
         }
-        let copied = !is_remote && clipboard::copy(&text, self.host.env()).await;
-        if copied || through_terminal.is_some() {
-            self.app.status("Copied the last answer to the clipboard");
-        } else {
-            self.app.warning("The answer is too long for the terminal's clipboard, and no clipboard program was found");
-        }
+        let is_remote = self.front.capabilities().remote;
+        let copied = !is_remote && clipboard::copy(text, self.host.env()).await;
+        copied || through_terminal.is_some()
+    }
+
+    /// Takes the mouse in fullscreen mode, or leaves it to the terminal.
+    pub(super) fn set_mouse(&mut self, on: bool) {
+        let done = self.front.set_mouse(on);
+        self.check(done);
+        self.app.status(match on {
+            true => "In fullscreen mode the mouse scrolls and selects; /mouse off leaves it to the terminal",
+            false => "The mouse is left to the terminal; /mouse on takes it back in fullscreen mode",
+        });
     }
 
     /// Stops the program until the shell continues it.

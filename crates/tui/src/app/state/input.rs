@@ -10,13 +10,11 @@ use crate::editor::EditorEvent;
 use crate::effect::{DialogAnswer, DialogName, Effect};
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext, KeyMatch};
-use crate::terminal::{Mouse, MouseKind, Report, Size, TerminalCapabilities, TerminalInput};
+use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
 use crate::transcript::Scroll;
 
 /// Two presses within this time belong together, in milliseconds.
 const DOUBLE_PRESS_MS: i64 = 500;
-/// Rows that a step of the wheel scrolls.
-const WHEEL: isize = 3;
 
 impl App {
     /// Takes an answer of the terminal in.
@@ -52,23 +50,12 @@ impl App {
                 }
                 Vec::new()
             }
-            TerminalInput::Mouse(mouse) => {
-                self.mouse(*mouse);
-                Vec::new()
-            }
+            TerminalInput::Mouse(mouse) => self.mouse(*mouse, now_ms),
             TerminalInput::Focus(has_focus) => {
                 self.away_since = if *has_focus { None } else { self.away_since.or(Some(now_ms)) };
                 Vec::new()
             }
             TerminalInput::Resized(_) | TerminalInput::Report(_) | TerminalInput::Closed => Vec::new(),
-        }
-    }
-
-    fn mouse(&mut self, mouse: Mouse) {
-        match mouse.kind {
-            MouseKind::WheelUp => self.transcript.scroll(Scroll::Rows(-WHEEL)),
-            MouseKind::WheelDown => self.transcript.scroll(Scroll::Rows(WHEEL)),
-            MouseKind::Down | MouseKind::Drag | MouseKind::Up => {}
         }
     }
 
@@ -246,6 +233,9 @@ impl App {
 
     /// Escape: stops what is under way, or counts towards a double press.
     fn interrupt(&mut self, now_ms: i64) -> Vec<Effect> {
+        if self.transcript.unselect() {
+            return Vec::new();
+        }
         if self.transcript.is_scrolled() {
             self.transcript.scroll(Scroll::End);
             return Vec::new();

@@ -38,13 +38,17 @@ impl App {
         if self.transcript.search_status() == Some(SearchStatus::Searching) {
             return Some(Duration::ZERO);
         }
+        if self.transcript.is_pulled() {
+            return Some(Duration::from_millis(50));
+        }
         let second = Some(Duration::from_secs(1));
         if self.ongoing.activity != SessionActivity::Idle || self.transcript.runs_bash() {
             return self.loader.interval().or(second);
         }
         let hint = self.clear_at.is_some_and(|at| now_ms - at <= HINT_MS);
         let counts_down = self.dialogs.last().is_some_and(|open| open.dialog.counts_down());
-        (hint || counts_down).then_some(Duration::from_millis(500))
+        let note = self.note.as_ref().is_some_and(|(_, until)| now_ms <= *until);
+        (hint || note || counts_down).then_some(Duration::from_millis(500))
     }
 
     /// The frame for a screen of this size.
@@ -53,6 +57,8 @@ impl App {
         frame.progress = self.activity() != SessionActivity::Idle
             && self.interface.as_ref().is_some_and(|interface| interface.terminal.show_progress);
         if is_fullscreen {
+            self.transcript.follow_pull(now_ms);
+            self.note = self.note.take_if(|(_, until)| now_ms <= *until);
             self.transcript.search_step(fullscreen_columns(size), &self.theme, &self.keymap);
         }
         // The colours of what goes into the scrollback must be right the first time.
@@ -95,12 +101,14 @@ impl App {
             Remaining::Lines(n) => (n, "line"),
             Remaining::Messages(n) => (n, "message"),
         };
-        if n > 0
-            && let Some(last) = rows.last_mut()
-        {
+        let note = self.note.as_ref().map(|(text, _)| text.clone()).or_else(|| {
             let s = if n == 1 { "" } else { "s" };
             let key = self.keymap.hint(KeyAction::Interrupt);
-            let text = format!("↓ {n} {noun}{s} below ({key} returns)");
+            (n > 0).then(|| format!("↓ {n} {noun}{s} below ({key} returns)"))
+        });
+        if let Some(text) = note
+            && let Some(last) = rows.last_mut()
+        {
             *last = truncate(&Row::styled(text, self.theme.fg(ColorRole::Accent)), columns, "…");
         }
         if let Some(thumb) = thumb.filter(|_| size.width() > 1) {

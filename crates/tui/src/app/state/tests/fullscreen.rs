@@ -5,7 +5,7 @@ use pinch_llm::message::{AssistantMessage, Block, Message};
 use super::*;
 use crate::effect::Effect;
 use crate::key::KeyPress;
-use crate::terminal::Fullscreen;
+use crate::terminal::{Fullscreen, Mouse, MouseKind};
 
 /// A screen of a terminal, and the interface on it.
 struct TestScreen {
@@ -70,6 +70,34 @@ impl TestScreen {
             }
         }
         rows
+    }
+
+    fn mouse(&mut self, kind: MouseKind, row: u16, column: u16) -> Vec<Effect> {
+        self.input(&TerminalInput::Mouse(Mouse { kind, column, row }))
+    }
+
+    /// The row that has a text, and the column where it begins.
+    fn find(&mut self, text: &str) -> (u16, u16) {
+        let screen = self.draw();
+        let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains(text)).unwrap();
+        let column = crate::text::width(line.split(text).next().unwrap());
+        (row.try_into().unwrap(), column.try_into().unwrap())
+    }
+
+    /// Drags from one text to the beginning of another one, and returns what is copied.
+    fn select(&mut self, from: &str, to: &str) -> String {
+        let (from, to) = (self.find(from), self.find(to));
+        assert_eq!(self.mouse(MouseKind::Down, from.0, from.1), []);
+        assert_eq!(self.mouse(MouseKind::Drag, to.0, to.1), []);
+        self.release(to)
+    }
+
+    fn release(&mut self, at: (u16, u16)) -> String {
+        match &self.mouse(MouseKind::Up, at.0, at.1)[..] {
+            [Effect::CopyText(text)] => text.clone(),
+            [] => String::new(),
+            effects => panic!("{effects:?}"),
+        }
     }
 
     fn press(&mut self, key: &str) -> Vec<Effect> {
@@ -245,4 +273,121 @@ fn screens_of_any_size_are_drawn() {
             screen.press(key);
         }
     }
+}
+
+#[test]
+fn what_is_selected_with_the_mouse_is_copied_across_messages() {
+    let mut screen = TestScreen::new(80, 24, &conversation());
+    assert_eq!(screen.select("list", "list"), "", "a click selects nothing");
+    let expected = "with a list\n- of things that are longer than a narrow screen is\n\n\nQuestion 6?\n\n\nPa";
+    // From below to above is the same, but for the cells at the ends.
+    let (from, to) = (screen.find("Part 6"), (screen.find("Question 6").0 - 4, 3));
+    screen.mouse(MouseKind::Down, from.0, from.1 + 1);
+    screen.mouse(MouseKind::Drag, to.0, to.1);
+    assert_eq!(screen.release(to), expected);
+    assert_eq!(screen.reversed().first().unwrap(), "- [with a list]");
+    assert_eq!(screen.press("escape"), []);
+    assert!(screen.reversed().is_empty());
+    assert_eq!(screen.select("Question 6", "6?"), "Question 6");
+    insta::assert_snapshot!(screen.reversed().join("\n"), @"[Question 6]?");
+}
+
+#[test]
+fn clicks_select_words_and_lines_and_lines_are_copied_as_they_were() {
+    let text = "Look into `crates/tui/src/app.rs` and then at the words that follow it here\n\n```\nlet code = 1;\n    indented\n```\n";
+    for columns in [100, 40, 23] {
+        let mut screen = TestScreen::new(columns, 24, &[user("hi"), answer(text)]);
+        let at = screen.find("Look");
+        let click = |screen: &mut TestScreen, at: (u16, u16)| {
+            screen.mouse(MouseKind::Down, at.0, at.1);
+            screen.now_ms += 50;
+            screen.release(at)
+        };
+        assert_eq!(click(&mut screen, at), "");
+        assert_eq!(click(&mut screen, at), "Look");
+        assert_eq!(click(&mut screen, at), text.lines().next().unwrap().replace('`', ""), "{columns}");
+        assert_eq!(click(&mut screen, at), "", "a fourth click begins again");
+        screen.now_ms += 1_000;
+        let begin = screen.find("let code");
+        let end = screen.find("indented");
+        screen.mouse(MouseKind::Down, begin.0, 0);
+        screen.mouse(MouseKind::Drag, end.0, 22);
+        assert_eq!(screen.release(end), "let code = 1;\n    indented");
+    }
+    let long = "x".repeat(100);
+    let mut screen = TestScreen::new(40, 24, &[user("hi"), answer(&long)]);
+    let at = screen.find("xxxx");
+    screen.mouse(MouseKind::Down, at.0, 0);
+    screen.mouse(MouseKind::Drag, at.0 + 2, 38);
+    assert_eq!(screen.release(at), long, "a word that is broken stays whole");
+}
+
+#[test]
+fn holding_the_mouse_beyond_an_edge_scrolls() {
+    let mut screen = TestScreen::new(80, 24, &conversation());
+    let from = screen.find("Part 6");
+    screen.mouse(MouseKind::Down, from.0, from.1);
+    screen.mouse(MouseKind::Drag, 0, 0);
+    let mut n = 0;
+    while screen.app.animation(screen.now_ms).is_some() {
+        screen.now_ms += 50;
+        screen.draw();
+        n += 1;
+        assert!(n < 100, "{}", screen.draw());
+    }
+    assert!(screen.draw().starts_with(" pinch 1"), "{}", screen.draw());
+    let copied = screen.release((0, 0));
+    assert!(copied.starts_with("pinch 1\n") && copied.ends_with("\nP"), "{copied}");
+    assert!(copied.contains("Question 2?\n\n\nPart 2 of the answer"), "{copied}");
+    // And down again, onto the editor.
+    screen.mouse(MouseKind::Down, 0, 1);
+    screen.mouse(MouseKind::Drag, 23, 79);
+    for _ in 0..100 {
+        screen.now_ms += 50;
+        screen.draw();
+    }
+    assert!(!screen.app.transcript.is_scrolled());
+    let all = screen.release((23, 79));
+    assert!(all.starts_with("pinch 1") && all.ends_with("longer than a narrow screen is"), "{all}");
+}
+
+#[test]
+fn a_selection_stays_with_its_text() {
+    let mut screen = TestScreen::new(80, 24, &conversation());
+    let copied = screen.select("Question 6", "6?");
+    assert_eq!(copied, "Question 6");
+    screen.mouse(MouseKind::WheelUp, 0, 0);
+    assert_eq!(screen.reversed(), ["[Question 6]?"]);
+    screen.press("home");
+    assert!(screen.reversed().is_empty());
+    screen.press("end");
+    screen.app.transcript.user("another one");
+    screen.draw();
+    assert_eq!(screen.reversed(), ["[Question 6]?"]);
+    screen.size = Size::new(60, 24);
+    screen.screen.resize(screen.size);
+    screen.draw();
+    assert!(screen.reversed().is_empty(), "the rows of another width are others");
+}
+
+#[test]
+fn a_note_of_what_was_copied_is_shown_for_a_while() {
+    let mut screen = TestScreen::new(80, 24, &conversation());
+    screen.draw();
+    screen.app.note("Copied 12 characters".to_owned(), screen.now_ms);
+    assert!(screen.draw().contains("\nCopied 12 characters"));
+    assert!(screen.app.animation(screen.now_ms).is_some());
+    screen.now_ms += 2_000;
+    assert!(!screen.draw().contains("Copied"));
+    assert_eq!(screen.app.animation(screen.now_ms), None);
+}
+
+#[test]
+fn a_click_on_the_note_of_what_is_below_goes_there() {
+    let mut screen = TestScreen::new(80, 24, &conversation());
+    let end = screen.draw();
+    screen.press("home");
+    let at = screen.find("below (escape returns)");
+    screen.mouse(MouseKind::Down, at.0, 0);
+    assert_eq!(screen.draw(), end);
 }
