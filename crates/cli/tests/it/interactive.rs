@@ -127,7 +127,7 @@ async fn a_long_conversation_is_scrolled_searched_and_copied_in_fullscreen_mode(
     program.keys("\u{13}NUMBER 42").await;
     program.wait_for("No match").await;
     program.keys("\u{15}number 42").await;
-    program.wait_for("item number 42\n").await;
+    program.wait_for("item number 42 ").await;
     // The button is pressed on the item, moved and released.
     let row = program.contents().lines().position(|line| line.contains("item number 42")).unwrap() + 1;
     program.keys(&format!("\u{1b}[<0;4;{row}M\u{1b}[<32;17;{row}M\u{1b}[<0;17;{row}m")).await;
