@@ -111,7 +111,6 @@ async fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> Result<Co
     let capabilities = TerminalCapabilities::of(options.host.env());
     let requests = ui.take_requests().await.ok_or_else(|| io::Error::other("the user interface is already in use"))?;
     let device = TerminalDevice::open()?;
-    let front = Front::new(device, capabilities.clone())?;
     let host = options.host.clone();
     let options = AppOptions {
         host: options.host,
@@ -123,7 +122,9 @@ async fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> Result<Co
         browser: options.browser,
         verbose: options.verbose,
     };
-    Ok(Console::new(front, App::new(options, &capabilities), host, requests))
+    let app = App::new(options, &capabilities);
+    let front = Front::new(device, capabilities, app.links())?;
+    Ok(Console::new(front, app, host, requests))
 }
 
 /// Helps a user who has no model yet: offers the providers to log in to. Returns whether the user has logged in to one.

@@ -142,7 +142,7 @@ pub async fn chat(
         return Err(ChatStartError::UnknownAgent { agent, known });
     }
     let capabilities = TerminalCapabilities::of(options.host.env());
-    let front = Front::new(TerminalDevice::open()?, capabilities.clone())?;
+    let device = TerminalDevice::open()?;
     let setup = ChatSetup {
         host: options.host.clone(),
         version: options.version,
@@ -162,6 +162,7 @@ pub async fn chat(
     for warning in &options.warnings {
         state.warning(warning);
     }
+    let front = Front::new(device, capabilities, state.links())?;
     let driver = ChatDriver::new(front, state, backend, options.host, options.shell, options.history_limit);
     Ok(driver.run(effects, stop).await)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Row;
+use crate::hyperlink::Hyperlinks;
 use crate::terminal::{
     Cursor, Fullscreen, InlineScreen, Modes, QUERIES, Report, Size, TerminalCapabilities, TerminalDevice,
     TerminalInput, WIDTH_QUERY,
@@ -83,14 +84,22 @@ pub(crate) struct Front {
     progress: bool,
     /// The mouse is taken in fullscreen mode.
     mouse: bool,
+    /// The addresses of links in frames.
+    links: Hyperlinks,
 }
 
 impl Front {
     /// Takes the terminal over and asks it what it can do; answers come as inputs.
-    pub(crate) fn new(mut device: TerminalDevice, capabilities: TerminalCapabilities) -> io::Result<Self> {
+    pub(crate) fn new(
+        mut device: TerminalDevice,
+        capabilities: TerminalCapabilities,
+        links: Hyperlinks,
+    ) -> io::Result<Self> {
         let size = device.size()?;
         device.write(QUERIES)?;
-        let display = ScreenMode::Inline(InlineScreen::new(size, capabilities.reflows));
+        let mut screen = InlineScreen::new(size, capabilities.reflows);
+        screen.set_links(links.clone());
+        let display = ScreenMode::Inline(screen);
         Ok(Self {
             device,
             display,
@@ -101,6 +110,7 @@ impl Front {
             title: String::new(),
             progress: false,
             mouse: true,
+            links,
         })
     }
 
@@ -265,11 +275,13 @@ impl Front {
             self.device.set_modes(Modes { alternate: true, mouse: self.mouse, ..self.device.modes() })?;
             let mut screen = Fullscreen::new(size);
             screen.set_synchronized(self.capabilities.synchronized);
+            screen.set_links(self.links.clone());
             self.display = ScreenMode::Fullscreen(screen);
         } else {
             self.device.set_modes(Modes { alternate: false, mouse: false, ..self.device.modes() })?;
             let mut screen = InlineScreen::new(size, self.capabilities.reflows);
             screen.set_synchronized(self.capabilities.synchronized);
+            screen.set_links(self.links.clone());
             self.display = ScreenMode::Inline(screen);
         }
         self.dirty = true;

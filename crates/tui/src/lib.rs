@@ -3,6 +3,7 @@
 //! The parts can be used by themselves:
 //!
 //! * [`text`]: width, wrapping, truncation, and making foreign text harmless;
+//! * [`hyperlink`]: links that can be clicked;
 //! * [`theme`]: styles by name, at the depth of colour that a terminal has;
 //! * [`key`]: keys as people write them in `keybindings.json`;
 //! * [`terminal`]: the terminal itself: input, and rows that get onto it without disturbing its scrollback;
@@ -18,6 +19,8 @@
 //! Everything that is shown is rows: [`Row`] is a line of styled text that is not wider than what it was made for.
 
 pub mod text;
+
+pub mod hyperlink;
 
 pub mod theme;
 

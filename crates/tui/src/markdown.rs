@@ -47,6 +47,9 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+mod links_tests;
+
 use std::ops::Range;
 
 pub use options::MarkdownOptions;

@@ -3,6 +3,8 @@
 use pinch_coding_agent::resources::themes::{COLORS, Color as ThemeColor, Theme as ThemeFile};
 use ratatui_core::style::{Color, Modifier, Style};
 
+use crate::hyperlink::Hyperlinks;
+
 /// How many colours a terminal shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ColorDepth {
@@ -44,6 +46,7 @@ pub struct Palette {
     name: String,
     depth: ColorDepth,
     colors: [Color; COLORS.len()],
+    links: Option<Hyperlinks>,
 }
 
 impl Palette {
@@ -56,7 +59,7 @@ impl Palette {
                 ThemeColor::Rgb(red, green, blue) => rgb([red, green, blue], depth),
             })
         });
-        Self { name: file.name.clone(), depth, colors }
+        Self { name: file.name.clone(), depth, colors, links: None }
     }
 
     /// The built-in theme of this name, `dark` or `light`; `dark` if there is none.
@@ -65,9 +68,21 @@ impl Palette {
         let file =
             files.iter().find(|file| file.name == name).or_else(|| files.iter().find(|file| file.name == "dark"));
         file.map_or_else(
-            || Self { name: name.to_owned(), depth, colors: [Color::Reset; COLORS.len()] },
+            || Self { name: name.to_owned(), depth, colors: [Color::Reset; COLORS.len()], links: None },
             |file| Self::new(file, depth),
         )
+    }
+
+    /// The same with links that can be clicked, or without. Whatever writes the rows to the terminal needs the same table.
+    #[must_use]
+    pub fn with_links(mut self, links: Option<Hyperlinks>) -> Self {
+        self.links = links;
+        self
+    }
+
+    /// The style of a link to an address; `None`: it cannot be clicked.
+    pub fn link(&self, url: &str, style: Style) -> Option<Style> {
+        self.links.as_ref()?.link(url, style)
     }
 
     /// The theme's name.

@@ -45,6 +45,8 @@ pub(crate) struct TranscriptOptions {
     pub(crate) code_indent: String,
     /// The home directory, which is shown as `~`.
     pub(crate) home: Option<PathBuf>,
+    /// The directory of relative paths, where paths are links to files.
+    pub(crate) link_base: Option<PathBuf>,
 }
 
 /// Rows of an entry, as they were made last.

@@ -392,7 +392,12 @@ pub const GROUPS: &[KeyGroup] = &[
                 "\"auto\"",
                 "How the terminal notifies you when a run ends or a question waits while its window is in the background",
             ),
-            key("terminal.hyperlinks", ValueType::Scalar, "", COMPATIBILITY),
+            key(
+                "terminal.hyperlinks",
+                ValueType::Scalar,
+                "\"auto\"",
+                "Links that can be clicked: `auto` (in terminals that are known to have them, not in tmux or screen), `on` or `off`",
+            ),
             key("terminal.images", ValueType::Scalar, "", COMPATIBILITY),
             key("terminal.trueColor", ValueType::Scalar, "", COMPATIBILITY),
         ],

@@ -133,7 +133,6 @@ pub(super) fn scope(
     for of_model in compaction.of_models.values_mut() {
         of_model.reserve_tokens = of_model.reserve_tokens.map(|tokens| tokens.max(floor));
     }
-    let registered = &parts.registered;
     let machines = RunMachines::of(parts, &request, &workspace, &agent_id);
     let machine = Arc::clone(&machines.files);
     let facts = SessionFacts::default();

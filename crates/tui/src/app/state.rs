@@ -34,6 +34,7 @@ use crate::editor::complete::{Autocomplete, CommandSuggestion, CompletionSources
 use crate::editor_line::LineEditor;
 use crate::effect::DialogAnswer;
 use crate::figures::short_path;
+use crate::hyperlink::Hyperlinks;
 use crate::key::Key;
 use crate::keymap::Keymap;
 use crate::terminal::TerminalCapabilities;
@@ -101,6 +102,8 @@ pub(crate) struct AppOptions {
 pub(crate) struct App {
     options: AppOptions,
     theme: Palette,
+    /// Addresses of the links on the screen, and whether the terminal is known to have links.
+    links: (Hyperlinks, bool),
     depth: ColorDepth,
     light_background: Option<bool>,
     /// When the colours of the terminal are not waited for any longer, in Unix milliseconds; `None`: they are known.
@@ -164,6 +167,7 @@ impl App {
         let still = options.host.env().is_on("PINCH_REDUCED_MOTION");
         let mut app = Self {
             theme: Palette::builtin(&name, capabilities.depth),
+            links: (Hyperlinks::default(), capabilities.hyperlinks),
             depth: capabilities.depth,
             light_background: capabilities.light_background,
             colors_due_ms: Some(options.host.now_ms() + COLORS_MS),
@@ -200,6 +204,8 @@ impl App {
             options,
         };
         app.transcript.options.home = app.options.host.home().map(Path::to_owned);
+        app.transcript.options.link_base = (!capabilities.remote).then(|| app.options.cwd.clone());
+        app.use_palette(app.theme.clone());
         app.read_keys();
         app
     }
@@ -309,6 +315,7 @@ impl App {
         self.transcript.options.hide_thinking = interface.hide_thinking;
         self.transcript.options.code_indent.clone_from(&interface.code_block_indent);
         self.interface = Some(interface);
+        self.use_palette(self.theme.clone());
         self.choose_theme(services);
         if let Some(control) = control {
             let known = services.commands(control.extensions());
@@ -346,9 +353,24 @@ impl App {
     pub(crate) fn use_theme(&mut self, name: &str, services: &Services) -> bool {
         let resources = services.resources();
         let Some(file) = resources.themes.iter().find(|theme| theme.name == name) else { return false };
-        self.theme = Palette::new(file, self.depth);
-        self.transcript.invalidate();
+        self.use_palette(Palette::new(file, self.depth));
         true
+    }
+
+    /// Uses these colours, and links as the settings want them.
+    fn use_palette(&mut self, theme: Palette) {
+        let (links, is_known) = &self.links;
+        let set = self.interface.as_ref().and_then(|interface| interface.terminal.hyperlinks);
+        let theme = theme.with_links(set.unwrap_or(*is_known).then(|| links.clone()));
+        if theme != self.theme {
+            self.theme = theme;
+            self.transcript.invalidate();
+        }
+    }
+
+    /// The addresses of the links on the screen.
+    pub(crate) fn links(&self) -> Hyperlinks {
+        self.links.0.clone()
     }
 
     pub(crate) fn model(&self) -> Option<&Arc<Model>> {

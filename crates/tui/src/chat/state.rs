@@ -21,6 +21,7 @@ use crate::Row;
 use crate::dialog::DialogView;
 use crate::editor::Editor;
 use crate::editor::complete::{Autocomplete, CompletionSources};
+use crate::hyperlink::Hyperlinks;
 use crate::key::Key;
 use crate::keymap::{KeyAction, Keymap};
 use crate::terminal::TerminalCapabilities;
@@ -111,6 +112,8 @@ enum ShellPermission {
 pub(crate) struct ChatApp {
     setup: ChatSetup,
     theme: Palette,
+    /// Addresses of the links on the screen, and whether the terminal is known to have links.
+    links: (Hyperlinks, bool),
     depth: ColorDepth,
     light_background: Option<bool>,
     /// When the colours of the terminal are not waited for any longer; `None`: they are known.
@@ -153,6 +156,11 @@ pub(crate) struct ChatApp {
 }
 
 impl ChatApp {
+    /// The addresses of the links on the screen.
+    pub(crate) fn links(&self) -> Hyperlinks {
+        self.links.0.clone()
+    }
+
     /// The state at the start, and what is to be done first.
     pub(crate) fn new(setup: ChatSetup, capabilities: &TerminalCapabilities) -> (Self, Vec<ChatEffect>) {
         let home = setup.host.home().map(PathBuf::from);
@@ -160,8 +168,11 @@ impl ChatApp {
         sources.home.clone_from(&home);
         let theme = theme_for(capabilities.light_background);
         let still = setup.host.env().is_on("PINCH_REDUCED_MOTION");
+        let links = Hyperlinks::default();
         let mut state = Self {
-            theme: Palette::builtin(theme, capabilities.depth),
+            theme: Palette::builtin(theme, capabilities.depth)
+                .with_links(capabilities.hyperlinks.then(|| links.clone())),
+            links: (links, capabilities.hyperlinks),
             depth: capabilities.depth,
             light_background: capabilities.light_background,
             colors_due_ms: Some(setup.host.now_ms() + COLORS_MS),

@@ -24,6 +24,8 @@ struct OpenLink {
     url: String,
     /// The text so far.
     text: String,
+    /// Its style, if it can be clicked.
+    clickable: Option<Style>,
 }
 
 impl<'a> InlineWriter<'a> {
@@ -86,15 +88,21 @@ impl<'a> InlineWriter<'a> {
     }
 
     fn open_link(&mut self, link_type: LinkType, url: &str) -> Style {
-        let url = match link_type {
-            LinkType::Email => url.strip_prefix("mailto:").unwrap_or(url),
-            _ => url,
+        let (shown, target) = match link_type {
+            LinkType::Email => {
+                let address = url.strip_prefix("mailto:").unwrap_or(url);
+                (address, format!("mailto:{address}"))
+            }
+            _ => (url, url.to_owned()),
         };
+        let style = self.link_style();
+        let clickable = self.theme.link(&target, style);
         self.links.push(OpenLink {
-            url: sanitize(url, SanitizeMode::Output).replace(['\n', '\t'], " "),
+            url: sanitize(shown, SanitizeMode::Output).replace(['\n', '\t'], " "),
             text: String::new(),
+            clickable,
         });
-        self.link_style()
+        clickable.unwrap_or(style)
     }
 
     fn link_style(&self) -> Style {
@@ -113,8 +121,12 @@ impl<'a> InlineWriter<'a> {
         }
         let Some(link) = self.links.pop() else { return };
         let target = link.url.strip_prefix("mailto:").unwrap_or(&link.url);
-        if link.text != link.url && link.text != target && !link.url.is_empty() {
+        // A text that could be taken for another address does not hide where the link leads.
+        let needs_no_address =
+            link.clickable.is_some() && !link.text.trim().is_empty() && !is_like_an_address(&link.text);
+        if link.text != link.url && link.text != target && !link.url.is_empty() && !needs_no_address {
             let style = self.style().patch(self.theme.fg(ColorRole::MdLinkUrl));
+            let style = Style { underline_color: link.clickable.and_then(|link| link.underline_color), ..style };
             let before = if link.text.is_empty() { "" } else { " " };
             self.push(&format!("{before}({})", link.url), style);
         }
@@ -129,7 +141,8 @@ impl<'a> InlineWriter<'a> {
         {
             let url = url_at(&rest[start..]);
             self.push(&rest[..start], style);
-            self.push(url, self.link_style());
+            let link = self.link_style();
+            self.push(url, self.theme.link(url, link).unwrap_or(link));
             rest = &rest[start + url.len()..];
         }
         self.push(rest, style);
@@ -169,6 +182,15 @@ fn is_inline(tag: &TagEnd) -> bool {
             | TagEnd::Link
             | TagEnd::Image
     )
+}
+
+/// Whether somebody could take a text for an address.
+fn is_like_an_address(text: &str) -> bool {
+    let is_dot = |at: usize| {
+        let before = text[..at].chars().next_back().is_some_and(char::is_alphanumeric);
+        before && text[at + 1..].starts_with(char::is_alphanumeric)
+    };
+    text.contains("://") || text.contains('@') || text.match_indices('.').any(|(at, _)| is_dot(at))
 }
 
 /// Where the first address begins in a text.

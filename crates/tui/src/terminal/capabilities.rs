@@ -21,6 +21,8 @@ pub struct TerminalCapabilities {
     pub light_background: Option<bool>,
     /// How the user is notified.
     pub notification: NotificationKind,
+    /// Links in texts can be clicked (OSC 8).
+    pub hyperlinks: bool,
     /// The program runs on another computer than the terminal.
     pub remote: bool,
 }
@@ -51,6 +53,7 @@ impl TerminalCapabilities {
                 let background: u8 = colors.rsplit(';').next()?.parse().ok()?;
                 Some(matches!(background, 7 | 9..=15))
             }),
+            hyperlinks: hyperlinks(env),
             notification: NotificationKind::of(env),
             remote: has("SSH_CONNECTION") || has("SSH_TTY"),
         }
@@ -70,6 +73,28 @@ impl TerminalCapabilities {
         }
         *self != before
     }
+}
+
+/// Whether the terminal of this environment is known to have links. A terminal multiplexer may be too old for them.
+fn hyperlinks(env: &Env) -> bool {
+    let var = |name: &str| env.get(name).filter(|value| !value.is_empty()).map(str::to_lowercase);
+    let has = |name: &str| var(name).is_some();
+    let at_least =
+        |name: &str, version: u32| var(name).and_then(|value| value.parse().ok()).is_some_and(|n: u32| n >= version);
+    let (term, program) = (var("TERM").unwrap_or_default(), var("TERM_PROGRAM").unwrap_or_default());
+    if has("TMUX") || has("STY") || term.starts_with("tmux") || term.starts_with("screen") || term == "dumb" {
+        return false;
+    }
+    const PROGRAMS: [&str; 8] =
+        ["kitty", "ghostty", "wezterm", "iterm.app", "vscode", "alacritty", "rio", "warpterminal"];
+    const VARIABLES: [&str; 5] =
+        ["KITTY_WINDOW_ID", "GHOSTTY_RESOURCES_DIR", "WEZTERM_PANE", "ITERM_SESSION_ID", "WT_SESSION"];
+    PROGRAMS.contains(&&*program)
+        || VARIABLES.into_iter().any(has)
+        || ["kitty", "ghostty", "alacritty"].iter().any(|name| term.contains(name))
+        || term.starts_with("foot")
+        || at_least("KONSOLE_VERSION", 220_400)
+        || at_least("VTE_VERSION", 5_000)
 }
 
 fn depth(term: &str, program: &str, truecolor: bool, no_color: bool) -> ColorDepth {
@@ -104,6 +129,24 @@ mod tests {
             (&[("TERM", "dumb")], ColorDepth::None),
         ] {
             assert_eq!(of(vars).depth, depth, "{vars:?}");
+        }
+    }
+
+    #[test]
+    fn links_are_used_where_they_are_known_to_work() {
+        for (vars, expected) in [
+            (&[("TERM", "xterm-256color")][..], false),
+            (&[("TERM", "xterm-kitty")], true),
+            (&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "WezTerm")], true),
+            (&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "Apple_Terminal")], false),
+            (&[("TERM", "xterm-256color"), ("VTE_VERSION", "6003")], true),
+            (&[("TERM", "xterm-256color"), ("VTE_VERSION", "4600")], false),
+            (&[("TERM", "xterm-256color"), ("KONSOLE_VERSION", "211202")], false),
+            (&[("TERM", "foot"), ("TMUX", "/tmp/x")], false),
+            (&[("TERM", "tmux-256color"), ("TERM_PROGRAM", "tmux"), ("VTE_VERSION", "6003")], false),
+            (&[("TERM", "screen.xterm-256color"), ("WT_SESSION", "x")], false),
+        ] {
+            assert_eq!(of(vars).hyperlinks, expected, "{vars:?}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use ratatui_core::style::{Color, Modifier, Style};
 
 use crate::Row;
+use crate::hyperlink::Hyperlinks;
 use crate::text::row_width;
 
 /// Attributes and the codes that switch them on.
@@ -18,22 +19,39 @@ const ATTRIBUTES: [(Modifier, u8); 7] = [
     (Modifier::CROSSED_OUT, 9),
 ];
 
-/// Writes a row from the first column on, in place of what the line has. Attributes are reset behind it.
-pub(super) fn row(out: &mut Vec<u8>, row: &Row, width: usize) {
+/// Ends a link.
+const LINK_END: &[u8] = b"\x1b]8;;\x1b\\";
+
+/// Writes a row from the first column on, in place of what the line has. Attributes are reset behind it, and links end.
+pub(super) fn row(out: &mut Vec<u8>, row: &Row, width: usize, links: Option<&Hyperlinks>) {
     // The whole line, and not what is left of it afterwards: tmux takes a line for as long as it has ever been since it was cleared whole, and
     // breaks its blank end when the window gets narrower.
     if row_width(row) < width {
         out.extend(b"\x1b[2K");
     }
     let mut current = Style::new();
+    let mut open = None;
     for span in &row.spans {
         let style = row.style.patch(span.style);
+        let link = links.and_then(|links| links.of(style));
+        if link != open {
+            // The number tells the terminal which parts of a link that goes on in the next row belong together.
+            match &link {
+                Some((number, url)) => write_to(out, format_args!("\x1b]8;id={number};{url}\x1b\\")),
+                None => out.extend(LINK_END),
+            }
+            open = link;
+        }
+        let style = Style { underline_color: None, ..style };
         if style != current {
             set_style(out, style);
             current = style;
         }
         // A line feed or an escape would break the screen; layouts have none.
         out.extend(span.content.chars().filter(|c| !c.is_control()).collect::<String>().bytes());
+    }
+    if open.is_some() {
+        out.extend(LINK_END);
     }
     if current != Style::new() {
         out.extend(b"\x1b[0m");
@@ -103,14 +121,35 @@ mod tests {
         let mut out = Vec::new();
         let bold = Style::new().add_modifier(Modifier::BOLD).fg(Color::Rgb(1, 2, 3));
         let line = Row::from(vec![Span::raw("a"), Span::styled("b", bold), Span::styled("c", bold), Span::raw("d")]);
-        row(&mut out, &line, 10);
+        row(&mut out, &line, 10, None);
         assert_eq!(String::from_utf8(out).unwrap(), "\x1b[2Ka\x1b[0;1;38;2;1;2;3mbc\x1b[0md");
     }
 
     #[test]
     fn a_full_row_needs_no_clearing_and_control_characters_never_leave() {
         let mut out = Vec::new();
-        row(&mut out, &Row::from("a\u{1b}[2Jb\u{9b}"), 5);
+        row(&mut out, &Row::from("a\u{1b}[2Jb\u{9b}"), 5, None);
         assert_eq!(String::from_utf8(out).unwrap(), "a[2Jb");
+    }
+
+    #[test]
+    fn links_begin_and_end_with_their_text() {
+        let links = Hyperlinks::default();
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        let link = |url: &str| links.link(url, Style::new()).unwrap();
+        let line = Row::from(vec![
+            Span::raw("a"),
+            Span::styled("b", link("https://x.y/")),
+            Span::styled("c", bold.patch(link("https://x.y/"))),
+            Span::styled("d", link("https://z/")),
+            Span::raw("e"),
+        ]);
+        let bytes = |links: Option<&Hyperlinks>| {
+            let mut out = Vec::new();
+            row(&mut out, &line, 5, links);
+            String::from_utf8(out).unwrap().replace('\u{1b}', "^")
+        };
+        assert_eq!(bytes(Some(&links)), "a^]8;id=0;https://x.y/^\\b^[0;1mc^]8;id=1;https://z/^\\^[0md^]8;;^\\e");
+        assert_eq!(bytes(None), "ab^[0;1mc^[0mde");
     }
 }

@@ -3,12 +3,15 @@
 use super::encode::{row, write_to};
 use super::{Cursor, Size};
 use crate::Row;
+use crate::hyperlink::Hyperlinks;
 
 /// What is on the alternate screen, and the bytes that change it.
 #[derive(Debug)]
 pub struct Fullscreen {
     size: Size,
     synchronized: bool,
+    /// The addresses of links in rows.
+    links: Option<Hyperlinks>,
     /// The rows on the screen; `None`: unknown.
     drawn: Vec<Option<Row>>,
     cursor: Option<Cursor>,
@@ -17,7 +20,7 @@ pub struct Fullscreen {
 impl Fullscreen {
     /// A screen of which nothing is known.
     pub fn new(size: Size) -> Self {
-        Self { size, synchronized: false, drawn: vec![None; size.height()], cursor: None }
+        Self { size, synchronized: false, links: None, drawn: vec![None; size.height()], cursor: None }
     }
 
     /// The size that frames are made for.
@@ -28,6 +31,11 @@ impl Fullscreen {
     /// The terminal said whether it understands synchronized output.
     pub fn set_synchronized(&mut self, synchronized: bool) {
         self.synchronized = synchronized;
+    }
+
+    /// Links in rows are those of this table.
+    pub fn set_links(&mut self, links: Hyperlinks) {
+        self.links = Some(links);
     }
 
     /// The terminal has another size; the next frame draws every row.
@@ -50,7 +58,7 @@ impl Fullscreen {
             let new = rows.get(at).unwrap_or(&blank);
             if drawn.as_ref() != Some(new) {
                 write_to(&mut body, format_args!("\x1b[{};1H", at + 1));
-                row(&mut body, new, self.size.width());
+                row(&mut body, new, self.size.width(), self.links.as_ref());
                 *drawn = Some(new.clone());
             }
         }

@@ -7,6 +7,7 @@
 use super::Size;
 use super::encode::{row, write_to};
 use crate::Row;
+use crate::hyperlink::Hyperlinks;
 use crate::text::row_width;
 
 /// A place in the live area.
@@ -26,6 +27,8 @@ pub struct InlineScreen {
     size: Size,
     /// The terminal understands synchronized output (DEC mode 2026).
     synchronized: bool,
+    /// The addresses of links in rows.
+    links: Option<Hyperlinks>,
     /// The terminal wraps rows anew when its width changes.
     reflows: bool,
     /// The rows of the live area as they are on the screen; empty before the first frame.
@@ -41,7 +44,7 @@ impl InlineScreen {
     /// nearly all do.
     pub fn new(size: Size, reflows: bool) -> Self {
         let cursor = Cursor { row: 0, column: 0, visible: true };
-        Self { size, synchronized: false, reflows, drawn: Vec::new(), stale: false, cursor }
+        Self { size, synchronized: false, links: None, reflows, drawn: Vec::new(), stale: false, cursor }
     }
 
     /// The size that frames are made for.
@@ -52,6 +55,11 @@ impl InlineScreen {
     /// The terminal said whether it understands synchronized output.
     pub fn set_synchronized(&mut self, synchronized: bool) {
         self.synchronized = synchronized;
+    }
+
+    /// Links in rows are those of this table.
+    pub fn set_links(&mut self, links: Hyperlinks) {
+        self.links = Some(links);
     }
 
     /// The terminal has another size, and drew its rows anew. The next frame redraws the live area; rows above it are left as they are.
@@ -92,7 +100,7 @@ impl InlineScreen {
             for (at, (new, old)) in live.iter().zip(&self.drawn).enumerate() {
                 if new != old {
                     move_to(&mut out, &mut self.cursor, at, 0);
-                    row(&mut out, new, self.size.width());
+                    row(&mut out, new, self.size.width(), self.links.as_ref());
                     // Behind a full row the column depends on the terminal.
                     self.cursor.column = usize::MAX;
                 }
@@ -121,7 +129,7 @@ impl InlineScreen {
             if at + 1 == n_rows && is_shorter {
                 out.extend(b"\x1b[J");
             }
-            row(out, line, self.size.width());
+            row(out, line, self.size.width(), self.links.as_ref());
         }
         if n_rows == 0 && is_shorter {
             out.extend(b"\x1b[J");

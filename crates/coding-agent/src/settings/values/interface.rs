@@ -84,8 +84,8 @@ pub struct Terminal {
     pub show_progress: bool,
     /// How it notifies the user: `auto`, `off`, `bell`, `osc9` or `osc777`.
     pub notify: String,
-    /// Whether links can be clicked, in the words of the document.
-    pub hyperlinks: Option<Value>,
+    /// Whether links can be clicked; `None`: where the terminal is known to have such links.
+    pub hyperlinks: Option<bool>,
     /// How pictures are sent, in the words of the document.
     pub images: Option<Value>,
     /// Whether there are all colours, in the words of the document.
@@ -126,7 +126,12 @@ impl SettingsReader<'_> {
                 clear_on_shrink: self.flag("terminal.clearOnShrink"),
                 show_progress: self.flag("terminal.showTerminalProgress"),
                 notify: self.text("terminal.notify").unwrap_or_default(),
-                hyperlinks: self.value("terminal.hyperlinks").cloned(),
+                hyperlinks: match self.value("terminal.hyperlinks") {
+                    Some(Value::Bool(on)) => Some(*on),
+                    Some(Value::String(word)) if word == "on" => Some(true),
+                    Some(Value::String(word)) if word == "off" => Some(false),
+                    _ => None,
+                },
                 images: self.value("terminal.images").cloned(),
                 true_color: self.value("terminal.trueColor").cloned(),
             },

@@ -26,8 +26,7 @@ impl App {
                 || self.interface.as_ref().is_some_and(|interface| interface.theme.is_some());
             if !is_chosen {
                 let name = if self.light_background == Some(true) { "light" } else { "dark" };
-                self.theme = crate::theme::Palette::builtin(name, self.depth);
-                self.transcript.invalidate();
+                self.use_palette(crate::theme::Palette::builtin(name, self.depth));
             }
         }
         if *report == Report::Done {

@@ -23,7 +23,8 @@ impl ChatApp {
         if capabilities.light_background != self.light_background || capabilities.depth != self.depth {
             self.depth = capabilities.depth;
             self.light_background = capabilities.light_background;
-            self.theme = Palette::builtin(theme_for(self.light_background), self.depth);
+            let links = self.links.1.then(|| self.links.0.clone());
+            self.theme = Palette::builtin(theme_for(self.light_background), self.depth).with_links(links);
             self.transcript.invalidate();
         }
         if *report == Report::Done {

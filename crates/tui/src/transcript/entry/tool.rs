@@ -13,6 +13,7 @@ use crate::Row;
 use crate::diff::{self, DiffOptions};
 use crate::figures::short_path;
 use crate::highlight::{CodeLanguage, Highlighter};
+use crate::hyperlink::file_url;
 use crate::text::{SanitizeMode, chop, sanitize, wrap};
 use crate::theme::ColorRole;
 use crate::transcript::texts;
@@ -179,6 +180,18 @@ impl ToolCallView {
         path.map_or_else(|| "...".to_owned(), |path| short_path(Path::new(&path), cx.options.home.as_deref()))
     }
 
+    /// A path that is a link to its file, where that is possible.
+    fn linked(&self, path: Span<'static>, cx: ViewCx<'_>) -> Span<'static> {
+        let url = || {
+            let given = self.text("path").or_else(|| self.text("file_path"))?;
+            file_url(Path::new(&given), cx.options.link_base.as_deref()?)
+        };
+        // While arguments arrive the path may not be whole.
+        let url = self.arguments.as_ref().and_then(|_| url());
+        let style = url.and_then(|url| cx.theme.link(&url, path.style)).unwrap_or(path.style);
+        path.style(style)
+    }
+
     pub(super) fn texts(&self, each: &mut dyn FnMut(&str)) {
         each(&self.name);
         match &self.arguments {
@@ -247,11 +260,15 @@ impl ToolCallView {
                     (start, None) => format!(":{}", start.unwrap_or(1)),
                     (start, Some(n)) => format!(":{}-{}", start.unwrap_or(1), start.unwrap_or(1) + n.max(1) - 1),
                 };
-                vec![vec![name("read"), accent(self.path(cx)), Span::styled(range, theme.fg(ColorRole::Warning))]]
+                vec![vec![
+                    name("read"),
+                    self.linked(accent(self.path(cx)), cx),
+                    Span::styled(range, theme.fg(ColorRole::Warning)),
+                ]]
             }
             tool @ ("write" | "edit" | "ls") => {
                 let path = if tool == "ls" { place() } else { self.path(cx) };
-                vec![vec![name(tool), accent(path), muted(limit(""))]]
+                vec![vec![name(tool), self.linked(accent(path), cx), muted(limit(""))]]
             }
             "grep" => {
                 let glob = self.text("glob").map(|glob| format!(" ({glob})")).unwrap_or_default();

@@ -391,3 +391,34 @@ fn a_click_on_the_note_of_what_is_below_goes_there() {
     screen.mouse(MouseKind::Down, at.0, 0);
     assert_eq!(screen.draw(), end);
 }
+
+#[test]
+fn links_can_be_clicked_where_the_terminal_is_known_to_have_them_or_the_settings_say_so() {
+    let text = "see [the docs](https://a.b/c)";
+    for (vars, set, expected) in [
+        (&[("TERM", "xterm-kitty")][..], None, true),
+        (&[("TERM", "xterm-kitty")], Some(false), false),
+        (&[("TERM", "xterm-kitty"), ("TMUX", "x")], None, false),
+        (&[("TERM", "xterm-kitty"), ("TMUX", "x")], Some(true), true),
+        (&[("TERM", "xterm")], None, false),
+    ] {
+        let capabilities = TerminalCapabilities::of(&vars.iter().copied().collect());
+        let mut screen = TestScreen::new(80, 24, &[]);
+        let options = screen.app.options.clone();
+        screen.app = App::new(options, &capabilities);
+        screen.screen.set_links(screen.app.links());
+        let mut interface = pinch_coding_agent::settings::Settings::default().interface;
+        interface.terminal.hyperlinks = set;
+        screen.app.interface = Some(interface);
+        screen.app.use_palette(screen.app.theme.clone());
+        screen.app.transcript.load(&[user("hi"), answer(text)]);
+        screen.app.mode_changed(true);
+        let arguments = serde_json::json!({"path": "src/a b.rs"}).as_object().cloned().unwrap();
+        screen.app.transcript.tool_started("1", "read", &arguments, 0);
+        let frame = screen.app.view(screen.size, true, 0);
+        let bytes = String::from_utf8(screen.screen.draw(&frame.live, None)).unwrap();
+        assert_eq!(bytes.contains(";https://a.b/c\u{1b}\\"), expected, "{vars:?} {set:?}");
+        assert_eq!(bytes.contains(";file:///work/src/a%20b.rs\u{1b}\\"), expected, "{vars:?} {set:?}");
+        assert_eq!(bytes.contains(" (https://a.b/c)"), !expected, "{vars:?} {set:?}");
+    }
+}
