@@ -3,8 +3,10 @@
 mod texts;
 mod mark;
 mod pattern;
+mod place;
 mod entry;
 mod fold;
+mod layout;
 mod search;
 mod select;
 mod window;
@@ -22,10 +24,11 @@ use pinch_llm::message::Message;
 
 pub(crate) use self::entry::NoticeKind;
 use self::entry::{TranscriptEntry, ViewCx};
+pub(crate) use self::place::Scroll;
 pub(crate) use self::search::{SearchDirection, SearchStatus};
 pub(crate) use self::select::SelectionUnit;
 use self::window::Viewport;
-pub(crate) use self::window::{Remaining, Scroll, TranscriptWindow};
+pub(crate) use self::window::{Remaining, TranscriptWindow};
 use crate::Row;
 use crate::keymap::Keymap;
 use crate::theme::Palette;

@@ -1,14 +1,17 @@
 //! The state of the interface. Keys, events of the session and answers of extensions change it; a frame is made from it. It touches neither the
 //! terminal nor the session, so that all of it can be tested without them.
 
+mod look;
+mod scope;
+mod queue;
 mod dialogs;
 mod events;
+mod scroll;
 mod search;
 mod mouse;
 mod input;
 mod view;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -339,40 +342,6 @@ impl App {
         self.take_settings(services, control);
     }
 
-    /// The theme of the command line, else of the settings, else the one that fits the terminal.
-    fn choose_theme(&mut self, services: &Services) {
-        let set = self.interface.as_ref().and_then(|interface| interface.theme.clone());
-        let by_terminal = || if self.light_background == Some(true) { "light" } else { "dark" }.to_owned();
-        let name = self.options.theme.clone().or(set).unwrap_or_else(by_terminal);
-        if !self.use_theme(&name, services) && self.theme.name() != name {
-            self.warning(&format!("There is no theme {name:?}; /theme lists them"));
-        }
-    }
-
-    /// Uses a theme, if there is one of that name.
-    pub(crate) fn use_theme(&mut self, name: &str, services: &Services) -> bool {
-        let resources = services.resources();
-        let Some(file) = resources.themes.iter().find(|theme| theme.name == name) else { return false };
-        self.use_palette(Palette::new(file, self.depth));
-        true
-    }
-
-    /// Uses these colours, and links as the settings want them.
-    fn use_palette(&mut self, theme: Palette) {
-        let (links, is_known) = &self.links;
-        let set = self.interface.as_ref().and_then(|interface| interface.terminal.hyperlinks);
-        let theme = theme.with_links(set.unwrap_or(*is_known).then(|| links.clone()));
-        if theme != self.theme {
-            self.theme = theme;
-            self.transcript.invalidate();
-        }
-    }
-
-    /// The addresses of the links on the screen.
-    pub(crate) fn links(&self) -> Hyperlinks {
-        self.links.0.clone()
-    }
-
     pub(crate) fn model(&self) -> Option<&Arc<Model>> {
         self.model.as_ref()
     }
@@ -388,35 +357,6 @@ impl App {
         self.footer.context_window = model.context_window;
         self.thinking = level;
         self.model = Some(Arc::clone(model));
-    }
-
-    /// The models to cycle through.
-    pub(crate) fn models_to_cycle(&self, services: &Services) -> Vec<ScopedModel> {
-        if !self.scope.is_empty() {
-            return self.scope.clone();
-        }
-        services.available_models().into_iter().map(|model| ScopedModel { model, thinking: None }).collect()
-    }
-
-    pub(crate) fn scope(&self) -> &[ScopedModel] {
-        &self.scope
-    }
-
-    /// The models to cycle through, as `provider/id`.
-    pub(crate) fn scope_names(&self) -> Vec<String> {
-        self.scope.iter().map(|scoped| format!("{}/{}", scoped.model.provider, scoped.model.id)).collect()
-    }
-
-    /// Cycles through these models, given as `provider/id`.
-    pub(crate) fn set_scope(&mut self, names: &[String], services: &Services) {
-        let available = services.available_models();
-        let levels: BTreeMap<String, Option<ThinkingLevel>> =
-            self.scope_names().into_iter().zip(self.scope.iter().map(|scoped| scoped.thinking)).collect();
-        let find = |name: &String| {
-            let model = available.iter().find(|model| format!("{}/{}", model.provider, model.id) == *name)?;
-            Some(ScopedModel { model: Arc::clone(model), thinking: levels.get(name).copied().flatten() })
-        };
-        self.scope = names.iter().filter_map(find).collect();
     }
 
     pub(crate) fn activity(&self) -> SessionActivity {
@@ -477,42 +417,6 @@ impl App {
     /// Puts an image into the editor; a model that does not see gets its path.
     pub(crate) fn insert_image(&mut self, path: &Path) {
         self.editor.paste(&path.display().to_string());
-    }
-
-    /// Keeps a message until the compaction is over.
-    pub(crate) fn wait_for_compaction(&mut self, kind: QueueKind, text: String) {
-        self.waiting.push((kind, text));
-        self.status("Queued message for after compaction");
-    }
-
-    /// Takes what was said during a compaction, as texts.
-    pub(crate) fn take_waiting(&mut self) -> Vec<String> {
-        self.waiting.drain(..).map(|(_, text)| text).collect()
-    }
-
-    /// The same, with the queues they are for.
-    pub(crate) fn take_waiting_messages(&mut self) -> Vec<(QueueKind, String)> {
-        std::mem::take(&mut self.waiting)
-    }
-
-    pub(crate) fn set_queue(&mut self, steering: Vec<String>, follow_up: Vec<String>) {
-        self.queue = (steering, follow_up);
-    }
-
-    /// Puts texts that waited before the text of the editor.
-    pub(crate) fn restore(&mut self, mut texts: Vec<String>) {
-        self.queue = Default::default();
-        if texts.is_empty() {
-            return self.status("There are no queued messages");
-        }
-        let n = texts.len();
-        let own = self.editor.text();
-        if !own.trim().is_empty() {
-            texts.push(own);
-        }
-        self.editor.restore(&texts.join("\n\n"));
-        let noun = if n == 1 { "message" } else { "messages" };
-        self.status(&format!("Moved {n} queued {noun} to the editor"));
     }
 
     /// Opens a web page in the user's browser; where that is not possible the user does it.

@@ -66,6 +66,12 @@ fn table() -> Vec<Setting> {
             "How the terminal notifies you while its window is in the background",
             &["auto", "off", "bell", "osc9", "osc777"],
         ),
+        words(
+            "terminal.hyperlinks",
+            "Links",
+            "Whether links can be clicked; auto: in terminals that are known to have them",
+            &["auto", "on", "off"],
+        ),
         words("steeringMode", "Steering mode", "How many queued steering messages are sent at a time", &queue),
         words("followUpMode", "Follow-up mode", "How many queued follow-ups are sent at a time", &queue),
         words(

@@ -8,7 +8,7 @@ use super::entry::ViewCx;
 use super::fold::Unfold;
 use super::mark::mark;
 use super::pattern::{RowMatch, SearchPattern};
-use super::window::Place;
+use super::place::{RowPlace, Spot};
 use super::{TranscriptView, texts};
 use crate::Row;
 use crate::keymap::Keymap;
@@ -43,16 +43,9 @@ pub(crate) enum SearchStatus {
     },
 }
 
-/// A place within a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Spot {
-    pub(super) place: Place,
-    pub(super) column: usize,
-}
-
 /// A search that is under way.
 #[derive(Clone, Copy, Debug)]
-struct Walk {
+struct SearchWalk {
     direction: SearchDirection,
     from: Spot,
     /// The entry that is next.
@@ -70,7 +63,7 @@ pub(super) struct TranscriptSearch {
     /// Where searches for what is typed begin.
     origin: Spot,
     current: Option<Spot>,
-    walk: Option<Walk>,
+    walk: Option<SearchWalk>,
     status: SearchStatus,
 }
 
@@ -88,7 +81,7 @@ impl TranscriptSearch {
 impl TranscriptView {
     /// Begins a search at the end of the window.
     pub(crate) fn search_begin(&mut self) {
-        let last = Place { entry: self.entries.len(), row: 0 };
+        let last = RowPlace { entry: self.entries.len(), row: 0 };
         let place = self.viewport.shown.last().copied().unwrap_or(last);
         self.viewport.search = Some(TranscriptSearch {
             pattern: None,
@@ -132,9 +125,9 @@ impl TranscriptView {
         if let Some(search) = &mut self.viewport.search {
             let mut from = from;
             if from.place.entry > last {
-                from = Spot { place: Place { entry: last, row: usize::MAX }, column: usize::MAX };
+                from = Spot { place: RowPlace { entry: last, row: usize::MAX }, column: usize::MAX };
             }
-            search.walk = Some(Walk { direction, from, at: from.place.entry, message: None, wrapped: false });
+            search.walk = Some(SearchWalk { direction, from, at: from.place.entry, message: None, wrapped: false });
             search.status = SearchStatus::Searching;
         }
     }
@@ -144,6 +137,7 @@ impl TranscriptView {
         let options = self.options.clone();
         let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms };
         let mut budget = STEP;
+        self.viewport.tails.clear();
         while let Some(search) = &self.viewport.search
             && let (Some(walk), Some(pattern)) = (search.walk, search.pattern.clone())
         {
@@ -168,14 +162,14 @@ impl TranscriptView {
         }
     }
 
-    fn set_walk(&mut self, walk: Walk) {
+    fn set_walk(&mut self, walk: SearchWalk) {
         if let Some(search) = &mut self.viewport.search {
             search.walk = Some(walk);
         }
     }
 
     /// Goes on to the next entry.
-    fn search_on(&mut self, walk: Walk) {
+    fn search_on(&mut self, walk: SearchWalk) {
         let last = self.entries.len().saturating_sub(1);
         if walk.wrapped && walk.at == walk.from.place.entry {
             return self.set_search(None, SearchStatus::NotFound);
@@ -185,11 +179,11 @@ impl TranscriptView {
             SearchDirection::Down if walk.at >= last => (0, true),
             SearchDirection::Down => (walk.at + 1, walk.wrapped),
         };
-        self.set_walk(Walk { at, wrapped, message: None, ..walk });
+        self.set_walk(SearchWalk { at, wrapped, message: None, ..walk });
     }
 
     /// Looks through messages that are not shown; those around one that may have the text are then.
-    fn search_messages(&mut self, walk: Walk, pattern: &SearchPattern, budget: &mut usize) {
+    fn search_messages(&mut self, walk: SearchWalk, pattern: &SearchPattern, budget: &mut usize) {
         let Some(messages) = self.messages_behind(walk.at) else { return };
         let is_up = walk.direction == SearchDirection::Up;
         let next = walk.message.unwrap_or(if is_up { messages.len() } else { 0 });
@@ -212,7 +206,7 @@ impl TranscriptView {
         let Some(found) = found else {
             return match left.is_empty() {
                 true => self.search_on(walk),
-                false => self.set_walk(Walk { message: Some(if is_up { left.end } else { left.start }), ..walk }),
+                false => self.set_walk(SearchWalk { message: Some(if is_up { left.end } else { left.start }), ..walk }),
             };
         };
         *budget = budget.saturating_sub(PER_LAYOUT);
@@ -232,7 +226,7 @@ impl TranscriptView {
     /// The nearest match in an entry, and whether it is not to be seen.
     fn search_entry(
         &mut self,
-        walk: Walk,
+        walk: SearchWalk,
         pattern: &SearchPattern,
         budget: &mut usize,
         cx: ViewCx<'_>,
@@ -250,14 +244,14 @@ impl TranscriptView {
         *budget = budget.saturating_sub(PER_LAYOUT);
         let n = self.n_rows(walk.at, cx);
         let matches = pattern.matches(&self.rows_of(walk.at, 0..n, cx));
-        let spot = |found: &RowMatch| Spot { place: Place { entry: walk.at, row: found.row }, column: found.column };
+        let spot = |found: &RowMatch| Spot { place: RowPlace { entry: walk.at, row: found.row }, column: found.column };
         let is_start = walk.at == walk.from.place.entry && !walk.wrapped;
         let mut spots = matches.iter().map(spot);
         let found = match walk.direction {
             SearchDirection::Up => spots.rfind(|spot| !is_start || *spot < walk.from),
             SearchDirection::Down => spots.find(|spot| !is_start || *spot > walk.from),
         };
-        let hidden = || Spot { place: Place { entry: walk.at, row: 0 }, column: 0 };
+        let hidden = || Spot { place: RowPlace { entry: walk.at, row: 0 }, column: 0 };
         let is_hidden = matches.is_empty() && is_there && n > 0 && (!is_start || walk.from.column == usize::MAX);
         found.map(|spot| (spot, false)).or_else(|| is_hidden.then(|| (hidden(), true)))
     }
@@ -274,7 +268,7 @@ impl TranscriptView {
             begin += entry.len();
             let Some(first) = entry.first() else { continue };
             for found in pattern.matches(rows) {
-                let place = Place { row: first.row + found.row, ..*first };
+                let place = RowPlace { row: first.row + found.row, ..*first };
                 let is_current = search.current == Some(Spot { place, column: found.column });
                 for (row, columns) in &found.parts {
                     if let Some(row) = rows.get_mut(*row) {

@@ -8,8 +8,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use super::TranscriptView;
 use super::entry::ViewCx;
 use super::mark::mark;
-use super::search::Spot;
-use super::window::Place;
+use super::place::{RowPlace, Scroll, Spot};
 use crate::Row;
 use crate::keymap::Keymap;
 use crate::text::{RowBreak, grapheme_width, row_break};
@@ -55,7 +54,7 @@ impl TranscriptSelection {
     }
 
     /// The columns that are selected of a row.
-    fn columns(&self, place: Place) -> Option<Range<usize>> {
+    fn columns(&self, place: RowPlace) -> Option<Range<usize>> {
         let (first, last) = self.ends()?;
         if !(first.place..=last.place).contains(&place) {
             return None;
@@ -118,7 +117,7 @@ impl TranscriptView {
     }
 
     /// The row of a place, if there is one.
-    fn row_at(&mut self, place: Place, cx: ViewCx<'_>) -> Option<Row> {
+    fn row_at(&mut self, place: RowPlace, cx: ViewCx<'_>) -> Option<Row> {
         self.n_rows(place.entry, cx);
         self.rows_of(place.entry, place.row..place.row + 1, cx).pop()
     }
@@ -136,7 +135,7 @@ impl TranscriptView {
             SelectionUnit::Lines => {
                 let (mut first, mut last) = (place, place);
                 while let Some(row) = first.row.checked_sub(1) {
-                    let before = Place { row, ..first };
+                    let before = RowPlace { row, ..first };
                     if self.row_at(before, cx).as_ref().and_then(row_break).is_none() {
                         break;
                     }
@@ -202,7 +201,7 @@ impl TranscriptView {
         // The last row is covered by a note while there is something below it.
         let bottom = self.viewport.height.saturating_sub(usize::from(self.is_scrolled()));
         match row {
-            0 if self.viewport.shown.first().is_some_and(|top| *top > Place::default()) => -1,
+            0 if self.viewport.shown.first().is_some_and(|top| *top > RowPlace::default()) => -1,
             row if row >= bottom && self.is_scrolled() => 1,
             _ => 0,
         }
@@ -223,7 +222,7 @@ impl TranscriptView {
         } else if n > 0 {
             selection.moved_ms = now_ms;
             let n = isize::try_from(n.min(10)).unwrap_or(1);
-            self.scroll(super::window::Scroll::Rows(pull * n));
+            self.scroll(Scroll::Rows(pull * n));
         }
     }
 
@@ -245,7 +244,7 @@ impl TranscriptView {
             let end = if entry == last.place.entry { n.min(last.place.row + 1) } else { n };
             let rows = self.rows_of(entry, begin..end.max(begin), cx);
             for (row, at) in rows.iter().zip(begin..) {
-                let place = Place { entry, row: at };
+                let place = RowPlace { entry, row: at };
                 let Some(columns) = self.viewport.selection.as_ref().and_then(|selection| selection.columns(place))
                 else {
                     continue;

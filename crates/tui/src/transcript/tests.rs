@@ -54,7 +54,7 @@ fn of_a_long_session_the_end_is_shown_and_the_rest_on_demand() {
     let end = window(&mut view);
     assert!(end.contains("question 1000 end") && n_folded(&view) == 900, "{end}");
     let mut all = numbers(&end);
-    while view.viewport.shown.first() != Some(&window::Place::default()) {
+    while view.viewport.shown.first() != Some(&place::RowPlace::default()) {
         view.scroll(Scroll::Rows(-20));
         all.splice(0..0, numbers(&window(&mut view)));
     }
@@ -287,4 +287,43 @@ proptest::proptest! {
             proptest::prop_assert_eq!(search(&mut view, columns), SearchStatus::NotFound);
         }
     }
+}
+
+#[test]
+fn an_answer_that_arrives_is_read_from_its_beginning_and_followed_at_its_end() {
+    use pinch_llm::event::BlockKind;
+    let mut view = TranscriptView::default();
+    view.agent_event(&AgentEvent::MessageStart(conversation(2).remove(1)), 0);
+    view.answer_update(&StreamEvent::BlockStart { index: 0, kind: BlockKind::Text }, 0);
+    let delta = |view: &mut TranscriptView, n: usize| {
+        let text = format!("paragraph {n} end\n\n");
+        view.answer_update(&StreamEvent::Delta { index: 0, text: text.into() }, 0);
+    };
+    (0..100).for_each(|n| delta(&mut view, n));
+    assert_eq!(numbers(&window(&mut view)).last(), Some(&99));
+    view.scroll(Scroll::Rows(-100));
+    let shown = window(&mut view);
+    let first = numbers(&shown)[0];
+    assert!((30..60).contains(&first), "{shown}");
+    for n in 100..110 {
+        delta(&mut view, n);
+        assert_eq!(window(&mut view), shown);
+    }
+    let Remaining::Lines(below) = window_of(&mut view, COLUMNS, 20).below else { panic!("messages below") };
+    view.scroll(Scroll::Rows(below.cast_signed()));
+    assert_eq!(numbers(&window(&mut view)).last(), Some(&109));
+    assert!(!view.is_scrolled());
+    delta(&mut view, 110);
+    assert_eq!(numbers(&window(&mut view)).last(), Some(&110));
+    // From the first row on, everything is there once.
+    view.scroll(Scroll::Top);
+    let mut all = numbers(&window(&mut view));
+    while view.is_scrolled() {
+        view.scroll(Scroll::Rows(19));
+        all.extend(numbers(&window(&mut view)));
+    }
+    all.dedup();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all, (0..=110).collect::<Vec<_>>());
 }

@@ -6,31 +6,13 @@ use std::ops::Range;
 use super::TranscriptView;
 use super::entry::ViewCx;
 use super::fold::Unfold;
+use super::layout::OpenTail;
+use super::place::{RowPlace, Scroll};
 use super::search::TranscriptSearch;
 use super::select::TranscriptSelection;
 use crate::Row;
 use crate::keymap::Keymap;
 use crate::theme::Palette;
-
-/// Entries whose rows are kept.
-const MAX_LAID_OUT: usize = 200;
-
-/// A row of the conversation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) entry: usize,
-    /// The row within the entry.
-    pub(super) row: usize,
-}
-
-/// Where the window is to go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scroll {
-    /// Down by so many rows; up if there are fewer than none.
-    Rows(isize),
-    Top,
-    End,
-}
 
 /// What is below the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,16 +36,19 @@ pub(crate) struct TranscriptWindow {
 #[derive(Debug, Default)]
 pub(super) struct Viewport {
     /// The first row; `None`: the end of the conversation is followed.
-    pub(super) top: Option<Place>,
+    pub(super) top: Option<RowPlace>,
     /// Rows that it moves down with the next frame, or up.
     pending: isize,
     pub(super) columns: usize,
     pub(super) height: usize,
     /// The entry of each row that was shown last.
-    pub(super) shown: Vec<Place>,
-    n_laid_out: usize,
+    pub(super) shown: Vec<RowPlace>,
+    /// The ends of entries that are open, in the frame that was made last.
+    pub(super) tails: Vec<OpenTail>,
+    /// Entries that were laid out since far ones were forgotten last.
+    pub(super) n_laid_out: usize,
     /// A row that is to be in the window.
-    pub(super) reveal: Option<Place>,
+    pub(super) reveal: Option<RowPlace>,
     pub(super) search: Option<TranscriptSearch>,
     pub(super) selection: Option<TranscriptSelection>,
 }
@@ -76,6 +61,9 @@ impl Viewport {
         }
         if let Some(selection) = &mut self.selection {
             selection.entries_moved(at, by);
+        }
+        for tail in self.tails.iter_mut().filter(|tail| tail.entry > at) {
+            tail.entry = tail.entry.saturating_add_signed(by);
         }
         let places = self.top.iter_mut().chain(&mut self.shown).chain(&mut self.reveal);
         for place in places.filter(|place| place.entry > at) {
@@ -90,7 +78,7 @@ impl TranscriptView {
         let viewport = &mut self.viewport;
         match to {
             Scroll::Rows(n) => viewport.pending = viewport.pending.saturating_add(n),
-            Scroll::Top => (viewport.top, viewport.pending) = (Some(Place::default()), 0),
+            Scroll::Top => (viewport.top, viewport.pending) = (Some(RowPlace::default()), 0),
             Scroll::End => (viewport.top, viewport.pending) = (None, 0),
         }
     }
@@ -111,11 +99,12 @@ impl TranscriptView {
         let options = self.options.clone();
         let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms };
         self.viewport.height = height;
+        self.viewport.tails.clear();
         self.keep_place(cx);
         if let Some(top) = self.viewport.top {
             // The entry may have been collapsed.
             let row = if top.row == 0 { 0 } else { top.row.min(self.n_rows(top.entry, cx)) };
-            self.viewport.top = (top.entry < self.entries.len()).then_some(Place { row, ..top });
+            self.viewport.top = (top.entry < self.entries.len()).then_some(RowPlace { row, ..top });
         }
         if let Some(place) = self.viewport.reveal.take()
             // The last row may be covered by a note.
@@ -167,56 +156,26 @@ impl TranscriptView {
         let before = self.entries.get(top.entry).and_then(|cached| cached.rows.as_ref()).map(|(_, rows)| rows.len());
         if let Some(before) = before.filter(|n| *n > 0) {
             let row = top.row * self.n_rows(top.entry, cx) / before;
-            self.viewport.top = Some(Place { row, ..top });
-        }
-    }
-
-    /// How many rows an entry has.
-    pub(super) fn n_rows(&mut self, at: usize, cx: ViewCx<'_>) -> usize {
-        let Some(cached) = self.entries.get_mut(at) else { return 0 };
-        if !cached.entry.is_settled() {
-            let n_final = cached.entry.n_final(cx, at == 0);
-            return n_final + cached.entry.rows_in(n_final..usize::MAX, cx, at == 0).len();
-        }
-        match &cached.rows {
-            Some((of, rows)) if *of == cx.columns => rows.len(),
-            before => {
-                self.viewport.n_laid_out += usize::from(before.is_none());
-                let rows = cached.entry.rows(cx, at == 0);
-                let n = rows.len();
-                cached.rows = Some((cx.columns, rows));
-                n
-            }
-        }
-    }
-
-    /// Some rows of an entry whose number of rows was asked for before.
-    pub(super) fn rows_of(&mut self, at: usize, range: Range<usize>, cx: ViewCx<'_>) -> Vec<Row> {
-        let Some(cached) = self.entries.get_mut(at) else { return Vec::new() };
-        match &cached.rows {
-            Some((of, rows)) if *of == cx.columns && cached.entry.is_settled() => {
-                rows.get(range.start..range.end.min(rows.len())).unwrap_or_default().to_vec()
-            }
-            _ => cached.entry.rows_in(range, cx, at == 0),
+            self.viewport.top = Some(RowPlace { row, ..top });
         }
     }
 
     /// The place that is `n` rows above another one, or the beginning.
-    fn above(&mut self, from: Place, mut n: usize, cx: ViewCx<'_>) -> Place {
+    fn above(&mut self, from: RowPlace, mut n: usize, cx: ViewCx<'_>) -> RowPlace {
         let mut place = from;
         while n > place.row {
             n -= std::mem::take(&mut place.row);
             let Some(before) = place.entry.checked_sub(1) else { return place };
             match self.unfold(before, Unfold::Last) {
                 Some(moved) => place.entry = place.entry.saturating_add_signed(moved),
-                None => place = Place { entry: before, row: self.n_rows(before, cx) },
+                None => place = RowPlace { entry: before, row: self.n_rows(before, cx) },
             }
         }
-        Place { row: place.row - n, ..place }
+        RowPlace { row: place.row - n, ..place }
     }
 
     /// The place that is `n` rows below another one, or the end.
-    fn below(&mut self, from: Place, mut n: usize, cx: ViewCx<'_>) -> Place {
+    fn below(&mut self, from: RowPlace, mut n: usize, cx: ViewCx<'_>) -> RowPlace {
         let mut place = from;
         while place.entry < self.entries.len() {
             if self.unfold(place.entry, Unfold::First).is_some() {
@@ -224,21 +183,21 @@ impl TranscriptView {
             }
             let left = self.n_rows(place.entry, cx).saturating_sub(place.row);
             if n < left {
-                return Place { row: place.row + n, ..place };
+                return RowPlace { row: place.row + n, ..place };
             }
             n -= left;
-            place = Place { entry: place.entry + 1, row: 0 };
+            place = RowPlace { entry: place.entry + 1, row: 0 };
         }
         place
     }
 
     /// Where a window of this height begins that shows the end.
-    fn top_of_end(&mut self, height: usize, cx: ViewCx<'_>) -> Place {
-        self.above(Place { entry: self.entries.len(), row: 0 }, height, cx)
+    fn top_of_end(&mut self, height: usize, cx: ViewCx<'_>) -> RowPlace {
+        self.above(RowPlace { entry: self.entries.len(), row: 0 }, height, cx)
     }
 
     /// The rows from a place on, and the place behind them. What is shown is remembered.
-    fn fill(&mut self, top: Place, height: usize, cx: ViewCx<'_>) -> (Vec<Row>, Place) {
+    fn fill(&mut self, top: RowPlace, height: usize, cx: ViewCx<'_>) -> (Vec<Row>, RowPlace) {
         let (mut rows, mut place) = (Vec::new(), top);
         self.viewport.shown.clear();
         while place.entry < self.entries.len() {
@@ -251,12 +210,12 @@ impl TranscriptView {
             let end = n.min(first + missing);
             if end > first {
                 rows.extend(self.rows_of(place.entry, first..end, cx));
-                self.viewport.shown.extend((first..end).map(|row| Place { entry: place.entry, row }));
+                self.viewport.shown.extend((first..end).map(|row| RowPlace { entry: place.entry, row }));
             }
             if end < n {
-                return (rows, Place { entry: place.entry, row: end });
+                return (rows, RowPlace { entry: place.entry, row: end });
             }
-            place = Place { entry: place.entry + 1, row: 0 };
+            place = RowPlace { entry: place.entry + 1, row: 0 };
             if rows.len() == height {
                 break;
             }
@@ -271,7 +230,7 @@ impl TranscriptView {
         (rows, place)
     }
 
-    fn remaining(&mut self, end: Place, cx: ViewCx<'_>) -> Remaining {
+    fn remaining(&mut self, end: RowPlace, cx: ViewCx<'_>) -> Remaining {
         let n_entries = self.entries.len();
         match n_entries.saturating_sub(end.entry) {
             0 => Remaining::Nothing,
@@ -283,12 +242,12 @@ impl TranscriptView {
     }
 
     /// The thumb of the scrollbar. It is measured in messages, because what was never shown has no number of rows.
-    fn thumb(&mut self, end: Place, height: usize, cx: ViewCx<'_>) -> Option<Range<usize>> {
+    fn thumb(&mut self, end: RowPlace, height: usize, cx: ViewCx<'_>) -> Option<Range<usize>> {
         let top = self.viewport.shown.first().copied()?;
-        if top <= Place::default() && end.entry >= self.entries.len() {
+        if top <= RowPlace::default() && end.entry >= self.entries.len() {
             return None;
         }
-        let mut position = |place: Place| {
+        let mut position = |place: RowPlace| {
             let within = match place.row {
                 0 => 0.0,
                 row => row as f64 / self.n_rows(place.entry, cx).max(row) as f64,
@@ -300,31 +259,12 @@ impl TranscriptView {
         // Never less than a row, and at the ends only when the window is.
         let length = (((last - first) * scale).round() as usize).clamp(1, height);
         let free = height - length;
-        let begin = match (top <= Place::default(), end.entry >= self.entries.len()) {
+        let begin = match (top <= RowPlace::default(), end.entry >= self.entries.len()) {
             (true, _) => 0,
             (_, true) => free,
             _ if free < 2 => free / 2,
             _ => ((first * scale) as usize).clamp(1, free - 1),
         };
         Some(begin..begin + length)
-    }
-
-    /// Keeps rows near to the window only.
-    fn forget_far_rows(&mut self) {
-        if self.viewport.n_laid_out <= MAX_LAID_OUT {
-            return;
-        }
-        let shown = self.viewport.shown.first().map_or(0, |place| place.entry)
-            ..=self.viewport.shown.last().map_or(0, |place| place.entry);
-        let mut n = 0;
-        for (at, cached) in self.entries.iter_mut().enumerate().filter(|(_, cached)| cached.rows.is_some()) {
-            if shown.contains(&at) {
-                n += 1;
-            } else {
-                cached.rows = None;
-                cached.entry.release();
-            }
-        }
-        self.viewport.n_laid_out = n;
     }
 }

@@ -3,6 +3,7 @@
 use pinch_coding_agent::session::CycleDirection;
 use pinch_coding_agent::settings::values::DoubleEscape;
 
+use super::scroll::page;
 use super::{App, SessionActivity};
 use crate::app::commands::{self, ParsedCommand};
 use crate::dialog::{DialogCx, DialogEvent};
@@ -205,31 +206,6 @@ impl App {
         }
     }
 
-    /// Scrolls the transcript in fullscreen mode; elsewhere the key has its other meaning.
-    fn scroll(&mut self, to: Scroll) -> Option<Vec<Effect>> {
-        self.transcript.is_fullscreen().then(|| {
-            self.transcript.scroll(to);
-            Vec::new()
-        })
-    }
-
-    /// Scrolls the transcript in fullscreen mode by the keys that a short text in the editor has no use for.
-    fn scroll_key(&mut self, press: &KeyPress, size: Size) -> bool {
-        if self.editor.lines().len() > 1 || self.completion.is_open() {
-            return false;
-        }
-        let to = match self.keymap.action(KeyContext::Editor, &press.key) {
-            Some(KeyAction::PageUp) => Scroll::Rows(-page(size)),
-            Some(KeyAction::PageDown) => Scroll::Rows(page(size)),
-            _ => match press.key.to_string().as_str() {
-                "home" if self.editor.is_empty() => Scroll::Top,
-                "end" if self.editor.is_empty() => Scroll::End,
-                _ => return false,
-            },
-        };
-        self.scroll(to).is_some()
-    }
-
     /// Escape: stops what is under way, or counts towards a double press.
     fn interrupt(&mut self, now_ms: i64) -> Vec<Effect> {
         if self.transcript.unselect() {
@@ -336,11 +312,6 @@ impl App {
         // A single suggestion is put in at once; nothing is submitted by that.
         let _event = self.completion.offer(request, found, &mut self.editor);
     }
-}
-
-/// The rows that a page scrolls: some of what was seen stays.
-pub(super) fn page(size: Size) -> isize {
-    size.height().saturating_sub(8).max(1).cast_signed()
 }
 
 /// A command of the shell that a text is, and whether the model is not to see it.

@@ -3,6 +3,7 @@
 use ratatui_core::text::Span;
 
 use super::App;
+use super::scroll::page;
 use crate::Row;
 use crate::compose::{LOW, RowsWithCursor};
 use crate::editor_line::LineEditor;
@@ -41,8 +42,8 @@ impl App {
         match self.keymap.action(KeyContext::Select, &press.key) {
             Some(KeyAction::SelectUp | KeyAction::SelectConfirm) => self.transcript.search_next(SearchDirection::Up),
             Some(KeyAction::SelectDown) => self.transcript.search_next(SearchDirection::Down),
-            Some(KeyAction::SelectPageUp) => self.transcript.scroll(Scroll::Rows(-super::input::page(size))),
-            Some(KeyAction::SelectPageDown) => self.transcript.scroll(Scroll::Rows(super::input::page(size))),
+            Some(KeyAction::SelectPageUp) => self.transcript.scroll(Scroll::Rows(-page(size))),
+            Some(KeyAction::SelectPageDown) => self.transcript.scroll(Scroll::Rows(page(size))),
             Some(KeyAction::SelectCancel) => self.close_search(),
             _ => {
                 if let Some(line) = &mut self.search {

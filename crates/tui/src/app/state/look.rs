@@ -1,0 +1,43 @@
+//! Colours and links.
+
+use pinch_coding_agent::services::Services;
+
+use super::App;
+use crate::hyperlink::Hyperlinks;
+use crate::theme::Palette;
+
+impl App {
+    /// The theme of the command line, else of the settings, else the one that fits the terminal.
+    pub(super) fn choose_theme(&mut self, services: &Services) {
+        let set = self.interface.as_ref().and_then(|interface| interface.theme.clone());
+        let by_terminal = || if self.light_background == Some(true) { "light" } else { "dark" }.to_owned();
+        let name = self.options.theme.clone().or(set).unwrap_or_else(by_terminal);
+        if !self.use_theme(&name, services) && self.theme.name() != name {
+            self.warning(&format!("There is no theme {name:?}; /theme lists them"));
+        }
+    }
+
+    /// Uses a theme, if there is one of that name.
+    pub(crate) fn use_theme(&mut self, name: &str, services: &Services) -> bool {
+        let resources = services.resources();
+        let Some(file) = resources.themes.iter().find(|theme| theme.name == name) else { return false };
+        self.use_palette(Palette::new(file, self.depth));
+        true
+    }
+
+    /// Uses these colours, and links as the settings want them.
+    pub(super) fn use_palette(&mut self, theme: Palette) {
+        let (links, is_known) = &self.links;
+        let set = self.interface.as_ref().and_then(|interface| interface.terminal.hyperlinks);
+        let theme = theme.with_links(set.unwrap_or(*is_known).then(|| links.clone()));
+        if theme != self.theme {
+            self.theme = theme;
+            self.transcript.invalidate();
+        }
+    }
+
+    /// The addresses of the links on the screen.
+    pub(crate) fn links(&self) -> Hyperlinks {
+        self.links.0.clone()
+    }
+}

@@ -1,0 +1,43 @@
+//! Messages that wait: for the run under way, or for the end of a compaction.
+
+use pinch_agent_core::queue::QueueKind;
+
+use super::App;
+
+impl App {
+    /// Keeps a message until the compaction is over.
+    pub(crate) fn wait_for_compaction(&mut self, kind: QueueKind, text: String) {
+        self.waiting.push((kind, text));
+        self.status("Queued message for after compaction");
+    }
+
+    /// Takes what was said during a compaction, as texts.
+    pub(crate) fn take_waiting(&mut self) -> Vec<String> {
+        self.waiting.drain(..).map(|(_, text)| text).collect()
+    }
+
+    /// The same, with the queues they are for.
+    pub(crate) fn take_waiting_messages(&mut self) -> Vec<(QueueKind, String)> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    pub(crate) fn set_queue(&mut self, steering: Vec<String>, follow_up: Vec<String>) {
+        self.queue = (steering, follow_up);
+    }
+
+    /// Puts texts that waited before the text of the editor.
+    pub(crate) fn restore(&mut self, mut texts: Vec<String>) {
+        self.queue = Default::default();
+        if texts.is_empty() {
+            return self.status("There are no queued messages");
+        }
+        let n = texts.len();
+        let own = self.editor.text();
+        if !own.trim().is_empty() {
+            texts.push(own);
+        }
+        self.editor.restore(&texts.join("\n\n"));
+        let noun = if n == 1 { "message" } else { "messages" };
+        self.status(&format!("Moved {n} queued {noun} to the editor"));
+    }
+}
