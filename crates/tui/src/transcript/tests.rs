@@ -259,6 +259,49 @@ fn text_that_is_not_shown_is_found_and_said_to_be_hidden() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(24))]
 
+    /// However the window was moved, it shows a part of the whole conversation, and as many rows as there are.
+    #[test]
+    fn the_window_is_a_part_of_the_whole(
+        lengths in proptest::collection::vec(0_usize..60, 1..400),
+        steps in proptest::collection::vec((0_u8..12, -120_isize..120), 1..30),
+        (columns, height) in (8_usize..60, 1_usize..30),
+    ) {
+        let message = |(at, n): (usize, &usize)| Arc::new(Message::user(format!("{at} {}", "word ".repeat(*n)), 0));
+        let messages: Vec<_> = lengths.iter().enumerate().map(message).collect();
+        let mut whole = TranscriptView::default();
+        whole.load(&messages);
+        while let Some(at) = whole.folded.last().copied() {
+            whole.unfold(at, fold::Unfold::Last);
+        }
+        let whole = window_of(&mut whole, columns, 1_000_000).rows;
+        let last = whole.len().saturating_sub(height);
+        let mut view = TranscriptView::default();
+        view.load(&messages);
+        window_of(&mut view, columns, height);
+        let mut top = last;
+        for (kind, n) in steps {
+            let to = match kind {
+                0 => Scroll::Top,
+                1 => Scroll::End,
+                _ => Scroll::Rows(n),
+            };
+            top = match to {
+                Scroll::Top => 0,
+                Scroll::End => last,
+                Scroll::Rows(n) => top.saturating_add_signed(n).min(last),
+            };
+            view.scroll(to);
+            let shown = window_of(&mut view, columns, height);
+            proptest::prop_assert_eq!(&shown.rows, &whole[top..whole.len().min(top + height)]);
+            proptest::prop_assert_eq!(shown.below == Remaining::Nothing, top == last);
+            proptest::prop_assert_eq!(view.is_scrolled(), top != last);
+            let thumb = shown.thumb.unwrap_or(0..height);
+            proptest::prop_assert!(thumb.start < thumb.end && thumb.end <= height);
+            proptest::prop_assert!(top > 0 || thumb.start == 0);
+            proptest::prop_assert!(top < last || thumb.end == height || top == 0);
+        }
+    }
+
     /// Going up from match to match visits all messages that have the text, from the last one to the first, and then begins again.
     #[test]
     fn every_match_is_visited_once(
