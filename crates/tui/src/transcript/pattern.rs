@@ -5,7 +5,7 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::Row;
-use crate::text::grapheme_width;
+use crate::text::{RowBreak, grapheme_width, row_break};
 
 /// What is searched for. Capitals count if there are any in it; space is space, however much there is of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,8 +77,9 @@ impl SearchPattern {
         let mut places: Vec<(usize, usize, usize, usize)> = Vec::new();
         for (at, row) in rows.iter().enumerate() {
             let mut column = 0;
-            // The beginning of a row is a break where no space is.
-            let mut space = (!text.is_empty()).then_some((at, 0, 0));
+            // The beginning of a row is a break where no space is, unless a word goes on there.
+            let goes_on = at.checked_sub(1).and_then(|before| row_break(&rows[before])) == Some(RowBreak::Within);
+            let mut space = (!text.is_empty() && !goes_on).then_some((at, 0, 0));
             let mut is_indent = true;
             for grapheme in row.spans.iter().flat_map(|span| span.content.graphemes(true)) {
                 let width = grapheme_width(grapheme);
@@ -139,6 +140,14 @@ mod tests {
         assert_eq!(matches("two three", &["│ one two", "│ three"]), [vec![(0, 6..9), (1, 2..7)]]);
         assert_eq!(matches("本x", &[" 日本x"]), [vec![(0, 3..6)]]);
         assert_eq!(matches("ab", &["a", "b"]), Vec::<Vec<_>>::new());
+    }
+
+    #[test]
+    fn words_that_are_broken_are_found() {
+        let rows = crate::text::wrap(&[ratatui_core::text::Span::raw("one abcdefghijklmnop two")], 6);
+        let found = SearchPattern::new("fgh").unwrap().matches(&rows);
+        assert_eq!(found[0].parts, [(1, 5..6), (2, 0..2)]);
+        assert_eq!(SearchPattern::new("one abcdefghijklmnop two").unwrap().matches(&rows).len(), 1);
     }
 
     #[test]

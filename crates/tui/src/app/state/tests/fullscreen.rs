@@ -323,6 +323,21 @@ fn clicks_select_words_and_lines_and_lines_are_copied_as_they_were() {
 }
 
 #[test]
+fn bars_that_stand_for_colours_are_not_copied() {
+    let question = "a question that is longer than the screen is wide";
+    let mut screen = TestScreen::new(30, 24, &[]);
+    let capabilities = TerminalCapabilities::of(&[("NO_COLOR", "1")].into_iter().collect());
+    screen.app = App::new(screen.app.options.clone(), &capabilities);
+    screen.app.mode_changed(true);
+    screen.app.transcript.load(&[user(question), answer("> quoted words that go on in the next row")]);
+    assert!(screen.draw().contains("│ a question"), "{}", screen.draw());
+    let (from, to) = (screen.find("a question"), screen.find("next row"));
+    screen.mouse(MouseKind::Down, from.0, 0);
+    screen.mouse(MouseKind::Drag, to.0, 29);
+    assert_eq!(screen.release(to), format!("{question}\n\n│ quoted words that go on in the next row"));
+}
+
+#[test]
 fn holding_the_mouse_beyond_an_edge_scrolls() {
     let mut screen = TestScreen::new(80, 24, &conversation());
     let from = screen.find("Part 6");
