@@ -24,6 +24,20 @@ pub fn sniff(start: &[u8]) -> Option<&'static str> {
     image_type(start).filter(|mime_type| cfg!(feature = "images") || *mime_type != "image/bmp")
 }
 
+/// An image of a [`sniff`]ed type as a PNG that has room in a square of this side: the right way up, of an animation the first frame. `None`: it
+/// cannot be decoded, or the feature `images` is missing.
+///
+/// The work is done on a thread for such work; it continues there when the caller stops waiting.
+pub async fn to_png(content: Vec<u8>, mime_type: &'static str, max_side: u32) -> Option<Vec<u8>> {
+    #[cfg(feature = "images")]
+    return fit::png_apart(content.into(), mime_type, max_side).await;
+    #[cfg(not(feature = "images"))]
+    {
+        drop((content, mime_type, max_side));
+        None
+    }
+}
+
 /// An image that may go into a message.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

@@ -1,13 +1,18 @@
 //! The clipboard: through the terminal itself (OSC 52), which works over ssh as well, and through the programs of the desktop.
 
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pinch_stdx::fs::create_private_dir;
 use pinch_stdx::host::Env;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
+
+use crate::image::MAX_BYTES;
 
 /// Bytes that terminals take; many ignore more.
 const MAX_OSC52: usize = 74_994;
@@ -66,33 +71,66 @@ fn image_programs(env: &Env) -> Vec<(&'static str, &'static [&'static str])> {
     programs
 }
 
-/// Puts the image of the clipboard into a file of its own below a directory.
+/// What the names of pasted files begin with.
+const PASTED: &str = "pinch-clipboard-";
+/// How long pasted files are kept, in milliseconds.
+const KEPT_MS: u128 = 7 * 24 * 60 * 60 * 1000;
+
+/// Puts the image of the clipboard into a file of its own in a directory; both are for the user alone.
 ///
 /// # Errors
 /// A sentence for people.
-pub(crate) async fn image(env: &Env, temp: &Path) -> Result<PathBuf, String> {
+pub(crate) async fn image(env: &Env, dir: &Path) -> Result<PathBuf, String> {
     let programs = image_programs(env);
     if programs.is_empty() {
         return Err("There is no program that reads images from the clipboard here".to_owned());
     }
     for (program, args) in &programs {
-        let mut command = Command::new(program);
-        command.args(*args).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-        let output = tokio::time::timeout(std::time::Duration::from_secs(5), command.output()).await;
-        if let Ok(Ok(output)) = output
-            && output.status.success()
-            && output.stdout.starts_with(b"\x89PNG")
-        {
-            let file = tempfile::Builder::new().prefix("pinch-clipboard-").suffix(".png").tempfile_in(temp);
-            let kept = file.and_then(|mut file| {
-                std::io::Write::write_all(&mut file, &output.stdout)?;
-                file.into_temp_path().keep().map_err(|error| error.error)
-            });
-            return kept.map_err(|error| format!("cannot store the image: {error}"));
+        if let Some(content) = output_of(program, args).await.filter(|content| content.starts_with(b"\x89PNG")) {
+            return store(dir, &content).map_err(|error| format!("cannot store the image: {error}"));
         }
     }
     let names: Vec<&str> = programs.iter().map(|(program, _)| *program).collect();
     Err(format!("There is no image in the clipboard, or {} is not installed", names.join(" or ")))
+}
+
+/// What a program prints, if it ends well and prints no more than an image may have.
+async fn output_of(program: &str, args: &[&str]) -> Option<Vec<u8>> {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    let mut child = command.spawn().ok()?;
+    let mut content = Vec::new();
+    let output = child.stdout.take()?.take(MAX_BYTES + 1);
+    let work = async {
+        tokio::pin!(output);
+        output.read_to_end(&mut content).await.ok()?;
+        child.wait().await.ok().filter(std::process::ExitStatus::success)
+    };
+    tokio::time::timeout(Duration::from_secs(5), work).await.ok()??;
+    (content.len() as u64 <= MAX_BYTES).then_some(content)
+}
+
+fn store(dir: &Path, content: &[u8]) -> io::Result<PathBuf> {
+    create_private_dir(dir)?;
+    // Its mode is 0600.
+    let mut file = tempfile::Builder::new().prefix(PASTED).suffix(".png").tempfile_in(dir)?;
+    file.write_all(content)?;
+    file.into_temp_path().keep().map_err(|error| error.error)
+}
+
+/// Removes pasted files that are older than 7 days. What cannot be removed stays.
+pub(crate) fn remove_old(dir: &Path, now_ms: i64) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    let now_ms = u128::try_from(now_ms).unwrap_or(0);
+    for entry in entries.flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PASTED));
+        let Ok(meta) = entry.metadata() else { continue };
+        let age = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let is_old = age.is_some_and(|at| at.as_millis() + KEPT_MS < now_ms);
+        if is_ours && is_old && meta.is_file() {
+            std::fs::remove_file(entry.path()).unwrap_or_default();
+        }
+    }
 }
 
 async fn run(program: &str, args: &[&str], text: &str) -> Option<bool> {
@@ -102,13 +140,42 @@ async fn run(program: &str, args: &[&str], text: &str) -> Option<bool> {
     let mut input = child.stdin.take()?;
     input.write_all(text.as_bytes()).await.ok()?;
     drop(input);
-    let status = tokio::time::timeout(std::time::Duration::from_secs(2), child.wait()).await.ok()?.ok()?;
+    let status = tokio::time::timeout(Duration::from_secs(2), child.wait()).await.ok()?.ok()?;
     Some(status.success())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pasted_images_are_private_and_do_not_stay_for_ever() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("agent/tmp");
+        let path = store(&dir, b"image").unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode(&path), mode(&dir)), (0o600, 0o700));
+        }
+        std::fs::write(dir.join("other.png"), "").unwrap();
+        let written = std::fs::metadata(&path).unwrap().modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
+        let (written, week) = (i64::try_from(written.as_millis()).unwrap(), 7 * 24 * 60 * 60 * 1000);
+        remove_old(&dir, written + week);
+        assert!(path.exists());
+        remove_old(&dir, written + week + 1);
+        assert!(!path.exists() && dir.join("other.png").exists());
+        remove_old(&root.path().join("nowhere"), written);
+    }
+
+    #[tokio::test]
+    async fn the_image_of_the_clipboard_is_what_a_program_prints() {
+        assert_eq!(output_of("printf", &["abc"]).await.as_deref(), Some(&b"abc"[..]));
+        assert_eq!(output_of("false", &[]).await, None);
+        assert_eq!(output_of("no-such-program", &[]).await, None);
+        assert_eq!(output_of("head", &["-c", "52428801", "/dev/zero"]).await, None, "too large");
+    }
 
     #[test]
     fn texts_that_terminals_would_ignore_are_not_sent() {

@@ -9,13 +9,24 @@ use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
 use serde_json::Value;
 
+use crate::editor::PastedImage;
+
+/// A message of the user that is to be sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SubmittedMessage {
+    /// The text, with the labels of images.
+    pub(crate) text: String,
+    /// The images, whose files are read when it is sent.
+    pub(crate) images: Vec<PastedImage>,
+}
+
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Effect {
     /// Send a text of the user: a prompt, or a message that steers the run under way.
-    Submit(String),
+    Submit(SubmittedMessage),
     /// Send a text when the model would be done.
-    FollowUp(String),
+    FollowUp(SubmittedMessage),
     /// Run a command of the user.
     Bash {
         command: String,
@@ -74,8 +85,10 @@ pub(crate) enum Effect {
     Export(Option<String>),
     /// Continue a copy of a session file.
     Import(String),
-    /// Put the image of the clipboard into a file, and its path into the editor.
+    /// Put the image of the clipboard into a file, and the image into the editor.
     PasteImage,
+    /// Put the image of this file into the editor; the text that was pasted, if it is none.
+    InsertImage { path: PathBuf, pasted: String },
     /// Copy the last answer.
     Copy,
     /// Copy a text that was selected.

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Row;
 use crate::hyperlink::Hyperlinks;
+use crate::image::{CellSize, FrameImages};
 use crate::terminal::{
     Cursor, Fullscreen, InlineScreen, Modes, QUERIES, Report, Size, TerminalCapabilities, TerminalDevice,
     TerminalInput, WIDTH_QUERY,
@@ -28,6 +29,8 @@ pub(crate) struct ScreenFrame {
     pub(crate) finished: Vec<Row>,
     /// The live area, or the whole screen.
     pub(crate) live: Vec<Row>,
+    /// What the terminal has to be sent for the images among these rows.
+    pub(crate) images: FrameImages,
     /// Where the cursor is in it, and whether it is shown.
     pub(crate) cursor: Option<Cursor>,
     /// The title of the window.
@@ -77,6 +80,7 @@ pub(crate) struct Front {
     device: TerminalDevice,
     display: ScreenMode,
     capabilities: TerminalCapabilities,
+    cell: CellSize,
     resizing: Option<Resizing>,
     dirty: bool,
     drawn_at: Option<Instant>,
@@ -101,6 +105,7 @@ impl Front {
         screen.set_links(links.clone());
         let display = ScreenMode::Inline(screen);
         Ok(Self {
+            cell: device.cell_size(),
             device,
             display,
             capabilities,
@@ -123,6 +128,11 @@ impl Front {
             ScreenMode::Inline(screen) => screen.size(),
             ScreenMode::Fullscreen(screen) => screen.size(),
         }
+    }
+
+    /// The size of a cell in pixels.
+    pub(crate) fn cell_size(&self) -> CellSize {
+        self.cell
     }
 
     /// Something has changed: a frame is due soon.
@@ -245,6 +255,7 @@ impl Front {
     }
 
     fn resize(&mut self, size: Size) {
+        self.cell = self.device.cell_size();
         match &mut self.display {
             ScreenMode::Inline(screen) => screen.resize(size),
             ScreenMode::Fullscreen(screen) => screen.resize(size),
@@ -298,10 +309,14 @@ impl Front {
     /// Draws a frame.
     pub(crate) fn draw(&mut self, frame: &ScreenFrame) -> io::Result<()> {
         let hidden = Cursor { row: frame.live.len().saturating_sub(1), column: 0, visible: false };
-        let mut bytes = match &mut self.display {
-            ScreenMode::Inline(screen) => screen.draw(&frame.finished, &frame.live, frame.cursor.unwrap_or(hidden)),
+        let mut bytes = frame.images.before.clone();
+        bytes.extend(match &mut self.display {
+            ScreenMode::Inline(screen) => {
+                let cursor = frame.cursor.unwrap_or(hidden);
+                screen.draw_with_images(&frame.finished, &frame.live, &frame.images.drawn, cursor)
+            }
             ScreenMode::Fullscreen(screen) => screen.draw(&frame.live, frame.cursor),
-        };
+        });
         if frame.title != self.title {
             let title: String = frame.title.chars().filter(|c| !c.is_control()).collect();
             bytes.extend(format!("\x1b]0;{title}\x07").bytes());

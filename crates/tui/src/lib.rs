@@ -6,6 +6,7 @@
 //! * [`hyperlink`]: links that can be clicked;
 //! * [`theme`]: styles by name, at the depth of colour that a terminal has;
 //! * [`key`]: keys as people write them in `keybindings.json`;
+//! * [`image`]: images in a terminal;
 //! * [`terminal`]: the terminal itself: input, and rows that get onto it without disturbing its scrollback;
 //! * [`keymap`]: which key does what;
 //! * [`editor`]: a text that is edited with keys, and completion;
@@ -25,6 +26,8 @@ pub mod hyperlink;
 pub mod theme;
 
 pub mod key;
+
+pub mod image;
 
 pub mod terminal;
 

@@ -13,7 +13,7 @@ mod window;
 mod streaming;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use pinch_agent_core::event::AgentEvent;
 use pinch_agent_core::tool::ToolError;
@@ -30,6 +30,7 @@ pub(crate) use self::select::SelectionUnit;
 use self::window::Viewport;
 pub(crate) use self::window::{Remaining, TranscriptWindow};
 use crate::Row;
+use crate::image::{ImageBoard, ImageSource, SharedImages};
 use crate::keymap::Keymap;
 use crate::theme::Palette;
 
@@ -50,6 +51,8 @@ pub(crate) struct TranscriptOptions {
     pub(crate) home: Option<PathBuf>,
     /// The directory of relative paths, where paths are links to files.
     pub(crate) link_base: Option<PathBuf>,
+    /// The images: layouts note here what the terminal has to be sent.
+    pub(crate) images: SharedImages,
 }
 
 /// Rows of an entry, as they were made last.
@@ -138,15 +141,42 @@ impl TranscriptView {
     pub(crate) fn mode_changed(&mut self, is_fullscreen: bool) {
         self.is_fullscreen = is_fullscreen;
         self.viewport = Viewport::default();
+        self.screen_lost();
+    }
+
+    /// The terminal has forgotten what was on its alternate screen.
+    pub(crate) fn screen_lost(&mut self) {
+        self.images().screen_changed(self.is_fullscreen);
+        self.forget_rows();
+    }
+
+    /// The images, to be told what the terminal is like and to be asked what it has to be sent.
+    pub(crate) fn images(&self) -> MutexGuard<'_, ImageBoard> {
+        self.options.images.lock()
+    }
+
+    /// An image was converted, or cannot be.
+    pub(crate) fn converted(&mut self, image: &ImageSource, png: Option<ImageSource>) {
+        self.images().converted(image, png);
+        self.forget_rows();
+    }
+
+    fn forget_rows(&mut self) {
+        for cached in &mut self.entries {
+            cached.rows = None;
+        }
+        self.viewport.selection = None;
     }
 
     /// The rows that became final since the last call, for the scrollback.
     pub(crate) fn take_finished(&mut self, columns: usize, theme: &Palette, keymap: &Keymap) -> Vec<Row> {
         let mut finished = Vec::new();
         let options = self.options.clone();
-        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms };
+        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms, is_final: true };
         while let Some(cached) = self.entries.get_mut(self.n_committed) {
-            let is_settled = cached.entry.is_settled();
+            // All of them are asked for at once.
+            let waiting = cached.entry.images().iter().filter(|image| options.images.lock().is_waiting(image));
+            let is_settled = waiting.count() == 0 && cached.entry.is_settled();
             let is_first = self.n_committed == 0;
             let first = self.n_rows_committed;
             if !is_settled {
@@ -168,7 +198,7 @@ impl TranscriptView {
     /// The rows that are not final.
     pub(crate) fn live(&mut self, columns: usize, theme: &Palette, keymap: &Keymap, now_ms: i64) -> Vec<Row> {
         let options = self.options.clone();
-        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms };
+        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms, is_final: false };
         let mut rows = Vec::new();
         let mut first = self.n_rows_committed;
         for (at, cached) in self.entries.iter_mut().enumerate().skip(self.n_committed) {
@@ -290,7 +320,7 @@ impl TranscriptView {
             }
             Message::ToolResult(result) => {
                 if let Some(tool) = self.tool_mut(result.tool_call_id.as_str()) {
-                    tool.set_result(result);
+                    tool.set_result(result, ImageSource::in_message(message));
                 }
             }
             _ => {

@@ -3,8 +3,11 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use pinch_testing::server::{Gate, ServerReply};
 use pinch_testing::wires::anthropic::AnthropicResponse;
+use serde_json::{Value, json};
 
 use crate::help::TestUser;
 use crate::terminal_program::TerminalProgram;
@@ -216,4 +219,94 @@ async fn a_project_with_settings_of_its_own_is_asked_about_once() {
     let mut program = visit_work(&user);
     program.wait_for("/ for commands").await;
     assert!(!program.contents().contains("Do you trust"));
+}
+
+/// A black PNG of 90 by 54 dots.
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAFoAAAA2AQAAAABv5bOOAAAAD0lEQVR42mNgGAWjYKgCAAK+AAHOg+CiAAAAAElFTkSuQmCC";
+
+/// The program on kitty, and a user whose model sees.
+async fn on_kitty(model_sees: bool) -> (TestUser, TerminalProgram) {
+    let user = TestUser::new().await;
+    let input = if model_sees { json!(["text", "image"]) } else { json!(["text"]) };
+    let models = json!({"providers": {"local": {
+        "baseUrl": user.server.url(), "api": "anthropic-messages", "apiKey": "none", "models": [{"id": "m1", "input": input}],
+    }}});
+    user.write("agent/models.json", &models.to_string());
+    let png = STANDARD.decode(PNG).unwrap();
+    std::fs::write(user.path("a picture.png"), png).unwrap();
+    let agent_dir = user.path("agent");
+    let args = ["--agent-dir", agent_dir.to_str().unwrap(), "--model", "local/m1"];
+    let mut program = TerminalProgram::run_on(&user, "", &args, "xterm-kitty");
+    program.wait_for("/ for commands").await;
+    (user, program)
+}
+
+/// What a terminal sends when a file is dropped on it.
+fn dropped(user: &TestUser) -> String {
+    format!("\u{1b}[200~{}\u{1b}[201~", user.path("a\\ picture.png").display())
+}
+
+/// The texts of the last message of the user, and the data of its images.
+fn last_message(user: &TestUser) -> Vec<String> {
+    let asked = user.asked().unwrap();
+    let message = asked.as_array().unwrap().iter().rfind(|message| message["role"] == "user").unwrap();
+    let part = |part: &Value| part["text"].as_str().or(part["source"]["data"].as_str()).unwrap().to_owned();
+    message["content"].as_array().unwrap().iter().map(part).collect()
+}
+
+#[tokio::test]
+async fn a_dropped_image_is_sent_to_the_model_and_shown() {
+    let (user, mut program) = on_kitty(true).await;
+    program.keys("what is ").await;
+    program.keys(&dropped(&user)).await;
+    program.wait_for("what is [image 1: a picture.png]").await;
+    let gate = Gate::new();
+    let first = AnthropicResponse::new("msg_1").text("a black picture").stop("end_turn").concat();
+    user.server.reply(ServerReply::sse("").gated(&gate, [first]));
+    program.keys("\r").await;
+    program.wait_until("the image", |screen| screen.matches('\u{10eeee}').count() == 30).await;
+    program.wait_for("Working").await;
+    assert_eq!(last_message(&user), ["what is [image 1: a picture.png]", PNG]);
+    // The same image again, while the model answers.
+    program.keys(&format!("and \u{1b}[200~'{}'\u{1b}[201~\r", user.path("a picture.png").display())).await;
+    program.wait_for("Steering: and [image 1: a picture.png]").await;
+    user.answer("black as well");
+    gate.open();
+    program.wait_for("black as well").await;
+    program.wait_until("both images", |screen| screen.matches('\u{10eeee}').count() == 60).await;
+    assert_eq!(last_message(&user), ["and [image 1: a picture.png]", PNG]);
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    let text = String::from_utf8_lossy(&program.bytes).into_owned();
+    let sent = format!("p=1,c=10,r=3,q=2,m=0;{PNG}\u{1b}\\");
+    assert!(text.contains(";58:5:1m\u{10eeee}"), "placeholders have the number of their placement");
+    assert_eq!((text.matches(&sent).count(), text.matches(PNG).count()), (1, 1), "the data is sent once");
+}
+
+#[tokio::test]
+async fn an_image_for_a_model_that_sees_none_is_a_path_and_what_is_no_image_is_text() {
+    let (user, mut program) = on_kitty(false).await;
+    program.keys(&dropped(&user)).await;
+    program.wait_for("m1 does not accept images").await;
+    program.wait_for("/a picture.png").await;
+    program.keys("\u{3}\u{1b}[200~/nowhere/x.png\u{1b}[201~").await;
+    program.wait_for("/nowhere/x.png").await;
+    program.keys("\u{3}\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn an_image_that_a_tool_reads_is_shown_as_a_png() {
+    const GIF: &str = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
+    let (user, mut program) = on_kitty(true).await;
+    std::fs::write(user.path("dot.gif"), STANDARD.decode(GIF).unwrap()).unwrap();
+    let call = AnthropicResponse::new("msg_1").tool_call("toolu_1", "read", &json!({"path": "dot.gif"}).to_string());
+    user.server.reply(ServerReply::sse(call.stop("tool_use").concat()));
+    user.answer("a dot");
+    program.keys("read it\r").await;
+    program.wait_until("the image", |screen| screen.contains("a dot") && screen.contains('\u{10eeee}')).await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    let text = String::from_utf8_lossy(&program.bytes).into_owned();
+    assert!(text.contains("c=1,r=1,q=2,m=0;iVBOR"), "a PNG");
 }

@@ -52,6 +52,25 @@ pub(super) async fn fit_apart(
     work.await.unwrap_or(Err(RejectedImage::TooLarge))
 }
 
+/// An image as a PNG that has room in a square of this side, on a thread that may block. Waits while others are at work.
+pub(super) async fn png_apart(content: Bytes, mime_type: &'static str, max_side: u32) -> Option<Vec<u8>> {
+    let slot = SLOTS.acquire().await.ok()?;
+    let work = tokio::task::spawn_blocking(move || {
+        let png = as_png(&content, mime_type, max_side);
+        drop(slot);
+        png
+    });
+    // A decoder that panics is one that cannot read the image.
+    work.await.unwrap_or_default()
+}
+
+fn as_png(content: &[u8], mime_type: &str, max_side: u32) -> Option<Vec<u8>> {
+    let (picture, orientation) = decode(content, mime_type)?;
+    let limits = ImageLimits { max_width: max_side, max_height: max_side, ..ImageLimits::default() };
+    let (width, height) = target((picture.width(), picture.height()), &limits);
+    png(&upright(resized(picture, width, height), orientation))
+}
+
 fn fit(content: Bytes, mime_type: &'static str, limits: &ImageLimits) -> Result<Fitted, RejectedImage> {
     let must_change = mime_type == "image/bmp";
     let refused = if must_change { RejectedImage::NotConverted } else { RejectedImage::TooLarge };

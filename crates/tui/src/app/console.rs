@@ -3,6 +3,7 @@
 
 mod handover;
 mod lookups;
+mod attachments;
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,7 +32,7 @@ use super::bridge::UiRequest;
 use super::state::{App, SessionActivity};
 use crate::dialog::{DialogNews, DialogView};
 use crate::editor::pasted_text;
-use crate::effect::{DialogName, Effect};
+use crate::effect::{DialogName, Effect, SubmittedMessage};
 use crate::front::{Front, FrontEvent};
 use crate::terminal::TerminalInput;
 
@@ -186,8 +187,10 @@ impl Console {
         }
         self.app.close_stale_questions();
         let (size, is_fullscreen) = (self.front.size(), self.front.is_fullscreen());
+        self.app.set_screen(size, self.front.cell_size());
         let frame = self.app.view(size, is_fullscreen, self.host.now_ms());
         let mut drawn = self.front.draw(&frame);
+        self.convert_images();
         if let Some(bytes) = self.app.take_notification(self.front.capabilities().notification) {
             drawn = drawn.and_then(|()| self.front.write(&bytes));
         }
@@ -274,6 +277,7 @@ impl Console {
             Effect::CopyText(text) => self.copy_selected(&text).await,
             Effect::Mouse(on) => self.set_mouse(on),
             Effect::PasteImage => self.paste_image(),
+            Effect::InsertImage { path, pasted } => self.insert_file(path, &pasted).await,
             Effect::Set { key, value } => self.set(key, value).await,
             Effect::Theme { name, save } => self.set_theme(name, save).await,
             Effect::SetScope { models, save } => self.set_scope(models, save).await,
@@ -291,8 +295,8 @@ impl Console {
         let Some(session) = self.session.clone() else { return self.postponed.push_back(effect) };
         let control = &session.control;
         match effect {
-            Effect::Submit(text) => self.queue(control, QueueKind::Steering, text).await,
-            Effect::FollowUp(text) => self.queue(control, QueueKind::FollowUp, text).await,
+            Effect::Submit(message) => self.queue(control, QueueKind::Steering, message).await,
+            Effect::FollowUp(message) => self.queue(control, QueueKind::FollowUp, message).await,
             Effect::SetModel { model, save } => {
                 self.app.say_model(&model, None);
                 if save {
@@ -351,11 +355,12 @@ impl Console {
     }
 
     /// Puts a message of the user into a queue; commands of extensions run at once.
-    async fn queue(&mut self, control: &SessionControl, kind: QueueKind, text: String) {
+    async fn queue(&mut self, control: &SessionControl, kind: QueueKind, message: SubmittedMessage) {
         if self.app.activity() == SessionActivity::Compacting {
-            self.app.wait_for_compaction(kind, text);
+            self.app.wait_for_compaction(kind, message);
             return;
         }
+        let SubmittedMessage { text, images } = message;
         if let Some((found, args)) = control.find_command(&text) {
             let control = control.clone();
             self.lookups.push(
@@ -367,11 +372,12 @@ impl Console {
             );
             return;
         }
+        let images = self.read_images(&images).await;
         if control.extensions().wants(Point::Input) {
             let control = control.clone();
             self.lookups.push(
                 async move {
-                    control.say(kind, &text, Vec::new(), InputSource::Interactive).await;
+                    control.say(kind, &text, images, InputSource::Interactive).await;
                     LookupResult::Done(Ok(String::new()))
                 }
                 .boxed(),
@@ -379,8 +385,8 @@ impl Console {
             return;
         }
         match kind {
-            QueueKind::Steering => control.steer(text, Vec::new()),
-            QueueKind::FollowUp => control.follow_up(text, Vec::new()),
+            QueueKind::Steering => control.steer(text, images),
+            QueueKind::FollowUp => control.follow_up(text, images),
         }
         let (steering, follow_up) = control.waiting();
         self.app.set_queue(steering, follow_up);

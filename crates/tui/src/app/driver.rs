@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 use super::console::{Console, EndedBash, SessionHandles};
 use super::state::SessionActivity;
 use crate::dialog::DialogNews;
-use crate::effect::{DialogName, Effect};
+use crate::effect::{DialogName, Effect, SubmittedMessage};
 
 /// Events of a compaction or a summary that wait to be shown.
 const MAX_EVENTS: usize = 256;
@@ -44,6 +44,7 @@ impl Driver {
         console.session = Some(handles(&runtime));
         console.app.session_opened(&runtime);
         console.sum_up(runtime.session().log().snapshot());
+        console.remove_old_pastes();
         Self { console, runtime, stop }
     }
 
@@ -145,7 +146,7 @@ impl Driver {
     /// Does what needs the idle session.
     async fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Submit(text) | Effect::FollowUp(text) => self.submit(text).await,
+            Effect::Submit(message) | Effect::FollowUp(message) => self.submit(message).await,
             Effect::CycleModel(direction) => self.cycle_model(direction).await,
             Effect::SetModel { model, save } => {
                 let set = self.runtime.session_mut().set_model(Arc::clone(&model));
@@ -232,8 +233,9 @@ impl Driver {
         }
     }
 
-    async fn submit(&mut self, text: String) {
-        self.prompt(Prompt { text, source: InputSource::Interactive, ..Prompt::default() }).await;
+    async fn submit(&mut self, message: SubmittedMessage) {
+        let images = self.console.read_images(&message.images).await;
+        self.prompt(Prompt { text: message.text, images, source: InputSource::Interactive, ..Prompt::default() }).await;
     }
 
     async fn cycle_model(&mut self, direction: CycleDirection) {
@@ -370,10 +372,11 @@ impl Driver {
         let control = self.runtime.session().control();
         let mut waiting = waiting.into_iter();
         let Some((_, first)) = waiting.next() else { return };
-        for (kind, text) in waiting {
+        for (kind, message) in waiting {
+            let images = self.console.read_images(&message.images).await;
             match kind {
-                QueueKind::Steering => control.steer(text, Vec::new()),
-                QueueKind::FollowUp => control.follow_up(text, Vec::new()),
+                QueueKind::Steering => control.steer(message.text, images),
+                QueueKind::FollowUp => control.follow_up(message.text, images),
             }
         }
         self.console.postponed.push_front(Effect::Submit(first));

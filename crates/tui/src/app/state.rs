@@ -7,6 +7,7 @@ mod queue;
 mod dialogs;
 mod events;
 mod scroll;
+mod images;
 mod search;
 mod mouse;
 mod input;
@@ -35,9 +36,10 @@ use crate::dialog::DialogView;
 use crate::editor::Editor;
 use crate::editor::complete::{Autocomplete, CommandSuggestion, CompletionSources};
 use crate::editor_line::LineEditor;
-use crate::effect::DialogAnswer;
+use crate::effect::{DialogAnswer, SubmittedMessage};
 use crate::figures::short_path;
 use crate::hyperlink::Hyperlinks;
+use crate::image::ImageProtocol;
 use crate::key::Key;
 use crate::keymap::Keymap;
 use crate::terminal::TerminalCapabilities;
@@ -108,6 +110,8 @@ pub(crate) struct App {
     /// Addresses of the links on the screen, and whether the terminal is known to have links.
     links: (Hyperlinks, bool),
     depth: ColorDepth,
+    /// How the terminal shows images, if it can.
+    image_protocol: Option<ImageProtocol>,
     light_background: Option<bool>,
     /// When the colours of the terminal are not waited for any longer, in Unix milliseconds; `None`: they are known.
     colors_due_ms: Option<i64>,
@@ -129,7 +133,7 @@ pub(crate) struct App {
     n_sums: u64,
     queue: (Vec<String>, Vec<String>),
     /// What was said during a compaction.
-    waiting: Vec<(QueueKind, String)>,
+    waiting: Vec<(QueueKind, SubmittedMessage)>,
     widgets: Vec<Widget>,
     title: Option<String>,
     model: Option<Arc<Model>>,
@@ -172,6 +176,7 @@ impl App {
             theme: Palette::builtin(&name, capabilities.depth),
             links: (Hyperlinks::default(), capabilities.hyperlinks),
             depth: capabilities.depth,
+            image_protocol: capabilities.images,
             light_background: capabilities.light_background,
             colors_due_ms: Some(options.host.now_ms() + COLORS_MS),
             keymap: Keymap::default(),
@@ -206,6 +211,10 @@ impl App {
             notification: None,
             options,
         };
+        app.transcript.images().enable_conversion();
+        if capabilities.remote {
+            app.transcript.images().set_remote();
+        }
         app.transcript.options.home = app.options.host.home().map(Path::to_owned);
         app.transcript.options.link_base = (!capabilities.remote).then(|| app.options.cwd.clone());
         app.use_palette(app.theme.clone());
@@ -317,6 +326,7 @@ impl App {
         self.completion.set_visible(usize::try_from(interface.autocomplete_max_visible).unwrap_or(5));
         self.transcript.options.hide_thinking = interface.hide_thinking;
         self.transcript.options.code_indent.clone_from(&interface.code_block_indent);
+        self.choose_image_protocol(&interface.terminal);
         self.interface = Some(interface);
         self.use_palette(self.theme.clone());
         self.choose_theme(services);
@@ -414,11 +424,6 @@ impl App {
         self.completion.close();
     }
 
-    /// Puts an image into the editor; a model that does not see gets its path.
-    pub(crate) fn insert_image(&mut self, path: &Path) {
-        self.editor.paste(&path.display().to_string());
-    }
-
     /// Opens a web page in the user's browser; where that is not possible the user does it.
     pub(crate) fn open_page(&self, url: &str) {
         if let Some(open) = self.options.browser {
@@ -453,6 +458,7 @@ impl App {
     /// Another program has used the terminal.
     pub(crate) fn repaint(&mut self) {
         self.footer.head = branch::head(&self.options.cwd);
+        self.transcript.screen_lost();
     }
 
     /// What is left on the screen when the program ends: how to continue the session.

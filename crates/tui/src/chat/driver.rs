@@ -292,7 +292,9 @@ impl ChatDriver {
         if self.front.is_resizing() || self.gone {
             return;
         }
-        let frame = self.state.view(self.front.size(), self.host.now_ms());
+        let size = self.front.size();
+        self.state.set_screen(size, self.front.cell_size());
+        let frame = self.state.view(size, self.host.now_ms());
         let drawn = self.front.draw(&frame);
         self.check(drawn);
     }

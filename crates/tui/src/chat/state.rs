@@ -32,6 +32,8 @@ use crate::widget::Loader;
 
 /// How long a terminal may take to name its colours, in milliseconds.
 const COLORS_MS: i64 = 150;
+/// Columns of an image at most.
+const IMAGE_COLUMNS: u64 = 60;
 /// Runs that have ended and are remembered, so that late events of them are not shown.
 const MAX_ENDED: usize = 200;
 
@@ -206,6 +208,10 @@ impl ChatApp {
             setup,
         };
         state.transcript.options.home = home;
+        state.transcript.images().configure(capabilities.images, IMAGE_COLUMNS);
+        if capabilities.remote {
+            state.transcript.images().set_remote();
+        }
         state.read_keys();
         state.take_agents(state.agents.clone());
         let named = state.setup.session.clone().unwrap_or_default();

@@ -18,6 +18,8 @@ pub(crate) struct SettingsFacts {
     pub(crate) values: serde_json::Map<String, Value>,
     pub(crate) theme: String,
     pub(crate) thinking: String,
+    /// The terminal can show images.
+    pub(crate) images: bool,
 }
 
 /// A setting that can be changed here.
@@ -104,6 +106,20 @@ fn table() -> Vec<Setting> {
     ]
 }
 
+/// Settings for terminals that can show images.
+fn image_table() -> Vec<Setting> {
+    vec![
+        flag("terminal.showImages", "Show images", "Show images of tools and messages in the terminal"),
+        numbers("terminal.imageWidthCells", "Image width", "Columns of an image at most", &[60, 80, 120]),
+        words(
+            "terminal.images",
+            "Image protocol",
+            "How images are sent to the terminal",
+            &["auto", "kitty", "iterm2", "off"],
+        ),
+    ]
+}
+
 /// The dialog.
 pub(crate) struct SettingsDialog {
     settings: Vec<Setting>,
@@ -114,7 +130,11 @@ pub(crate) struct SettingsDialog {
 
 impl SettingsDialog {
     pub(crate) fn new(facts: SettingsFacts) -> Self {
-        let mut dialog = Self { settings: table(), facts, picker: Picker::new(Vec::new(), 10), problem: None };
+        let mut settings = table();
+        if facts.images {
+            settings.extend(image_table());
+        }
+        let mut dialog = Self { settings, facts, picker: Picker::new(Vec::new(), 10), problem: None };
         dialog.fill();
         dialog
     }
@@ -207,5 +227,5 @@ impl DialogView for SettingsDialog {
 
 /// The keys of all settings that the dialog shows.
 pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
-    table().into_iter().map(|setting| setting.key)
+    table().into_iter().chain(image_table()).map(|setting| setting.key)
 }

@@ -161,10 +161,10 @@ impl Editor {
         Some(label)
     }
 
-    /// Puts a marker for an image in at the cursor. It has the size of the image in pixels; the file is read by who gets the submission.
-    pub fn insert_image(&mut self, path: &Path, width: u32, height: u32) {
+    /// Puts a marker for an image in at the cursor: `[image 1: name.png]`. The file is read by who gets the submission.
+    pub fn insert_image(&mut self, path: &Path) {
         self.forget_markers();
-        let label = self.markers.add_image(path, width, height);
+        let label = self.markers.add_image(path);
         self.wrap.clear();
         self.replace(self.cursor, self.cursor, &label, UndoUnit::Own);
     }

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::text::{SanitizeMode, sanitize};
+
 /// What a marker stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MarkerContent {
@@ -44,10 +46,12 @@ enum MarkerKind {
     Image,
 }
 
-const KINDS: [(MarkerKind, &str); 2] = [(MarkerKind::Paste, "[paste #"), (MarkerKind::Image, "[image #")];
+const KINDS: [(MarkerKind, &str); 2] = [(MarkerKind::Paste, "[paste #"), (MarkerKind::Image, "[image ")];
 
 /// Bytes of a label at most.
 pub(super) const MAX_LABEL: usize = 64;
+/// Bytes of the name of an image in a label: a number of ten digits and the rest fit beside it.
+const MAX_NAME: usize = 40;
 
 type MarkerKey = (MarkerKind, u32);
 
@@ -191,9 +195,9 @@ impl Markers {
     }
 
     /// Makes a marker for an image.
-    pub(super) fn add_image(&mut self, path: &Path, width: u32, height: u32) -> String {
+    pub(super) fn add_image(&mut self, path: &Path) -> String {
         self.last_image += 1;
-        let label = format!("[image #{} {width}x{height}]", self.last_image);
+        let label = format!("[image {}: {}]", self.last_image, label_name(path));
         let content = MarkerContent::Image(path.to_owned());
         self.known.insert((MarkerKind::Image, self.last_image), TextMarker { label: label.clone(), content });
         label
@@ -271,9 +275,10 @@ impl Markers {
         let last = self.last_of(kind);
         *last += 1;
         let number = *last;
-        let size = marker.label.split_once(' ').and_then(|(_, rest)| rest.split_once(' ')).map_or("", |(_, size)| size);
         let start = KINDS.iter().find(|(known, _)| *known == kind).map_or("", |(_, start)| start);
-        let label = format!("{start}{number} {size}");
+        let rest =
+            marker.label.strip_prefix(start).unwrap_or_default().trim_start_matches(|c: char| c.is_ascii_digit());
+        let label = format!("{start}{number}{rest}");
         self.known.insert((kind, number), TextMarker { label: label.clone(), content: marker.content.clone() });
         label
     }
@@ -289,6 +294,17 @@ impl Markers {
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
+}
+
+/// The name of a file as a marker has it: harmless, short, and without brackets.
+fn label_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = sanitize(&name, SanitizeMode::Output);
+    let name: String = name.chars().map(|c| if matches!(c, '[' | ']' | '\n' | '\t') { '_' } else { c }).collect();
+    if name.len() <= MAX_NAME {
+        return name;
+    }
+    format!("{}…", &name[..name.floor_char_boundary(MAX_NAME - '…'.len_utf8())])
 }
 
 /// The last opening bracket before a byte of a line from which a label could reach it.
@@ -322,16 +338,32 @@ mod tests {
     #[test]
     fn a_number_that_means_something_else_is_given_anew() {
         let mut old = Markers::default();
-        let text = format!("{} {}", old.add_paste("first", 1), old.add_image(Path::new("/i.png"), 3, 4));
+        let text = format!("{} {}", old.add_paste("first", 1), old.add_image(Path::new("/i.png")));
         let kept = old.marked(text);
         let mut new = Markers::default();
-        assert_eq!(new.adopt(&kept), "[paste #1 5 chars] [image #1 3x4]", "numbers that are free stay");
-        assert_eq!(new.adopt(&kept), "[paste #1 5 chars] [image #1 3x4]", "what is known already, too");
+        assert_eq!(new.adopt(&kept), "[paste #1 5 chars] [image 1: i.png]", "numbers that are free stay");
+        assert_eq!(new.adopt(&kept), "[paste #1 5 chars] [image 1: i.png]", "what is known already, too");
         let mut other = Markers::default();
         other.add_paste("other", 1);
         let text = other.adopt(&kept);
-        assert_eq!(text, "[paste #2 5 chars] [image #1 3x4]");
+        assert_eq!(text, "[paste #2 5 chars] [image 1: i.png]");
         assert_eq!(other.marked(text).expanded_to_paths(), "first /i.png");
+    }
+
+    #[test]
+    fn the_name_of_an_image_cannot_break_its_marker() {
+        let mut markers = Markers::default();
+        for (path, label) in [
+            ("/a/b c.png", "[image 1: b c.png]".to_owned()),
+            ("/a/[x]\n\u{1b}[2Jy\u{202e}.png", "[image 2: _x__y\u{fffd}.png]".to_owned()),
+            (&format!("/{}.png", "é".repeat(200)), format!("[image 3: {}…]", "é".repeat(18))),
+            ("/", "[image 4: ]".to_owned()),
+        ] {
+            let added = markers.add_image(Path::new(path));
+            assert_eq!(added, label);
+            assert!(added.len() <= MAX_LABEL);
+            assert_eq!(markers.len_at(&added, 0), Some(added.len()));
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct Submission {
 /// An image that a submission mentions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastedImage {
-    /// Its marker in the text: `[image #1 800x600]`.
+    /// Its marker in the text: `[image 1: name.png]`.
     pub label: String,
     /// The file.
     pub path: PathBuf,

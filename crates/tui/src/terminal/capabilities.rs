@@ -4,6 +4,7 @@ use pinch_stdx::host::Env;
 
 use super::input::Report;
 use super::notification::NotificationKind;
+use crate::image::ImageProtocol;
 use crate::theme::ColorDepth;
 
 /// What a terminal can do.
@@ -25,6 +26,8 @@ pub struct TerminalCapabilities {
     pub hyperlinks: bool,
     /// The program runs on another computer than the terminal.
     pub remote: bool,
+    /// How it shows images, if it can.
+    pub images: Option<ImageProtocol>,
 }
 
 /// Asks for everything that only the terminal knows: keyboard protocol, synchronized output, background colour. The last question is one that
@@ -56,6 +59,7 @@ impl TerminalCapabilities {
             hyperlinks: hyperlinks(env),
             notification: NotificationKind::of(env),
             remote: has("SSH_CONNECTION") || has("SSH_TTY"),
+            images: ImageProtocol::of(env),
         }
     }
 

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::Size;
 use super::input::{TerminalInput, from_event};
+use crate::image::CellSize;
 
 /// Inputs that wait to be taken; the thread that reads waits then.
 const MAX_WAITING: usize = 1024;
@@ -121,6 +122,19 @@ impl TerminalDevice {
     /// When the terminal is gone.
     pub fn size(&self) -> io::Result<Size> {
         self.terminal.get_dimensions().map(|size| Size::new(size.cols, size.rows))
+    }
+
+    /// The size of a cell; the usual one, where the terminal does not say how many pixels it has.
+    pub fn cell_size(&self) -> CellSize {
+        let Ok(size) = self.terminal.get_dimensions() else { return CellSize::default() };
+        let side = |pixels: Option<u16>, cells: u16| {
+            let side = pixels.unwrap_or(0).checked_div(cells).unwrap_or(0);
+            (4..=200).contains(&side).then_some(side)
+        };
+        match (side(size.pixel_width, size.cols), side(size.pixel_height, size.rows)) {
+            (Some(width), Some(height)) => CellSize { width, height },
+            _ => CellSize::default(),
+        }
     }
 
     /// Writes bytes. Blocks while the terminal does not take them.

@@ -42,7 +42,8 @@ pub(super) fn row(out: &mut Vec<u8>, row: &Row, width: usize, links: Option<&Hyp
             }
             open = link;
         }
-        let style = Style { underline_color: None, ..style };
+        let placement = style.underline_color.filter(|color| matches!(color, Color::Indexed(_)));
+        let style = Style { underline_color: placement, ..style };
         if style != current {
             set_style(out, style);
             current = style;
@@ -78,6 +79,10 @@ fn set_style(out: &mut Vec<u8>, style: Style) {
                 }
             }
         }
+    }
+    // Numbers the placement of an image; with colons, a terminal that does not know it passes over the whole.
+    if let Some(Color::Indexed(index)) = style.underline_color {
+        write_to(out, format_args!(";58:5:{index}"));
     }
     out.push(b'm');
 }

@@ -4,10 +4,13 @@
 //! so that every terminal keeps them in its scrollback; those that leave a part of the screen only get lost in some terminals. It follows that
 //! nothing has to be asked: where the cursor is, or what a change of height moved.
 
+use std::collections::VecDeque;
+
 use super::Size;
 use super::encode::{row, write_to};
 use crate::Row;
 use crate::hyperlink::Hyperlinks;
+use crate::image::{DrawnImage, anchor};
 use crate::text::row_width;
 
 /// A place in the live area.
@@ -91,11 +94,22 @@ impl InlineScreen {
     /// The bytes that add finished rows above the live area and make the live area look like `live`. The rows may not be wider than the screen,
     /// and `live` may not be higher; what is too high loses its upper rows.
     pub fn draw(&mut self, finished: &[Row], live: &[Row], cursor: Cursor) -> Vec<u8> {
+        self.draw_with_images(finished, live, &[], cursor)
+    }
+
+    /// The same with images that are drawn over blank ones of the finished rows.
+    pub(crate) fn draw_with_images(
+        &mut self,
+        finished: &[Row],
+        live: &[Row],
+        images: &[DrawnImage],
+        cursor: Cursor,
+    ) -> Vec<u8> {
         let live = &live[live.len().saturating_sub(self.size.height())..];
         let mut out = Vec::new();
         let is_same_height = finished.is_empty() && live.len() == self.drawn.len();
         if !is_same_height {
-            self.redraw(&mut out, finished, live);
+            self.redraw(&mut out, finished, live, images);
         } else {
             for (at, (new, old)) in live.iter().zip(&self.drawn).enumerate() {
                 if new != old {
@@ -118,7 +132,9 @@ impl InlineScreen {
     }
 
     /// Writes everything from the top of the live area on.
-    fn redraw(&mut self, out: &mut Vec<u8>, finished: &[Row], live: &[Row]) {
+    fn redraw(&mut self, out: &mut Vec<u8>, finished: &[Row], live: &[Row], images: &[DrawnImage]) {
+        // The row below each image that is not drawn yet, its column, and the image.
+        let mut due: VecDeque<(usize, usize, &DrawnImage)> = VecDeque::new();
         move_to(out, &mut self.cursor, 0, 0);
         let is_shorter = self.stale || finished.len() + live.len() < self.drawn.len();
         let n_rows = finished.len() + live.len();
@@ -130,6 +146,17 @@ impl InlineScreen {
                 out.extend(b"\x1b[J");
             }
             row(out, line, self.size.width(), self.links.as_ref());
+            // All rows of an image are on the screen when it is drawn, and it cannot scroll.
+            if let Some((_, column, image)) = due.pop_front_if(|(below, ..)| *below == at) {
+                draw_image(out, column, image);
+            }
+            if at < finished.len()
+                && !images.is_empty()
+                && let Some((column, number)) = anchor(line)
+                && let Some(image) = images.get(number)
+            {
+                due.push_back((at + image.rows, column, image));
+            }
         }
         if n_rows == 0 && is_shorter {
             out.extend(b"\x1b[J");
@@ -162,12 +189,22 @@ impl InlineScreen {
     pub fn leave(&mut self, last: &[Row]) -> Vec<u8> {
         let mut out = Vec::new();
         self.stale = true;
-        self.redraw(&mut out, &[], last);
+        self.redraw(&mut out, &[], last, &[]);
         out.extend(if last.is_empty() { &b"\r"[..] } else { b"\r\n" });
         out.extend(b"\x1b[?25h");
         self.restart();
         out
     }
+}
+
+/// Draws an image that ends above the row of the cursor, and puts the cursor back.
+fn draw_image(out: &mut Vec<u8>, column: usize, image: &DrawnImage) {
+    write_to(out, format_args!("\x1b7\x1b[{}A\r", image.rows));
+    if column > 0 {
+        write_to(out, format_args!("\x1b[{column}C"));
+    }
+    out.extend(&image.bytes);
+    out.extend(b"\x1b8");
 }
 
 /// Moves the cursor within the live area.

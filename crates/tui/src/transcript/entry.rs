@@ -13,16 +13,17 @@ use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::session_log::roles;
 use pinch_coding_agent::tools::bash::UserCommand;
 use pinch_llm::event::BlockKind;
-use pinch_llm::message::{AssistantMessage, Block, Content, Message, StopReason, ToolResult};
+use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, ToolResult};
 use serde_json::Value;
 
 pub(super) use self::answer::AnswerView;
 use self::bash::Bash;
-use self::frame::{boxed, inner_columns, paragraphs};
+use self::frame::{boxed, image_rows, inner_columns, paragraphs};
 use self::tool::ToolCallView;
 use super::{TranscriptOptions, texts};
 use crate::Row;
 use crate::figures::tokens;
+use crate::image::ImageSource;
 use crate::keymap::{KeyAction, Keymap};
 use crate::markdown::{Markdown, MarkdownOptions};
 use crate::theme::{ColorRole, Palette};
@@ -35,6 +36,8 @@ pub(crate) struct ViewCx<'a> {
     pub(crate) keymap: &'a Keymap,
     pub(crate) options: &'a TranscriptOptions,
     pub(crate) now_ms: i64,
+    /// The rows go into the scrollback.
+    pub(crate) is_final: bool,
 }
 
 impl ViewCx<'_> {
@@ -69,7 +72,10 @@ pub(crate) enum TranscriptEntry {
     },
     /// A text of the interface, in Markdown.
     Text(Box<AnswerView>),
-    User(String),
+    User {
+        text: String,
+        images: Vec<ImageSource>,
+    },
     AnswerView(Box<AnswerView>),
     Tool(Box<ToolCallView>),
     Bash(Box<Bash>),
@@ -121,6 +127,7 @@ pub(super) fn of_messages(messages: &[Arc<Message>]) -> Vec<TranscriptEntry> {
                     open.remove(&result.tool_call_id).and_then(|at| entries.get_mut(at))
                 {
                     tool.set_result(result);
+                    tool.set_images(ImageSource::in_message(message));
                 }
             }
             _ => entries.extend(TranscriptEntry::of_message(message)),
@@ -164,9 +171,11 @@ impl TranscriptEntry {
     }
 
     /// The entry for a message that is neither an answer nor the result of a tool, if it is shown.
-    pub(super) fn of_message(message: &Message) -> Option<Self> {
-        match message {
-            Message::User(user) => Some(Self::User(user_text(&user.content))),
+    pub(super) fn of_message(message: &Arc<Message>) -> Option<Self> {
+        match &**message {
+            Message::User(user) => {
+                Some(Self::User { text: user.content.text("\n"), images: ImageSource::in_message(message) })
+            }
             Message::Other(other) => {
                 let text = |name: &str| other.raw.get(name).and_then(Value::as_str).unwrap_or_default();
                 match text("role") {
@@ -268,9 +277,13 @@ impl TranscriptEntry {
                 paragraphs(&format!("{prefix}{text}"), style, cx.columns, 1)
             }
             Self::Text(text) | Self::AnswerView(text) => text.rows_in(0..usize::MAX, cx),
-            Self::User(text) => {
+            Self::User { text, images } => {
                 let options = MarkdownOptions::colored(ColorRole::UserMessageText);
-                boxed(Markdown::of(text, options).rows(inner_columns(cx), theme), ColorRole::UserMessageBg, cx)
+                let columns = inner_columns(cx);
+                let mut rows = Markdown::of(text, options).rows(columns, theme);
+                let style = theme.fg(ColorRole::UserMessageText);
+                rows.extend(image_rows(images, style, columns, cx, cx.options.expanded));
+                boxed(rows, ColorRole::UserMessageBg, cx)
             }
             Self::Tool(tool) => tool.rows(cx),
             Self::Bash(bash) => bash.rows(cx),
@@ -289,13 +302,22 @@ impl TranscriptEntry {
         }
     }
 
+    /// The images that it shows.
+    pub(super) fn images(&self) -> &[ImageSource] {
+        match self {
+            Self::User { images, .. } => images,
+            Self::Tool(tool) => tool.images(),
+            _ => &[],
+        }
+    }
+
     /// Calls back with every text that may be shown, or would be if it was expanded.
     pub(super) fn texts(&self, each: &mut dyn FnMut(&str)) {
         match self {
             Self::Header { name, hints } => [name, hints].into_iter().for_each(|text| each(text)),
             Self::Rule => {}
             Self::Earlier(messages) => messages.iter().for_each(|message| texts::in_message(message, each)),
-            Self::Notice { text, .. } | Self::User(text) => each(text),
+            Self::Notice { text, .. } | Self::User { text, .. } => each(text),
             Self::Text(answer) | Self::AnswerView(answer) => answer.texts(each),
             Self::Tool(tool) => tool.texts(each),
             Self::Bash(bash) => bash.texts(each),
@@ -457,8 +479,11 @@ impl TranscriptEntry {
         self.with_tool(|tool| tool.fail(text));
     }
 
-    pub(super) fn set_result(&mut self, result: &ToolResult) {
-        self.with_tool(|tool| tool.set_result(result));
+    pub(super) fn set_result(&mut self, result: &ToolResult, images: Vec<ImageSource>) {
+        self.with_tool(|tool| {
+            tool.set_result(result);
+            tool.set_images(images);
+        });
     }
 
     pub(super) fn is_running_bash(&self) -> bool {
@@ -476,20 +501,4 @@ impl TranscriptEntry {
             bash.end(end);
         }
     }
-}
-
-/// The text of a user's message, with a line for each image.
-fn user_text(content: &Content) -> String {
-    let mut text = content.text("\n");
-    if let Content::Blocks(blocks) = content {
-        for block in blocks {
-            if let Block::Image(image) = block {
-                if !text.is_empty() {
-                    text.push('\n');
-                }
-                text.push_str(&format!("[Image: [{}]]", image.mime_type));
-            }
-        }
-    }
-    text
 }

@@ -135,7 +135,7 @@ impl TranscriptView {
     /// Searches on, as far as is done within a frame.
     pub(crate) fn search_step(&mut self, columns: usize, theme: &Palette, keymap: &Keymap) {
         let options = self.options.clone();
-        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms };
+        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms, is_final: false };
         let mut budget = STEP;
         self.viewport.tails.clear();
         while let Some(search) = &self.viewport.search

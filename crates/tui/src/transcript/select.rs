@@ -10,6 +10,7 @@ use super::entry::ViewCx;
 use super::mark::mark;
 use super::place::{RowPlace, Scroll, Spot};
 use crate::Row;
+use crate::image::is_placeholder;
 use crate::keymap::Keymap;
 use crate::text::{RowBreak, grapheme_width, row_break};
 use crate::theme::Palette;
@@ -70,7 +71,7 @@ fn text_in(row: &Row, columns: &Range<usize>) -> String {
     let mut column = 0;
     let mut text = String::new();
     for grapheme in row.spans.iter().flat_map(|span| span.content.graphemes(true)) {
-        if columns.contains(&column) {
+        if columns.contains(&column) && !is_placeholder(grapheme) {
             text.push_str(grapheme);
         }
         column += grapheme_width(grapheme);
@@ -172,7 +173,8 @@ impl TranscriptView {
         (theme, keymap): (&'a Palette, &'a Keymap),
         options: &'a super::TranscriptOptions,
     ) -> ViewCx<'a> {
-        ViewCx { columns: self.viewport.columns.max(1), theme, keymap, options, now_ms: self.heard_ms }
+        let columns = self.viewport.columns.max(1);
+        ViewCx { columns, theme, keymap, options, now_ms: self.heard_ms, is_final: false }
     }
 
     /// The mouse was moved with its button held.

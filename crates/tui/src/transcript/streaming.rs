@@ -18,7 +18,7 @@ impl TranscriptView {
 
     /// A message of the user.
     pub(crate) fn user(&mut self, text: &str) {
-        self.push(TranscriptEntry::User(text.to_owned()));
+        self.push(TranscriptEntry::User { text: text.to_owned(), images: Vec::new() });
     }
 
     /// The text of the answer is cut at a byte, and goes on with another text from there.

@@ -1,3 +1,7 @@
+//! What of a conversation goes where.
+
+mod images;
+
 use pinch_llm::message::{AssistantMessage, Message};
 
 use super::*;

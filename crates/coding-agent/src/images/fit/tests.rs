@@ -49,6 +49,16 @@ fn written(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     out.into_inner()
 }
 
+#[test]
+fn an_image_becomes_a_png_that_has_room() {
+    for (format, mime_type) in [(ImageFormat::Jpeg, "image/jpeg"), (ImageFormat::Gif, "image/gif")] {
+        let png = as_png(&written(&quarters(400, 100), format), mime_type, 200).unwrap();
+        let picture = image::load_from_memory_with_format(&png, ImageFormat::Png).unwrap();
+        assert_eq!(picture.dimensions(), (200, 50));
+    }
+    assert_eq!(as_png(b"\xff\xd8\xff\xe0", "image/jpeg", 200), None);
+}
+
 /// Segments of application data right behind the start of a JPEG.
 fn with_segments(jpeg: &[u8], segments: &[Vec<u8>]) -> Vec<u8> {
     let mut out = jpeg[..2].to_vec();

@@ -86,7 +86,7 @@ pub struct Terminal {
     pub notify: String,
     /// Whether links can be clicked; `None`: where the terminal is known to have such links.
     pub hyperlinks: Option<bool>,
-    /// How pictures are sent, in the words of the document.
+    /// How pictures are sent: `auto`, `kitty`, `iterm2` or `off`.
     pub images: Option<Value>,
     /// Whether there are all colours, in the words of the document.
     pub true_color: Option<Value>,

@@ -67,6 +67,7 @@ impl Console {
         let edited = external::edit(&command, &self.app.editor_text(), self.host.temp());
         let entered = self.front.enter();
         self.check(entered);
+        self.app.repaint();
         match edited {
             Ok(Some(text)) => self.app.set_editor_text(&text),
             Ok(None) => {}

@@ -13,10 +13,10 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::text::with_causes;
 
 use super::{Console, MadeDialog};
-use crate::clipboard;
 use crate::dialog::{ChoiceDialog, DialogNews, ForkDialog, ModelDialog, ScopedModelDialog, SessionDialog, TreeDialog};
 use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::effect::{DialogName, Effect};
+use crate::image::ImageSource;
 use crate::widget::PickItem;
 
 /// Something that was looked up beside the session.
@@ -27,6 +27,8 @@ pub(super) enum LookupResult {
     Completions(Box<(CompletionRequest, Vec<Completion>)>),
     Files(Option<Arc<PathIndex>>),
     Image(Result<PathBuf, String>),
+    /// An image, and the same as a PNG.
+    Converted(Box<(ImageSource, Option<ImageSource>)>),
     /// What the session cost, and which sum that is.
     Spent(u64, Spent),
 }
@@ -49,13 +51,6 @@ impl Console {
             let found = tokio::task::spawn_blocking(move || sources.complete(&query, &cancel)).await;
             LookupResult::Completions(Box::new((request, found.unwrap_or_default())))
         };
-        self.lookups.push(work.boxed());
-    }
-
-    pub(super) fn paste_image(&mut self) {
-        let temp = self.host.temp().to_owned();
-        let env = self.host.env().clone();
-        let work = async move { LookupResult::Image(clipboard::image(&env, &temp).await) };
         self.lookups.push(work.boxed());
     }
 
@@ -112,11 +107,10 @@ impl Console {
                 }
             }
             LookupResult::Image(Ok(path)) => self.app.insert_image(&path),
+            LookupResult::Image(Err(why)) => self.app.status(&why),
+            LookupResult::Converted(converted) => self.app.converted(&converted.0, converted.1),
             LookupResult::Spent(number, spent) => self.app.summed(number, &spent),
-            LookupResult::Sessions(Err(why))
-            | LookupResult::AllSessions(Err(why))
-            | LookupResult::Done(Err(why))
-            | LookupResult::Image(Err(why)) => {
+            LookupResult::Sessions(Err(why)) | LookupResult::AllSessions(Err(why)) | LookupResult::Done(Err(why)) => {
                 self.app.error(&why);
             }
         }

@@ -31,8 +31,12 @@ impl App {
     pub(crate) fn open_settings(&mut self, services: &Services) {
         let settings = services.settings();
         let values: Map<_, _> = setting_keys().filter_map(|key| Some((key.to_owned(), settings.value(key)?))).collect();
-        let facts =
-            SettingsFacts { values, theme: self.theme.name().to_owned(), thinking: self.thinking.as_str().to_owned() };
+        let facts = SettingsFacts {
+            values,
+            theme: self.theme.name().to_owned(),
+            thinking: self.thinking.as_str().to_owned(),
+            images: self.image_protocol.is_some(),
+        };
         self.open(Box::new(SettingsDialog::new(facts)));
     }
 

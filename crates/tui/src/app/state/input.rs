@@ -7,8 +7,8 @@ use super::scroll::page;
 use super::{App, SessionActivity};
 use crate::app::commands::{self, ParsedCommand};
 use crate::dialog::{DialogCx, DialogEvent};
-use crate::editor::EditorEvent;
-use crate::effect::{DialogAnswer, DialogName, Effect};
+use crate::editor::{EditorEvent, image_path};
+use crate::effect::{DialogAnswer, DialogName, Effect, SubmittedMessage};
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext, KeyMatch};
 use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
@@ -43,10 +43,10 @@ impl App {
                 match self.dialogs.last_mut() {
                     Some(open) => open.dialog.paste(text),
                     None if self.search.is_some() => self.search_paste(text),
-                    None => {
-                        self.editor.paste(text);
-                        self.completion.refresh(&self.editor);
-                    }
+                    None => match image_path(text) {
+                        Some(path) => return vec![Effect::InsertImage { path, pasted: text.clone() }],
+                        None => self.paste(text),
+                    },
                 }
                 Vec::new()
             }
@@ -273,7 +273,11 @@ impl App {
             }
             None => {}
         }
-        if let Some((command, exclude)) = shell_command(&text) {
+        if let Some((mut command, exclude)) = shell_command(&text) {
+            for image in &submission.images {
+                let path = image.path.display().to_string().replace('\'', "'\\''");
+                command = command.replace(&image.label, &format!("'{path}'"));
+            }
             return vec![Effect::Bash { command, exclude }];
         }
         if self.unconfirmed.take().as_ref() != Some(&text)
@@ -281,11 +285,17 @@ impl App {
         {
             let near = near.map(|near| format!(", did you mean /{near}?")).unwrap_or_default();
             self.warning(&format!("Unknown command /{name}{near} Press enter again to send it as a message"));
-            self.editor.set_text(&text);
+            self.editor.restore(&text);
             self.unconfirmed = Some(text);
             return Vec::new();
         }
-        vec![if follow_up { Effect::FollowUp(text) } else { Effect::Submit(text) }]
+        let message = SubmittedMessage { text, images: submission.images.clone() };
+        if !message.images.is_empty()
+            && let Some(model) = self.model_without_images()
+        {
+            self.status(&format!("{model} does not accept images; a note replaces them in its requests"));
+        }
+        vec![if follow_up { Effect::FollowUp(message) } else { Effect::Submit(message) }]
     }
 
     /// The completion that is to be looked up, if there is one.

@@ -3,21 +3,22 @@
 use pinch_agent_core::queue::QueueKind;
 
 use super::App;
+use crate::effect::SubmittedMessage;
 
 impl App {
     /// Keeps a message until the compaction is over.
-    pub(crate) fn wait_for_compaction(&mut self, kind: QueueKind, text: String) {
-        self.waiting.push((kind, text));
+    pub(crate) fn wait_for_compaction(&mut self, kind: QueueKind, message: SubmittedMessage) {
+        self.waiting.push((kind, message));
         self.status("Queued message for after compaction");
     }
 
     /// Takes what was said during a compaction, as texts.
     pub(crate) fn take_waiting(&mut self) -> Vec<String> {
-        self.waiting.drain(..).map(|(_, text)| text).collect()
+        self.waiting.drain(..).map(|(_, message)| message.text).collect()
     }
 
     /// The same, with the queues they are for.
-    pub(crate) fn take_waiting_messages(&mut self) -> Vec<(QueueKind, String)> {
+    pub(crate) fn take_waiting_messages(&mut self) -> Vec<(QueueKind, SubmittedMessage)> {
         std::mem::take(&mut self.waiting)
     }
 

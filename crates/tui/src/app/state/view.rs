@@ -80,6 +80,7 @@ impl App {
             cursor_row += open.len();
             frame.live = open;
         }
+        frame.images = self.transcript.images().take_frame();
         frame.live.extend(bottom);
         let shows_cursor = self.interface.as_ref().is_none_or(|interface| interface.hardware_cursor);
         frame.cursor = cursor.map(|(row, column)| Cursor { row: cursor_row + row, column, visible: shows_cursor });
@@ -175,7 +176,7 @@ impl App {
     fn queue_rows(&self, columns: usize) -> Vec<Row> {
         let steering = self.queue.0.iter().map(|text| ("Steering", text.as_str()));
         let follow_up = self.queue.1.iter().map(|text| ("Follow-up", text.as_str()));
-        let waiting = self.waiting.iter().map(|(_, text)| ("After compaction", text.as_str()));
+        let waiting = self.waiting.iter().map(|(_, message)| ("After compaction", message.text.as_str()));
         compose::queue_rows(steering.chain(follow_up).chain(waiting), columns, (&self.theme, &self.keymap))
     }
 

@@ -12,6 +12,7 @@ use crate::compose::{self, LOW, RowsWithCursor};
 use crate::dialog::DialogCx;
 use crate::figures::tokens;
 use crate::front::ScreenFrame;
+use crate::image::CellSize;
 use crate::keymap::KeyAction;
 use crate::terminal::{Cursor, Size};
 use crate::text::{SanitizeMode, sanitize, truncate, width};
@@ -38,6 +39,11 @@ impl ChatApp {
         self.clear_at.is_some_and(|at| now_ms - at <= DOUBLE_PRESS_MS) && self.editor.is_empty()
     }
 
+    /// The next frame is for a screen of this size, with cells of so many pixels.
+    pub(crate) fn set_screen(&mut self, size: Size, cell: CellSize) {
+        self.transcript.images().set_screen(size.height(), cell);
+    }
+
     /// The frame for a screen of this size.
     pub(crate) fn view(&mut self, size: Size, now_ms: i64) -> ScreenFrame {
         let mut frame = ScreenFrame { title: self.window_title(), ..ScreenFrame::default() };
@@ -52,6 +58,7 @@ impl ChatApp {
         }
         let look = (&self.theme, &self.keymap);
         frame.live = compose::open_rows(&mut self.transcript, room, size.width(), look, now_ms);
+        frame.images = self.transcript.images().take_frame();
         let above = frame.live.len();
         frame.live.extend(bottom);
         frame.cursor = cursor.map(|(row, column)| Cursor { row: above + row, column, visible: true });

@@ -147,19 +147,24 @@ fn a_marker_is_replaced_by_its_text_on_demand() {
 #[test]
 fn images_are_given_away_with_the_submission() {
     let mut editor = editor("see |");
-    editor.insert_image("/tmp/a b.png".as_ref(), 800, 600);
-    assert_eq!(shown(&editor), "see [image #1 800x600]|");
+    editor.insert_image("/tmp/a b.png".as_ref());
+    assert_eq!(shown(&editor), "see [image 1: a b.png]|");
     assert_eq!(editor.text(), "see /tmp/a b.png");
     assert!(!editor.expand_marker());
+    press(&mut editor, "left");
+    assert_eq!(shown(&editor), "see |[image 1: a b.png]");
+    press(&mut editor, "delete");
+    assert_eq!(shown(&editor), "see |");
+    press(&mut editor, "ctrl+-");
     let submission = editor.submit();
-    assert_eq!(submission.text, "see [image #1 800x600]");
-    let image = PastedImage { label: "[image #1 800x600]".to_owned(), path: "/tmp/a b.png".into() };
+    assert_eq!(submission.text, "see [image 1: a b.png]");
+    let image = PastedImage { label: "[image 1: a b.png]".to_owned(), path: "/tmp/a b.png".into() };
     assert_eq!(submission.images, std::slice::from_ref(&image));
     editor.remember(&submission);
-    editor.insert_image("/other.png".as_ref(), 1, 1);
+    editor.insert_image("/other.png".as_ref());
     editor.restore(&submission.text);
-    assert_eq!(shown(&editor), "see [image #2 800x600]|");
-    let image = PastedImage { label: "[image #2 800x600]".to_owned(), ..image };
+    assert_eq!(shown(&editor), "see [image 2: a b.png]|");
+    let image = PastedImage { label: "[image 2: a b.png]".to_owned(), ..image };
     assert_eq!(editor.submit().images, [image]);
 }
 

@@ -120,3 +120,33 @@ proptest! {
         }
     }
 }
+
+/// A row in which an image begins that is drawn over it and the rows below it.
+fn image_row(text: &str, number: u8) -> Row {
+    use ratatui_core::style::{Color, Modifier, Style};
+    use ratatui_core::text::Span;
+    let style = Style::new().fg(Color::Rgb(0, 0, number)).add_modifier(Modifier::HIDDEN);
+    Row::from(vec![Span::raw(text.to_owned()), Span::styled("", style)])
+}
+
+#[test]
+fn images_are_drawn_over_their_rows_when_these_are_on_the_screen_and_the_cursor_comes_back() {
+    let mut harness = Harness::new(20, 6);
+    harness.draw(&["before"], &texts("live", 2), HIDDEN);
+    let blank = Row::default;
+    let finished = [image_row("  ", 0), blank(), blank(), image_row("", 1), blank(), Row::from("after")];
+    let images = [
+        DrawnImage { rows: 3, bytes: b"IMAGE".to_vec() },
+        DrawnImage { rows: 2, bytes: b"SECOND\x1b[BIMAGE".to_vec() },
+    ];
+    let live: Vec<Row> = texts("live", 2).into_iter().map(Row::from).collect();
+    let bytes = harness.screen.draw_with_images(&finished, &live, &images, HIDDEN);
+    harness.terminal.process(&bytes);
+    let expected = ["before", "  IMAGE", "", "", "SECOND", "      IMAGE", "after", "live0", "live1"];
+    assert_eq!(harness.everything(), expected);
+    assert_eq!(String::from_utf8_lossy(&bytes).matches("IMAGE").count(), 2);
+    let again = harness.screen.draw_with_images(&[], &live, &images, HIDDEN);
+    assert_eq!(again, b"", "an image is never drawn again");
+    harness.draw(&["more"], &texts("live", 1), HIDDEN);
+    assert_eq!(harness.everything()[1..], ["  IMAGE", "", "", "SECOND", "      IMAGE", "after", "more", "live0"]);
+}

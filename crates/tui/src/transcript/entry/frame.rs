@@ -5,6 +5,7 @@ use ratatui_core::text::Span;
 
 use super::ViewCx;
 use crate::Row;
+use crate::image::{ImageLook, ImageSource};
 use crate::text::{SanitizeMode, pad, sanitize, wrap};
 use crate::theme::ColorRole;
 
@@ -21,6 +22,22 @@ pub(super) fn paragraphs(text: &str, style: Style, columns: usize, indent: usize
         }
     }
     rows
+}
+
+/// Images, or lines that stand for them.
+pub(super) fn image_rows(
+    images: &[ImageSource],
+    style: Style,
+    columns: usize,
+    cx: ViewCx<'_>,
+    is_expanded: bool,
+) -> Vec<Row> {
+    let look = ImageLook { is_final: cx.is_final, is_expanded };
+    let rows = |image: &ImageSource| {
+        let shown = cx.options.images.lock().rows(image, columns, look);
+        shown.unwrap_or_else(|| paragraphs(&image.label(), style, columns, 0))
+    };
+    images.iter().flat_map(rows).collect()
 }
 
 /// The columns inside of a box.

@@ -8,12 +8,13 @@ use ratatui_core::text::Span;
 use serde_json::Value;
 
 use super::ViewCx;
-use super::frame::{boxed, inner_columns, paragraphs};
+use super::frame::{boxed, image_rows, inner_columns, paragraphs};
 use crate::Row;
 use crate::diff::{self, DiffOptions};
 use crate::figures::short_path;
 use crate::highlight::{CodeLanguage, Highlighter};
 use crate::hyperlink::file_url;
+use crate::image::ImageSource;
 use crate::text::{SanitizeMode, chop, sanitize, wrap};
 use crate::theme::ColorRole;
 use crate::transcript::texts;
@@ -38,7 +39,7 @@ pub(crate) struct ToolCallView {
     arguments: Option<JsonObject>,
     output: String,
     details: Option<Value>,
-    n_images: usize,
+    images: Vec<ImageSource>,
     state: ToolState,
     begun_ms: Option<i64>,
     duration_ms: Option<i64>,
@@ -63,7 +64,7 @@ impl ToolCallView {
             arguments: None,
             output: String::new(),
             details: None,
-            n_images: 0,
+            images: Vec::new(),
             state: ToolState::Pending,
             begun_ms: None,
             duration_ms: None,
@@ -73,6 +74,10 @@ impl ToolCallView {
 
     pub(super) fn id(&self) -> &str {
         &self.id
+    }
+
+    pub(super) fn images(&self) -> &[ImageSource] {
+        &self.images
     }
 
     pub(super) fn name(&self) -> &str {
@@ -120,13 +125,17 @@ impl ToolCallView {
 
     pub(super) fn end(&mut self, output: &ToolOutput, duration_ms: Option<i64>) {
         self.take(&output.content, output.details.as_ref());
+        let images = output.content.iter().filter_map(|block| match block {
+            Block::Image(image) => Some(ImageSource::new(image)),
+            _ => None,
+        });
+        self.images = images.collect();
         self.duration_ms = duration_ms;
         self.state = if output.failed { ToolState::Failed } else { ToolState::Done };
     }
 
     fn take(&mut self, content: &[Block], details: Option<&Value>) {
         self.output = content.iter().filter_map(|block| block.as_text()).collect::<Vec<_>>().join("\n");
-        self.n_images = content.iter().filter(|block| matches!(block, Block::Image(_))).count();
         self.details = details.cloned();
     }
 
@@ -138,6 +147,10 @@ impl ToolCallView {
     pub(super) fn set_result(&mut self, result: &ToolResult) {
         self.take(&result.content, result.details.as_ref());
         self.state = if result.is_error { ToolState::Failed } else { ToolState::Done };
+    }
+
+    pub(super) fn set_images(&mut self, images: Vec<ImageSource>) {
+        self.images = images;
     }
 
     pub(super) fn settle(&mut self) {
@@ -211,13 +224,13 @@ impl ToolCallView {
         for line in self.title(cx) {
             rows.extend(wrap(&line, columns));
         }
+        let output = theme.fg(ColorRole::ToolOutput);
         if !cx.options.hide_output || self.is_expanded(cx) {
             rows.extend(self.preview(cx, columns));
             rows.extend(self.result(cx, columns));
-        }
-        if self.n_images > 0 {
-            let noun = if self.n_images == 1 { "image" } else { "images" };
-            rows.push(Row::styled(format!("[{} {noun}]", self.n_images), theme.fg(ColorRole::ToolOutput)));
+            rows.extend(image_rows(&self.images, output, columns, cx, self.is_expanded(cx)));
+        } else {
+            rows.extend(self.images.iter().flat_map(|image| paragraphs(&image.label(), output, columns, 0)));
         }
         rows.extend(self.time_row(cx));
         let background = match self.state {

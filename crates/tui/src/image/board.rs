@@ -1,0 +1,416 @@
+//! The images of a conversation on one terminal: which of them it has, and what it must be sent.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ratatui_core::style::{Color, Modifier, Style};
+use ratatui_core::text::Span;
+
+use super::{
+    CellSize, ImageCells, ImageProtocol, ImageSource, MAX_CELLS, cells_for, iterm2_image, kitty_image,
+    kitty_placeholders, kitty_placement, kitty_transmission,
+};
+use crate::Row;
+use crate::text::row_width;
+
+/// Rows of an image that is not expanded.
+const MAX_ROWS: u16 = 20;
+/// Rows of an image that is.
+const MAX_EXPANDED: u16 = 60;
+/// Rows that the screen has beside an image that is drawn at the cursor.
+const OTHER_ROWS: usize = 4;
+/// Bytes of images that are sent with one frame, beside the first image of it…
+const MAX_FRAME: usize = 24 * 1024 * 1024;
+/// … and all of them where the terminal is far away.
+const MAX_REMOTE_FRAME: usize = 4 * 1024 * 1024;
+/// Placements of an image at most; another size beyond that is shown in the last one.
+const MAX_PLACEMENTS: usize = 255;
+
+/// What a frame sends beside its rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FrameImages {
+    /// To be written before the rows.
+    pub(crate) before: Vec<u8>,
+    /// Images that are drawn over blank rows; [`anchor`] finds their number in the first of these.
+    pub(crate) drawn: Vec<DrawnImage>,
+}
+
+/// An image that is drawn at the cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DrawnImage {
+    /// How many rows it covers.
+    pub(crate) rows: usize,
+    /// What draws it with the cursor at its first cell.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// An image that a screen of the terminal has, and the sizes it is shown in.
+type SentImages = HashMap<u32, Vec<ImageCells>>;
+
+/// What became of an image that is to be a PNG.
+#[derive(Debug)]
+enum Conversion {
+    Waiting,
+    Done(ImageSource),
+    Failed,
+}
+
+/// The images of a conversation.
+#[derive(Debug)]
+pub(crate) struct ImageBoard {
+    protocol: Option<ImageProtocol>,
+    cell: CellSize,
+    screen_rows: usize,
+    max_columns: u16,
+    is_remote: bool,
+    ids: HashMap<u64, u32>,
+    /// What the main and the alternate screen have; terminals keep that apart.
+    sent: [SentImages; 2],
+    is_alternate: bool,
+    frame: FrameImages,
+    /// Somebody makes PNG of other formats for terminals that take nothing else.
+    converts: bool,
+    /// The conversions, by the hash of the image.
+    conversions: HashMap<u64, Conversion>,
+    unconverted: Vec<ImageSource>,
+}
+
+/// The images of a conversation, for layouts, which only read everything else.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedImages(Arc<Mutex<ImageBoard>>);
+
+impl SharedImages {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ImageBoard> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Two are equal if they are the same.
+impl PartialEq for SharedImages {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for SharedImages {}
+
+impl Default for ImageBoard {
+    fn default() -> Self {
+        Self {
+            protocol: None,
+            cell: CellSize::default(),
+            screen_rows: 24,
+            max_columns: 60,
+            is_remote: false,
+            ids: HashMap::new(),
+            sent: Default::default(),
+            is_alternate: false,
+            frame: FrameImages::default(),
+            converts: false,
+            conversions: HashMap::new(),
+            unconverted: Vec::new(),
+        }
+    }
+}
+
+impl ImageBoard {
+    /// Shows images in this way, so many columns wide at most. Returns whether that is new.
+    pub(crate) fn configure(&mut self, protocol: Option<ImageProtocol>, max_columns: u64) -> bool {
+        let max_columns = u16::try_from(max_columns).unwrap_or(MAX_CELLS).clamp(1, MAX_CELLS);
+        let is_new = (self.protocol, self.max_columns) != (protocol, max_columns);
+        (self.protocol, self.max_columns) = (protocol, max_columns);
+        is_new
+    }
+
+    /// The terminal is far away.
+    pub(crate) fn set_remote(&mut self) {
+        self.is_remote = true;
+    }
+
+    /// Somebody takes the images that are to be converted.
+    pub(crate) fn enable_conversion(&mut self) {
+        self.converts = true;
+    }
+
+    /// The images that are to be converted, each once.
+    pub(crate) fn take_unconverted(&mut self) -> Vec<ImageSource> {
+        mem::take(&mut self.unconverted)
+    }
+
+    /// An image was converted, or cannot be.
+    pub(crate) fn converted(&mut self, image: &ImageSource, png: Option<ImageSource>) {
+        if let Some(hash) = image.hash() {
+            self.conversions.insert(hash, png.map_or(Conversion::Failed, Conversion::Done));
+        }
+    }
+
+    /// Whether an image is shown later, when it has been converted.
+    pub(crate) fn is_waiting(&mut self, image: &ImageSource) -> bool {
+        let wants_png = matches!(self.protocol, Some(ImageProtocol::KittyPlaceholders | ImageProtocol::Kitty));
+        if !self.converts || !wants_png || image.is_png() || image.size().is_none() {
+            return false;
+        }
+        let Some(hash) = image.hash() else { return false };
+        let conversion = self.conversions.entry(hash).or_insert_with(|| {
+            self.unconverted.push(image.clone());
+            Conversion::Waiting
+        });
+        matches!(conversion, Conversion::Waiting)
+    }
+
+    /// The next frame is for a screen of so many rows and cells of this size.
+    pub(crate) fn set_screen(&mut self, rows: usize, cell: CellSize) {
+        (self.screen_rows, self.cell) = (rows, cell);
+    }
+
+    /// The terminal shows its main or its alternate screen from now on. The alternate one is always empty at first.
+    pub(crate) fn screen_changed(&mut self, is_alternate: bool) {
+        self.is_alternate = is_alternate;
+        let [_, alternate] = &mut self.sent;
+        alternate.clear();
+    }
+
+    /// The rows that show an image; `None`: a line stands for it. `is_final`: they go into the scrollback.
+    pub(crate) fn rows(&mut self, image: &ImageSource, columns: usize, look: ImageLook) -> Option<Vec<Row>> {
+        let protocol = self.protocol?;
+        if self.is_waiting(image) {
+            return None;
+        }
+        let converted = match self.conversions.get(&image.hash()?) {
+            Some(Conversion::Done(png)) if protocol != ImageProtocol::Iterm2 => Some(png.clone()),
+            _ => None,
+        };
+        let image = converted.as_ref().unwrap_or(image);
+        let (size, hash) = (image.size()?, image.hash()?);
+        if !self.has_room(hash, image) {
+            return None;
+        }
+        let has_placeholders = protocol == ImageProtocol::KittyPlaceholders;
+        if protocol != ImageProtocol::Iterm2 && !image.is_png() || !has_placeholders && !look.is_final {
+            return None;
+        }
+        let mut max_rows = if look.is_expanded { MAX_EXPANDED } else { MAX_ROWS };
+        if !has_placeholders {
+            let room = self.screen_rows.checked_sub(OTHER_ROWS).filter(|room| *room > 0)?;
+            max_rows = max_rows.min(u16::try_from(room).unwrap_or(MAX_ROWS));
+        }
+        let columns = u16::try_from(columns).unwrap_or(MAX_CELLS).min(self.max_columns);
+        let cells = cells_for(size, self.cell, ImageCells { columns, rows: max_rows });
+        Some(match protocol {
+            ImageProtocol::KittyPlaceholders => self.placeholders(hash, image, cells),
+            ImageProtocol::Kitty => self.blank_rows(cells, kitty_image(cells, image.data())),
+            ImageProtocol::Iterm2 => self.blank_rows(cells, iterm2_image(cells, image.n_bytes(), image.data())),
+        })
+    }
+
+    /// Whether an image can be sent with this frame, or need not be sent. Nothing else is drawn while the terminal takes a frame.
+    fn has_room(&self, hash: u64, image: &ImageSource) -> bool {
+        let n_bytes = self.frame.before.len() + self.frame.drawn.iter().map(|drawn| drawn.bytes.len()).sum::<usize>();
+        let is_there =
+            || self.ids.get(&hash).is_some_and(|id| self.sent[usize::from(self.is_alternate)].contains_key(id));
+        let max = if self.is_remote { MAX_REMOTE_FRAME } else { MAX_FRAME };
+        let is_first = n_bytes == 0 && !self.is_remote;
+        is_first || n_bytes + image.data().len() <= max || is_there()
+    }
+
+    fn placeholders(&mut self, hash: u64, image: &ImageSource, cells: ImageCells) -> Vec<Row> {
+        let id = self.id(hash);
+        let sent = &mut self.sent[usize::from(self.is_alternate)];
+        let placements = sent.entry(id).or_default();
+        let at = match placements.iter().position(|sent| *sent == cells) {
+            Some(at) => at,
+            None if placements.len() == MAX_PLACEMENTS => MAX_PLACEMENTS - 1,
+            None => {
+                placements.push(cells);
+                let number = u8::try_from(placements.len()).unwrap_or(u8::MAX);
+                let bytes = match number {
+                    1 => kitty_transmission(id, 1, cells, image.data()),
+                    _ => kitty_placement(id, number, cells),
+                };
+                self.frame.before.extend(bytes);
+                placements.len() - 1
+            }
+        };
+        kitty_placeholders(id, u8::try_from(at + 1).unwrap_or(u8::MAX), cells)
+    }
+
+    /// The number of an image: random, and of 24 bits. One below 256 could be mistaken for a color.
+    fn id(&mut self, hash: u64) -> u32 {
+        if let Some(id) = self.ids.get(&hash) {
+            return *id;
+        }
+        let [.., red, green, blue] = hash.to_be_bytes();
+        let mut id = u32::from_be_bytes([0, red, green, blue]).max(256);
+        while self.ids.values().any(|other| *other == id) {
+            id = (id + 1) % (1 << 24);
+            id = id.max(256);
+        }
+        self.ids.insert(hash, id);
+        id
+    }
+
+    fn blank_rows(&mut self, cells: ImageCells, bytes: Vec<u8>) -> Vec<Row> {
+        let rows = usize::from(cells.rows);
+        let number = u32::try_from(self.frame.drawn.len()).unwrap_or(0);
+        self.frame.drawn.push(DrawnImage { rows, bytes });
+        let [_, red, green, blue] = number.to_be_bytes();
+        let style = Style::new().fg(Color::Rgb(red, green, blue)).add_modifier(Modifier::HIDDEN);
+        let mut blank = vec![Row::from(" ".repeat(usize::from(cells.columns))); rows];
+        if let Some(first) = blank.first_mut() {
+            first.spans.insert(0, Span::styled("", style));
+        }
+        blank
+    }
+
+    /// What the next frame sends.
+    pub(crate) fn take_frame(&mut self) -> FrameImages {
+        mem::take(&mut self.frame)
+    }
+}
+
+/// How an image is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ImageLook {
+    /// Its rows go into the scrollback.
+    pub(crate) is_final: bool,
+    /// It may be large.
+    pub(crate) is_expanded: bool,
+}
+
+/// The column and the number of the image that begins in a row.
+pub(crate) fn anchor(row: &Row) -> Option<(usize, usize)> {
+    let at = row
+        .spans
+        .iter()
+        .position(|span| span.content.is_empty() && span.style.add_modifier.contains(Modifier::HIDDEN))?;
+    let Some(Color::Rgb(red, green, blue)) = row.spans[at].style.fg else { return None };
+    let number = usize::try_from(u32::from_be_bytes([0, red, green, blue])).ok()?;
+    Some((row_width(&Row::from(row.spans[..at].to_vec())), number))
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use pinch_llm::message::Image;
+
+    use super::*;
+
+    const LIVE: ImageLook = ImageLook { is_final: false, is_expanded: false };
+    const FINAL: ImageLook = ImageLook { is_final: true, is_expanded: false };
+
+    fn png(rest: &str) -> ImageSource {
+        let head = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06";
+        let data = STANDARD.encode([&head[..], rest.as_bytes()].concat());
+        ImageSource::new(&Image { data, mime_type: String::new() })
+    }
+
+    fn gif() -> ImageSource {
+        ImageSource::new(&Image { data: STANDARD.encode(b"GIF89a\x80\x02\xe0\x01\0\0\0"), mime_type: String::new() })
+    }
+
+    fn board(protocol: ImageProtocol) -> ImageBoard {
+        let mut board = ImageBoard::default();
+        board.configure(Some(protocol), 60);
+        board
+    }
+
+    /// What the commands of a frame begin with.
+    fn sent(board: &mut ImageBoard) -> Vec<String> {
+        let text = String::from_utf8(board.take_frame().before).unwrap();
+        text.split("\x1b_G").skip(1).map(|command| command.split(',').next().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn an_image_is_sent_once_for_all_its_places_and_sizes() {
+        let mut board = board(ImageProtocol::KittyPlaceholders);
+        let first = board.rows(&png("a"), 80, LIVE).unwrap();
+        assert_eq!(sent(&mut board), ["a=T"]);
+        assert_eq!(board.rows(&png("a"), 80, FINAL).unwrap(), first);
+        assert_eq!(sent(&mut board), [""; 0]);
+        let narrow = board.rows(&png("a"), 30, LIVE).unwrap();
+        assert_eq!(sent(&mut board), ["a=p"]);
+        assert_eq!(first[0].spans[0].style.fg, narrow[0].spans[0].style.fg);
+        assert_ne!(first[0].spans[0].style, narrow[0].spans[0].style, "another placement");
+        assert_eq!(board.rows(&png("a"), 80, LIVE).unwrap(), first);
+        let other = board.rows(&png("b"), 80, LIVE).unwrap();
+        assert_ne!(first[0].spans[0].style.fg, other[0].spans[0].style.fg);
+        assert_eq!(sent(&mut board), ["a=T"]);
+    }
+
+    #[test]
+    fn the_alternate_screen_has_images_of_its_own_and_loses_them() {
+        let mut board = board(ImageProtocol::KittyPlaceholders);
+        let rows = board.rows(&png("a"), 80, LIVE);
+        for _ in 0..2 {
+            board.take_frame();
+            board.screen_changed(true);
+            assert_eq!(board.rows(&png("a"), 80, LIVE), rows);
+            assert_eq!(sent(&mut board), ["a=T"]);
+        }
+        board.screen_changed(false);
+        assert_eq!(board.rows(&png("a"), 80, LIVE), rows);
+        assert_eq!(sent(&mut board), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_drawn_at_the_cursor_is_drawn_when_it_is_final() {
+        let mut board = board(ImageProtocol::Iterm2);
+        board.set_screen(14, CellSize::default());
+        assert_eq!(board.rows(&gif(), 80, LIVE), None);
+        assert_eq!(board.take_frame(), FrameImages::default());
+        let rows = board.rows(&gif(), 80, FINAL).unwrap();
+        assert_eq!(rows.len(), 10, "a screen of 14 rows");
+        let mut first = rows[0].clone();
+        first.spans.insert(0, Span::raw("ab"));
+        assert_eq!((anchor(&first), anchor(&rows[1])), (Some((2, 0)), None));
+        board.rows(&gif(), 80, FINAL).unwrap();
+        let frame = board.take_frame();
+        assert_eq!((frame.drawn.len(), frame.drawn[1].rows, frame.before.len()), (2, 10, 0));
+        board.set_screen(4, CellSize::default());
+        assert_eq!(board.rows(&gif(), 80, FINAL), None);
+    }
+
+    #[test]
+    fn an_image_that_is_no_png_waits_for_its_conversion_and_is_shown_in_the_size_of_the_png() {
+        let mut board = board(ImageProtocol::KittyPlaceholders);
+        assert!(!board.is_waiting(&gif()), "nobody converts");
+        board.enable_conversion();
+        assert!(board.is_waiting(&gif()) && !board.is_waiting(&png("a")));
+        assert_eq!(board.rows(&gif(), 80, LIVE), None);
+        assert_eq!(board.take_unconverted(), [gif()]);
+        assert_eq!(board.take_unconverted(), [], "once");
+        board.converted(&gif(), Some(png("a")));
+        assert!(!board.is_waiting(&gif()));
+        assert_eq!(board.rows(&gif(), 80, LIVE), board.rows(&png("a"), 80, LIVE));
+        board.converted(&gif(), None);
+        assert_eq!((board.rows(&gif(), 80, LIVE), board.is_waiting(&gif())), (None, false));
+        board.configure(Some(ImageProtocol::Iterm2), 60);
+        assert!(!board.is_waiting(&gif()), "iTerm2 takes it as it is");
+    }
+
+    #[test]
+    fn a_frame_is_not_blocked_by_many_large_images() {
+        let large = |name: &str| png(&format!("{name}{}", "x".repeat(8 * 1024 * 1024)));
+        for (is_remote, expected) in [(false, [true, true, false]), (true, [false, false, false])] {
+            let mut board = board(ImageProtocol::KittyPlaceholders);
+            if is_remote {
+                board.set_remote();
+            }
+            let shown = ["a", "b", "c"].map(|name| board.rows(&large(name), 80, FINAL).is_some());
+            assert_eq!(shown, expected);
+            assert!(board.rows(&png("small"), 80, FINAL).is_some(), "there is room for a small one");
+            assert_eq!(board.rows(&large("a"), 80, FINAL).is_some(), !is_remote, "what is there needs no room");
+        }
+    }
+
+    #[test]
+    fn a_line_stands_for_what_a_terminal_cannot_show() {
+        assert_eq!(ImageBoard::default().rows(&png("a"), 80, FINAL), None);
+        assert_eq!(board(ImageProtocol::KittyPlaceholders).rows(&gif(), 80, FINAL), None, "only PNG");
+        assert!(board(ImageProtocol::Iterm2).rows(&gif(), 80, FINAL).is_some());
+        let broken = ImageSource::new(&Image { data: "QUJD".to_owned(), mime_type: "image/png".to_owned() });
+        assert_eq!(board(ImageProtocol::Iterm2).rows(&broken, 80, FINAL), None);
+    }
+}
