@@ -176,8 +176,14 @@ impl Autocomplete {
 
     /// A key while suggestions are shown; `None` when it is for the editor.
     fn menu_key(&mut self, press: &KeyPress, keymap: &Keymap, editor: &mut Editor) -> Option<EditorEvent> {
+        let is_current = self.is_current(editor);
         let menu = self.menu.as_mut()?;
         if keymap.action(KeyContext::Input, &press.key) == Some(KeyAction::Tab) {
+            if !is_current {
+                // The tab key asks again.
+                self.close();
+                return None;
+            }
             let has_changed = self.accept(editor);
             return Some(if has_changed { EditorEvent::Changed } else { EditorEvent::Moved });
         }
@@ -187,6 +193,10 @@ impl Autocomplete {
             KeyAction::SelectPageUp => menu.page(self.visible, true),
             KeyAction::SelectPageDown => menu.page(self.visible, false),
             KeyAction::SelectCancel => self.close(),
+            KeyAction::SelectConfirm if !is_current => {
+                self.close();
+                return None;
+            }
             KeyAction::SelectConfirm => {
                 let is_command = matches!(menu.token.query, CompletionQuery::Command { .. });
                 let has_changed = self.accept(editor);
@@ -200,6 +210,16 @@ impl Autocomplete {
             _ => return None,
         }
         Some(EditorEvent::Moved)
+    }
+
+    /// Whether the suggestions are for the text as it is; they come a moment after it.
+    fn is_current(&self, editor: &Editor) -> bool {
+        let Some(menu) = &self.menu else { return false };
+        let query = match menu.token.query {
+            CompletionQuery::Path { .. } => Some(path_token(before_cursor(editor)).query),
+            _ => typed_token_at(editor).map(|token| token.query),
+        };
+        query.as_ref() == Some(&menu.token.query)
     }
 
     /// Puts the selected suggestion in; true when that changes the text.

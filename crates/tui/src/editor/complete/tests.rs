@@ -351,3 +351,32 @@ fn long_lists_show_a_part_around_the_selection() {
         prompt.rows(columns);
     }
 }
+
+#[test]
+fn suggestions_for_an_older_text_are_not_taken() {
+    let typed = |n_answered: usize| {
+        let mut prompt = prompt();
+        prompt.keys(&["/"]);
+        assert!(prompt.completion.is_open());
+        for (at, c) in "model".chars().enumerate() {
+            let press = KeyPress::typed(c);
+            prompt.completion.handle(&press, &Keymap::default(), &mut prompt.editor);
+            if at < n_answered {
+                prompt.answer();
+            }
+        }
+        prompt
+    };
+    let key = |prompt: &mut CompletionHarness, key: &str| {
+        prompt.completion.handle(&KeyPress::of(key.parse().unwrap()), &Keymap::default(), &mut prompt.editor)
+    };
+    for n_answered in 0..=5 {
+        let mut prompt = typed(n_answered);
+        let EditorEvent::Submit(sent) = key(&mut prompt, "enter") else { panic!("nothing is sent after {n_answered}") };
+        assert_eq!(sent.text.trim_end(), "/model", "{n_answered}");
+        let mut prompt = typed(n_answered);
+        key(&mut prompt, "tab");
+        prompt.answer();
+        assert_eq!(prompt.editor.text(), "/model ", "{n_answered}");
+    }
+}
