@@ -13,7 +13,7 @@ const HEADER: &str = r#"{"type":"session","version":3,"id":"0198a000-0000-7000-8
 
 /// Polls a future while the only thread for blocking work is taken: it must wait for that thread. Then lets it end.
 async fn waits_for_the_pool<T>(what: &str, work: impl Future<Output = T>) -> T {
-    let (release, gate) = mpsc::channel::<()>();
+    let (release, gate) = mpsc::sync_channel::<()>(1);
     let taken = tokio::task::spawn_blocking(move || gate.recv());
     let mut work = pin!(work);
     for _ in 0..20 {
