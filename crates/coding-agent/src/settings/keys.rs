@@ -1,43 +1,11 @@
 //! The keys of settings.json: their types, their defaults, who may set them, and what they do.
 
-use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Map, Value};
 
-/// The values that a key takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ValueType {
-    /// `true` or `false`.
-    Flag,
-    /// `true`, `false`, or one of these words.
-    FlagOr(&'static [&'static str]),
-    /// A whole number from 0 up.
-    Count,
-    /// A whole number, clamped to these bounds when it is set.
-    Within(u64, u64),
-    /// A number that is rounded down, and at least 1.
-    AtLeastOne,
-    /// Milliseconds, or "disabled".
-    Limit,
-    /// A string.
-    Text,
-    /// A list of strings.
-    Texts,
-    /// Names of tools. The key restricts: invalid parts are ignored, and the rest applies.
-    Tools,
-    /// One of these words.
-    Word(&'static [&'static str]),
-    /// A thinking level.
-    Level,
-    /// A flag, number or string that is not interpreted here.
-    Scalar,
-    /// Sources of packages: texts, or objects with a text "source".
-    Packages,
-    /// Thinking levels by `provider/id`.
-    Levels,
-    /// Objects of two counts by `provider/id`.
-    Compactions,
-}
+mod value_type;
+
+pub use value_type::ValueType;
+pub(super) use value_type::count;
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -459,91 +427,4 @@ pub(super) fn put(root: &mut Map<String, Value>, path: &str, value: Value) {
     if let Value::Object(section) = section {
         put(section, rest, value);
     }
-}
-
-impl ValueType {
-    /// The values it takes, for people.
-    pub fn description(self) -> String {
-        let whole = "a whole number from 0 up";
-        match self {
-            Self::Flag => "true or false".to_owned(),
-            Self::FlagOr(words) => format!("true, false or {}", words.join(", ")),
-            Self::Count | Self::Within(..) => whole.to_owned(),
-            Self::AtLeastOne => "a number".to_owned(),
-            Self::Limit => format!("{whole}, or \"disabled\""),
-            Self::Text => "a string".to_owned(),
-            Self::Texts | Self::Tools => "a list of strings".to_owned(),
-            Self::Word(words) => words.join(", "),
-            Self::Level => level_words(),
-            Self::Scalar => "a string, a number, true or false".to_owned(),
-            Self::Packages => "a list of strings, or objects with a \"source\"".to_owned(),
-            Self::Levels => "an object of thinking levels by provider/id".to_owned(),
-            Self::Compactions => "an object by provider/id".to_owned(),
-        }
-    }
-
-    /// The value as it is used, or what it must be.
-    pub(super) fn read(self, value: &Value) -> Result<Value, String> {
-        let keep = |is_good: bool| is_good.then(|| value.clone());
-        let is_word = |words: &[&str]| value.as_str().is_some_and(|word| words.contains(&word));
-        let read = match self {
-            Self::Flag => keep(value.is_boolean()),
-            Self::FlagOr(words) => keep(value.is_boolean() || is_word(words)),
-            Self::Count | Self::Within(..) => count(value).map(Value::from),
-            Self::AtLeastOne => value.as_f64().map(|n| Value::from(n.floor().clamp(1.0, f64::from(u32::MAX)) as u64)),
-            Self::Limit if value == "disabled" => Some(Value::from(0)),
-            Self::Limit => count(value).map(Value::from),
-            Self::Text => keep(value.is_string()),
-            Self::Texts | Self::Tools => keep(is_list(value, Value::is_string)),
-            Self::Word(words) => keep(is_word(words)),
-            Self::Level => keep(is_level(value)),
-            Self::Scalar => keep(!value.is_object() && !value.is_array()),
-            Self::Packages => keep(is_list(value, |one| one.is_string() || one["source"].is_string())),
-            Self::Levels => keep(value.as_object().is_some_and(|all| all.values().all(is_level))),
-            Self::Compactions => keep(value.as_object().is_some_and(|all| all.values().all(Value::is_object))),
-        };
-        read.ok_or_else(|| self.description())
-    }
-
-    /// What holds of a value that is not what it must be; `null` = nothing.
-    pub(super) fn rest_of(self, value: &Value) -> Value {
-        match (self, value) {
-            (Self::Tools, Value::Array(list)) => list.iter().filter(|one| one.is_string()).cloned().collect(),
-            (Self::Tools, Value::String(_)) => Value::Array(vec![value.clone()]),
-            // Whoever says anything about tools does not mean the usual ones.
-            (Self::Tools, _) => Value::Array(Vec::new()),
-            _ => Value::Null,
-        }
-    }
-
-    /// The value as it is stored.
-    pub(super) fn write(self, value: &Value) -> Result<Value, String> {
-        match (self, value.as_f64()) {
-            (Self::Within(low, high), Some(number)) => {
-                let number = number.floor().clamp(low as f64, high as f64);
-                Ok(Value::from(number as u64))
-            }
-            _ => self.read(value).map(|read| if self == Self::Limit { value.clone() } else { read }),
-        }
-    }
-}
-
-/// The word a thinking level may be, as a list.
-fn level_words() -> String {
-    ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ")
-}
-
-fn is_level(value: &Value) -> bool {
-    value.as_str().and_then(ThinkingLevel::parse).is_some()
-}
-
-fn is_list(value: &Value, is_good: impl Fn(&Value) -> bool) -> bool {
-    value.as_array().is_some_and(|list| list.iter().all(is_good))
-}
-
-/// A whole number that JavaScript can hold exactly.
-pub(super) fn count(value: &Value) -> Option<u64> {
-    const LARGEST: f64 = 9_007_199_254_740_991.0;
-    let number = value.as_f64().filter(|n| *n >= 0.0 && n.fract() == 0.0 && *n <= LARGEST)?;
-    Some(number as u64)
 }
