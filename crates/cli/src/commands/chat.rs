@@ -146,8 +146,7 @@ async fn engine(
 
 /// Runs the commands of the user in the working directory.
 fn shell(host: &Host, cwd: PathBuf) -> Option<BashTool> {
-    let known = ["/bin/bash", "/usr/bin/bash", "/bin/sh"].map(PathBuf::from);
-    let program = known.into_iter().find(|path| path.exists())?;
+    let program = Shell::usual_program()?;
     let mut env: Vec<(String, String)> =
         host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     // Programs can tell that they run in the chat of an agent; the name is OpenClaw's.

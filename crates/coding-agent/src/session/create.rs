@@ -368,14 +368,10 @@ fn shell(settings: &Settings, services: &Services, host: &Host) -> Result<Shell,
     let program = match &settings.shell_path {
         Some(path) if path.exists() => path.clone(),
         Some(path) => return Err(CreateError::Shell(format!("Custom shell path not found: {}", path.display()))),
-        None => ["/bin/bash", "/usr/bin/bash", "/bin/sh"]
-            .map(PathBuf::from)
-            .into_iter()
-            .find(|path| path.exists())
-            .ok_or_else(|| {
-                let text = "There is no /bin/bash or /bin/sh. Name a shell with \"shellPath\" in settings.json";
-                CreateError::Shell(text.to_owned())
-            })?,
+        None => Shell::usual_program().ok_or_else(|| {
+            let text = "There is no /bin/bash or /bin/sh. Name a shell with \"shellPath\" in settings.json";
+            CreateError::Shell(text.to_owned())
+        })?,
     };
     let env = settings.shell_environment.select(host.env().iter(), &services.models().key_variables());
     let env = Shell::environment(env);

@@ -34,6 +34,11 @@ pub struct Shell {
 }
 
 impl Shell {
+    /// The shell that runs commands where none is configured; `None`: there is none in the usual places.
+    pub fn usual_program() -> Option<PathBuf> {
+        ["/bin/bash", "/usr/bin/bash", "/bin/sh"].map(PathBuf::from).into_iter().find(|path| path.exists())
+    }
+
     /// The environment of commands: that of this process, with marks that an agent is at work.
     pub fn environment<'a>(own: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
         // The names and values that programs run by pi look for.

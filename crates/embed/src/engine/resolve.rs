@@ -499,11 +499,10 @@ fn with_key(parts: &Parts, has_auth: &dyn Fn(&ProviderId) -> bool) -> Result<Arc
 
 /// How commands are run.
 fn shell(parts: &Parts, variables: &[(String, String)]) -> Result<Shell, RunError> {
-    let known = ["/bin/bash", "/usr/bin/bash", "/bin/sh"].map(PathBuf::from);
     let program = match &parts.settings.shell_path {
         Some(path) if path.exists() => Some(path.clone()),
         Some(path) => return Err(RunError::Config(format!("Custom shell path not found: {}", path.display()))),
-        None => known.into_iter().find(|path| path.exists()),
+        None => Shell::usual_program(),
     };
     let program = program.ok_or_else(|| RunError::Config("There is no /bin/bash or /bin/sh".to_owned()))?;
     let rule = &parts.settings.shell_environment;
