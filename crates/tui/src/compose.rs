@@ -69,6 +69,17 @@ pub(crate) fn queue_rows<'a>(
     rows
 }
 
+/// Puts messages that waited before the text of the editor. Returns what is to be said of it.
+pub(crate) fn give_back(mut messages: Vec<String>, editor: &mut Editor) -> String {
+    let n = messages.len();
+    let own = editor.text();
+    if !own.trim().is_empty() {
+        messages.push(own);
+    }
+    editor.restore(&messages.join("\n\n"));
+    format!("Moved {n} queued {} to the editor", if n == 1 { "message" } else { "messages" })
+}
+
 /// The editor with its suggestions. `rule`: the style of the rules around it.
 pub(crate) fn editor_rows(
     editor: &mut Editor,

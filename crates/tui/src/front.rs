@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Row;
+use crate::editor::pasted_text;
 use crate::hyperlink::Hyperlinks;
 use crate::image::{CellSize, FrameImages};
 use crate::terminal::{
@@ -222,8 +223,26 @@ impl Front {
         self.device.write(WIDTH_QUERY).is_ok()
     }
 
+    /// An input with those that are there already: a burst of keys is one change of the screen. A terminal without bracketed paste sends a
+    /// pasted text as keys; it becomes one input.
+    pub(crate) fn burst(&mut self, first: TerminalInput) -> Vec<TerminalInput> {
+        let mut inputs = vec![first];
+        while let Some(input) = self.try_next() {
+            inputs.push(input);
+        }
+        let press = |input: &TerminalInput| match input {
+            TerminalInput::Key(press) => Some(*press),
+            _ => None,
+        };
+        let presses = inputs.iter().map(press).collect::<Option<Vec<_>>>();
+        match presses.and_then(|presses| pasted_text(&presses)) {
+            Some(text) => vec![TerminalInput::Paste(text)],
+            None => inputs,
+        }
+    }
+
     /// An input that is there already.
-    pub(crate) fn try_next(&mut self) -> Option<TerminalInput> {
+    fn try_next(&mut self) -> Option<TerminalInput> {
         if self.resizing.is_some() {
             return None;
         }

@@ -72,6 +72,16 @@ impl Keymap {
         (keymap, problems)
     }
 
+    /// The keys of the `keybindings.json` in a directory, as [`Keymap::parse`] reads it; the defaults where there is none.
+    pub(crate) fn load(dir: &Path) -> (Self, Vec<Problem>) {
+        let file = dir.join("keybindings.json");
+        match std::fs::read_to_string(&file) {
+            Ok(text) => Self::parse(&file, &text),
+            // A file that is not there changes nothing.
+            Err(_) => (Self::default(), Vec::new()),
+        }
+    }
+
     /// Keys that the user gave to two actions where only one of them can get them.
     fn conflicts(&self, file: &Path) -> Vec<Problem> {
         let mut problems = Vec::new();

@@ -65,3 +65,9 @@ pub(crate) fn unknown<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> O
     let near = near.filter(|(distance, _)| *distance <= 2).map(|(_, known)| known.to_owned());
     Some((name.to_owned(), near))
 }
+
+/// What is said of a command that nobody knows, which was submitted once.
+pub(crate) fn unknown_warning((name, near): &(String, Option<String>)) -> String {
+    let near = near.as_ref().map_or_else(|| ".".to_owned(), |near| format!(", did you mean /{near}?"));
+    format!("Unknown command /{name}{near} Press enter again to send it as a message")
+}

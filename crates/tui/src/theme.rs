@@ -62,6 +62,11 @@ impl Palette {
         Self { name: file.name.clone(), depth, colors, links: None }
     }
 
+    /// The built-in theme that fits a background; `None`: it is not known.
+    pub(crate) fn name_for(light_background: Option<bool>) -> &'static str {
+        if light_background == Some(true) { "light" } else { "dark" }
+    }
+
     /// The built-in theme of this name, `dark` or `light`; `dark` if there is none.
     pub fn builtin(name: &str, depth: ColorDepth) -> Self {
         let files = ThemeFile::builtin();

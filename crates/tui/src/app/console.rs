@@ -31,7 +31,6 @@ use self::lookups::LookupResult;
 use super::bridge::UiRequest;
 use super::state::{App, SessionActivity};
 use crate::dialog::{DialogNews, DialogView};
-use crate::editor::pasted_text;
 use crate::effect::{DialogName, Effect, SubmittedMessage};
 use crate::front::{Front, FrontEvent};
 use crate::terminal::TerminalInput;
@@ -151,11 +150,7 @@ impl Console {
         match event {
             ConsoleEvent::Front(FrontEvent::ScreenFrame) => return self.draw(),
             ConsoleEvent::Front(FrontEvent::TerminalInput(input)) => {
-                let mut inputs = vec![input];
-                // A burst of keys is one change of the screen.
-                while let Some(input) = self.front.try_next() {
-                    inputs.push(input);
-                }
+                let inputs = self.front.burst(input);
                 self.inputs(inputs).await;
             }
             ConsoleEvent::Ui(UiRequest::Ask { question, reply }) => {
@@ -224,15 +219,7 @@ impl Console {
         }
     }
 
-    async fn inputs(&mut self, mut inputs: Vec<TerminalInput>) {
-        // A terminal without bracketed paste sends a pasted text as keys.
-        let press = |input: &TerminalInput| match input {
-            TerminalInput::Key(press) => Some(*press),
-            _ => None,
-        };
-        if let Some(text) = inputs.iter().map(press).collect::<Option<Vec<_>>>().and_then(|keys| pasted_text(&keys)) {
-            inputs = vec![TerminalInput::Paste(text)];
-        }
+    async fn inputs(&mut self, inputs: Vec<TerminalInput>) {
         for input in inputs {
             if input == TerminalInput::Closed {
                 return self.hang_up();

@@ -169,8 +169,7 @@ impl App {
         };
         let mut sources = CompletionSources::new(options.cwd.clone());
         sources.home = home;
-        let is_light = capabilities.light_background == Some(true);
-        let name = options.theme.clone().unwrap_or_else(|| if is_light { "light" } else { "dark" }.to_owned());
+        let name = options.theme.clone().unwrap_or_else(|| Palette::name_for(capabilities.light_background).to_owned());
         let still = options.host.env().is_on("PINCH_REDUCED_MOTION");
         let mut app = Self {
             theme: Palette::builtin(&name, capabilities.depth),
@@ -224,15 +223,10 @@ impl App {
 
     /// Reads `keybindings.json`.
     fn read_keys(&mut self) {
-        let file = self.options.agent_dir.join("keybindings.json");
-        self.keymap = Keymap::default();
-        // A file that is not there changes nothing.
-        if let Ok(text) = std::fs::read_to_string(&file) {
-            let (keymap, problems) = Keymap::parse(&file, &text);
-            self.keymap = keymap;
-            for problem in problems {
-                self.warning(&problem.to_string());
-            }
+        let (keymap, problems) = Keymap::load(&self.options.agent_dir);
+        self.keymap = keymap;
+        for problem in problems {
+            self.warning(&problem.to_string());
         }
     }
 

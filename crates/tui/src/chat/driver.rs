@@ -20,7 +20,6 @@ use super::backend::{ChatBackend, ChatEvent};
 use super::effect::{ChatEffect, ChatNews, carry_out};
 use super::state::ChatApp;
 use crate::editor::complete::CompletionRequest;
-use crate::editor::pasted_text;
 use crate::external;
 use crate::front::{Front, FrontEvent};
 use crate::terminal::TerminalInput;
@@ -132,11 +131,7 @@ impl ChatDriver {
         match input {
             ChatInput::Front(FrontEvent::ScreenFrame) => return self.draw(),
             ChatInput::Front(FrontEvent::TerminalInput(input)) => {
-                let mut inputs = vec![input];
-                // A burst of keys is one change of the screen.
-                while let Some(input) = self.front.try_next() {
-                    inputs.push(input);
-                }
+                let inputs = self.front.burst(input);
                 self.inputs(inputs);
             }
             ChatInput::Event(event) => self.event(event),
@@ -187,15 +182,7 @@ impl ChatDriver {
         self.perform(effects);
     }
 
-    fn inputs(&mut self, mut inputs: Vec<TerminalInput>) {
-        // A terminal without bracketed paste sends a pasted text as keys.
-        let press = |input: &TerminalInput| match input {
-            TerminalInput::Key(press) => Some(*press),
-            _ => None,
-        };
-        if let Some(text) = inputs.iter().map(press).collect::<Option<Vec<_>>>().and_then(|keys| pasted_text(&keys)) {
-            inputs = vec![TerminalInput::Paste(text)];
-        }
+    fn inputs(&mut self, inputs: Vec<TerminalInput>) {
         for input in inputs {
             match &input {
                 TerminalInput::Closed => return self.hang_up(),
@@ -217,13 +204,7 @@ impl ChatDriver {
             let found = sources.complete(&request.query, &request.cancel);
             return self.state.offer(&request, found);
         }
-        let work = async move {
-            tokio::time::sleep(request.debounce()).await;
-            let (query, cancel) = (request.query.clone(), request.cancel.clone());
-            let found = tokio::task::spawn_blocking(move || sources.complete(&query, &cancel)).await;
-            (request, found.unwrap_or_default())
-        };
-        self.completions.push(work.boxed());
+        self.completions.push(request.look_up(sources).boxed());
     }
 
     fn perform(&mut self, effects: Vec<ChatEffect>) {

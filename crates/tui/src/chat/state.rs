@@ -168,7 +168,7 @@ impl ChatApp {
         let home = setup.host.home().map(PathBuf::from);
         let mut sources = CompletionSources::new(setup.cwd.clone());
         sources.home.clone_from(&home);
-        let theme = theme_for(capabilities.light_background);
+        let theme = Palette::name_for(capabilities.light_background);
         let still = setup.host.env().is_on("PINCH_REDUCED_MOTION");
         let links = Hyperlinks::default();
         let mut state = Self {
@@ -221,14 +221,10 @@ impl ChatApp {
 
     /// Reads `keybindings.json`.
     fn read_keys(&mut self) {
-        let file = self.setup.agent_dir.join("keybindings.json");
-        // A file that is not there changes nothing.
-        if let Ok(text) = std::fs::read_to_string(&file) {
-            let (keymap, problems) = Keymap::parse(&file, &text);
-            self.keymap = keymap;
-            for problem in problems {
-                self.warning(&problem.to_string());
-            }
+        let (keymap, problems) = Keymap::load(&self.setup.agent_dir);
+        self.keymap = keymap;
+        for problem in problems {
+            self.warning(&problem.to_string());
         }
     }
 
@@ -354,8 +350,4 @@ impl ChatApp {
 /// A key without the agent in it.
 fn short_key(key: &str) -> &str {
     key.strip_prefix("agent:").and_then(|rest| rest.split_once(':')).map_or(key, |(_, rest)| rest)
-}
-
-fn theme_for(light_background: Option<bool>) -> &'static str {
-    if light_background == Some(true) { "light" } else { "dark" }
 }

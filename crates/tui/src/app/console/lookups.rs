@@ -45,12 +45,7 @@ impl Console {
             let build = tokio::task::spawn_blocking(move || PathIndex::build(&root, &Cancel::new()).ok().map(Arc::new));
             self.lookups.push(async move { LookupResult::Files(build.await.ok().flatten()) }.boxed());
         }
-        let work = async move {
-            tokio::time::sleep(request.debounce()).await;
-            let (query, cancel) = (request.query.clone(), request.cancel.clone());
-            let found = tokio::task::spawn_blocking(move || sources.complete(&query, &cancel)).await;
-            LookupResult::Completions(Box::new((request, found.unwrap_or_default())))
-        };
+        let work = async move { LookupResult::Completions(Box::new(request.look_up(sources).await)) };
         self.lookups.push(work.boxed());
     }
 

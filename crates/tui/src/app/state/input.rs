@@ -11,7 +11,9 @@ use crate::editor::{EditorEvent, image_path};
 use crate::effect::{DialogAnswer, DialogName, Effect, SubmittedMessage};
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext, KeyMatch};
+use crate::slash;
 use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
+use crate::theme::Palette;
 use crate::transcript::Scroll;
 
 /// Two presses within this time belong together, in milliseconds.
@@ -26,8 +28,8 @@ impl App {
             let is_chosen = self.options.theme.is_some()
                 || self.interface.as_ref().is_some_and(|interface| interface.theme.is_some());
             if !is_chosen {
-                let name = if self.light_background == Some(true) { "light" } else { "dark" };
-                self.use_palette(crate::theme::Palette::builtin(name, self.depth));
+                let name = Palette::name_for(self.light_background);
+                self.use_palette(Palette::builtin(name, self.depth));
             }
         }
         if *report == Report::Done {
@@ -281,10 +283,9 @@ impl App {
             return vec![Effect::Bash { command, exclude }];
         }
         if self.unconfirmed.take().as_ref() != Some(&text)
-            && let Some((name, near)) = commands::unknown(&text, self.commands.iter().map(String::as_str))
+            && let Some(unknown) = commands::unknown(&text, self.commands.iter().map(String::as_str))
         {
-            let near = near.map(|near| format!(", did you mean /{near}?")).unwrap_or_default();
-            self.warning(&format!("Unknown command /{name}{near} Press enter again to send it as a message"));
+            self.warning(&slash::unknown_warning(&unknown));
             self.editor.restore(&text);
             self.unconfirmed = Some(text);
             return Vec::new();

@@ -10,7 +10,7 @@ impl App {
     /// The theme of the command line, else of the settings, else the one that fits the terminal.
     pub(super) fn choose_theme(&mut self, services: &Services) {
         let set = self.interface.as_ref().and_then(|interface| interface.theme.clone());
-        let by_terminal = || if self.light_background == Some(true) { "light" } else { "dark" }.to_owned();
+        let by_terminal = || Palette::name_for(self.light_background).to_owned();
         let name = self.options.theme.clone().or(set).unwrap_or_else(by_terminal);
         if !self.use_theme(&name, services) && self.theme.name() != name {
             self.warning(&format!("There is no theme {name:?}; /theme lists them"));

@@ -3,6 +3,7 @@
 use pinch_agent_core::queue::QueueKind;
 
 use super::App;
+use crate::compose;
 use crate::effect::SubmittedMessage;
 
 impl App {
@@ -27,18 +28,12 @@ impl App {
     }
 
     /// Puts texts that waited before the text of the editor.
-    pub(crate) fn restore(&mut self, mut texts: Vec<String>) {
+    pub(crate) fn restore(&mut self, texts: Vec<String>) {
         self.queue = Default::default();
         if texts.is_empty() {
             return self.status("There are no queued messages");
         }
-        let n = texts.len();
-        let own = self.editor.text();
-        if !own.trim().is_empty() {
-            texts.push(own);
-        }
-        self.editor.restore(&texts.join("\n\n"));
-        let noun = if n == 1 { "message" } else { "messages" };
-        self.status(&format!("Moved {n} queued {noun} to the editor"));
+        let moved = compose::give_back(texts, &mut self.editor);
+        self.status(&moved);
     }
 }

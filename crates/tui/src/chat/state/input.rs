@@ -2,15 +2,17 @@
 
 use pinch_coding_agent::extension::Completion;
 
-use super::{ActiveChatRun, ChatApp, ShellPermission, theme_for};
+use super::{ActiveChatRun, ChatApp, ShellPermission};
 use crate::chat::backend::OutgoingMessage;
 use crate::chat::commands::{self, APP_KEYS};
 use crate::chat::effect::ChatEffect;
+use crate::compose;
 use crate::dialog::{DialogCx, DialogEvent};
 use crate::editor::complete::{CompletionRequest, CompletionSources};
 use crate::editor::{EditorEvent, Submission};
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext, KeyMatch};
+use crate::slash;
 use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
 use crate::theme::Palette;
 
@@ -24,7 +26,7 @@ impl ChatApp {
             self.depth = capabilities.depth;
             self.light_background = capabilities.light_background;
             let links = self.links.1.then(|| self.links.0.clone());
-            self.theme = Palette::builtin(theme_for(self.light_background), self.depth).with_links(links);
+            self.theme = Palette::builtin(Palette::name_for(self.light_background), self.depth).with_links(links);
             self.transcript.invalidate();
         }
         if *report == Report::Done {
@@ -169,15 +171,10 @@ impl ChatApp {
         if mine.is_empty() {
             return Vec::new();
         }
-        let mut texts: Vec<String> = mine.iter().map(|message| message.text.clone()).collect();
-        let own = self.editor.text();
-        if !own.trim().is_empty() {
-            texts.push(own);
-        }
-        self.editor.restore(&texts.join("\n\n"));
+        let texts = mine.iter().map(|message| message.text.clone()).collect();
+        let moved = compose::give_back(texts, &mut self.editor);
         self.completion.close();
-        let noun = if mine.len() == 1 { "message" } else { "messages" };
-        self.status(&format!("Moved {} queued {noun} to the editor", mine.len()));
+        self.status(&moved);
         vec![ChatEffect::Withdraw(mine.into_iter().map(|message| message.id).collect())]
     }
 
@@ -209,10 +206,9 @@ impl ChatApp {
             return self.shell_command(command.to_owned());
         }
         if self.unconfirmed.take().as_ref() != Some(&text)
-            && let Some((name, near)) = commands::unknown(&text)
+            && let Some(unknown) = commands::unknown(&text)
         {
-            let near = near.map(|near| format!(", did you mean /{near}?")).unwrap_or_else(|| ".".to_owned());
-            self.warning(&format!("Unknown command /{name}{near} Press enter again to send it as a message"));
+            self.warning(&slash::unknown_warning(&unknown));
             self.editor.set_text(&text);
             self.unconfirmed = Some(text);
             return Vec::new();

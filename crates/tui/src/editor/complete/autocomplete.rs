@@ -7,6 +7,7 @@ use pinch_coding_agent::stdx::cancel::{Cancel, CancelReason};
 
 use super::menu::Menu;
 use super::query::{CompletionQuery, CompletionToken, path_token, typed_token, written_path};
+use super::sources::CompletionSources;
 use crate::Row;
 use crate::editor::{Editor, EditorEvent, TextPosition, ViMode};
 use crate::key::KeyPress;
@@ -41,6 +42,14 @@ impl CompletionRequest {
                 Duration::ZERO
             }
         }
+    }
+
+    /// Waits for that long, and looks the answer up where it disturbs nobody.
+    pub(crate) async fn look_up(self, sources: CompletionSources) -> (Self, Vec<Completion>) {
+        tokio::time::sleep(self.debounce()).await;
+        let (query, cancel) = (self.query.clone(), self.cancel.clone());
+        let found = tokio::task::spawn_blocking(move || sources.complete(&query, &cancel)).await;
+        (self, found.unwrap_or_default())
     }
 }
 
