@@ -1,5 +1,5 @@
 //! A gateway in one file: two users of a chat, sessions by key, messages to a busy session, a new session, a tool written as a function, a
-//! channel that fails now and then, two listeners, a new configuration, and an orderly end.
+//! channel that fails now and then, a plugin that changes what is sent, two listeners, a new configuration, and an orderly end.
 //!
 //! The model is a scripted server on the loopback, so that no key is needed: `cargo run -p pinch-embed --example gateway`. For a real one,
 //! leave out `models` and name a model and its key in the configuration.
@@ -13,8 +13,10 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use pinch_agent_core::queue::QueueKind;
 use pinch_agent_core::{Tool, tool_fn};
+use pinch_embed::coding_agent::extension::{Extension, HandlerFuture, Points};
 use pinch_embed::delivery::{EngineEvent, EngineEvents};
 use pinch_embed::key::Peer;
+use pinch_embed::plugin::{GatewayStart, LastAnswer, MessageChanges, MessageContext, MessageSending, Plugin};
 use pinch_embed::ports::SessionEntry;
 use pinch_embed::replies::{Out, Piece, Stage, compose};
 use pinch_embed::{
@@ -102,7 +104,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             tools
         })
         .reply_stages(|_, stages| stages.insert_after(compose::TOKENS, "names", PlainNames))
+        .hooks(Arc::new(Masks))
         .build();
+    engine.announce_start(None);
 
     let (first, second) = (engine.subscribe(), engine.subscribe());
     let users = async {
@@ -125,6 +129,37 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     talked?;
     println!("one listener saw {first} events, the other {second}");
     Ok(())
+}
+
+/// Masks digits in everything that is sent, and says when the gateway starts.
+struct Masks;
+
+impl Extension for Masks {
+    fn name(&self) -> &str {
+        "masks"
+    }
+
+    fn points(&self) -> Points {
+        Points::NONE
+    }
+}
+
+impl Plugin for Masks {
+    fn message_sending<'a>(
+        &'a self,
+        event: &'a MessageSending,
+        _: &'a MessageContext,
+    ) -> HandlerFuture<'a, MessageChanges> {
+        let masked = event.content.replace(|c: char| c.is_ascii_digit(), "*");
+        Box::pin(async { Ok(MessageChanges { content: LastAnswer(Some(masked)), ..MessageChanges::default() }) })
+    }
+
+    fn on_gateway_start<'a>(&'a self, _: &'a GatewayStart) -> HandlerFuture<'a, ()> {
+        Box::pin(async {
+            println!("the gateway takes messages");
+            Ok(())
+        })
+    }
 }
 
 /// Shows file names instead of `file://` addresses.
@@ -199,9 +234,8 @@ async fn receive(
     // Bob's chat is confirmed by the gateway itself.
     let request = if user == "bob" { request.without_message_tool() } else { request };
     let run = engine.run(request).deliver(Arc::clone(chat) as _).await;
-    for payload in run.still_to_send() {
-        println!("to {user}, at the end: {}", payload.reply.text);
-    }
+    let rest = run.send_rest(Arc::clone(chat) as _).await;
+    println!("{} more blocks went to {user} at the end", rest.blocks.len());
     println!("the reply to {user} is {:?}", run.reply_delivery());
     run.result?;
     Ok(())

@@ -32,6 +32,7 @@ mod engine_run;
 mod configured;
 mod agents;
 mod entries;
+mod replaced;
 mod inbound;
 mod leasing;
 mod turns;

@@ -34,11 +34,19 @@ use pinch_llm::message::ToolResult;
 mod answers;
 mod guard;
 mod payloads;
+mod around;
 pub(crate) mod registry;
 mod results;
 mod run_hooks;
+mod message_hooks;
+mod session_hooks;
 
 pub use answers::{FirstAnswer, JoinedText, LastAnswer};
+pub use around::{
+    BeforeReset, GatewayStart, GatewayStop, MessageChanges, MessageContext, MessageReceived, MessageSending,
+    MessageSent, ResetReason, SessionContext, SessionEnd, SessionStart,
+};
+pub(crate) use message_hooks::MessageHooks;
 pub use payloads::{
     AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, HookContext, LlmInput,
     LlmOutput, ModelOverride, PromptChanges, RunVerdict,
@@ -113,6 +121,58 @@ pub trait Plugin: Extension {
     /// An attempt has ended, and at last the run: also when it failed, was stopped or was dropped.
     fn on_agent_end<'a>(&'a self, event: &'a AgentEnd, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
         let _ = (event, cx);
+        Box::pin(async { Ok(()) })
+    }
+
+    /// A message has arrived through [`Engine::send`](crate::Engine::send). Nothing has been decided about it yet.
+    fn on_message_received<'a>(&'a self, event: &'a MessageReceived, cx: &'a MessageContext) -> HandlerFuture<'a, ()> {
+        let _ = (event, cx);
+        Box::pin(async { Ok(()) })
+    }
+
+    /// A block of a reply is about to be sent to a [`ReplySink`](crate::ReplySink): another text for it, or that it is withheld.
+    fn message_sending<'a>(
+        &'a self,
+        event: &'a MessageSending,
+        cx: &'a MessageContext,
+    ) -> HandlerFuture<'a, MessageChanges> {
+        let _ = (event, cx);
+        Box::pin(async { Ok(MessageChanges::default()) })
+    }
+
+    /// A message was sent to a [`ReplySink`](crate::ReplySink), or could not be sent.
+    fn on_message_sent<'a>(&'a self, event: &'a MessageSent, cx: &'a MessageContext) -> HandlerFuture<'a, ()> {
+        let _ = (event, cx);
+        Box::pin(async { Ok(()) })
+    }
+
+    /// A session key is about to get a new session, in the place of this one.
+    fn on_before_reset<'a>(&'a self, event: &'a BeforeReset, cx: &'a SessionContext) -> HandlerFuture<'a, ()> {
+        let _ = (event, cx);
+        Box::pin(async { Ok(()) })
+    }
+
+    /// A session has ended: its key means another one.
+    fn on_session_end<'a>(&'a self, event: &'a SessionEnd, cx: &'a SessionContext) -> HandlerFuture<'a, ()> {
+        let _ = (event, cx);
+        Box::pin(async { Ok(()) })
+    }
+
+    /// A session key got a new session.
+    fn on_session_start<'a>(&'a self, event: &'a SessionStart, cx: &'a SessionContext) -> HandlerFuture<'a, ()> {
+        let _ = (event, cx);
+        Box::pin(async { Ok(()) })
+    }
+
+    /// The host says that it takes messages from now on: [`Engine::announce_start`](crate::Engine::announce_start).
+    fn on_gateway_start<'a>(&'a self, event: &'a GatewayStart) -> HandlerFuture<'a, ()> {
+        let _ = event;
+        Box::pin(async { Ok(()) })
+    }
+
+    /// The engine is being [drained](crate::Engine::drain): no run begins any more.
+    fn on_gateway_stop<'a>(&'a self, event: &'a GatewayStop) -> HandlerFuture<'a, ()> {
+        let _ = event;
         Box::pin(async { Ok(()) })
     }
 

@@ -76,7 +76,7 @@ pub struct FailedBlock {
     pub failure: Arc<SendFailure>,
 }
 
-/// What became of the blocks of a run. Each block is in exactly one of the four places.
+/// What became of the blocks of a run. Each block is in exactly one of the five places.
 #[derive(Clone, Debug, Default)]
 pub struct Delivered {
     /// Blocks that arrived, in order.
@@ -89,6 +89,8 @@ pub struct Delivered {
     pub unconfirmed: Option<OutgoingBlock>,
     /// Blocks that were not tried any more.
     pub remaining: Vec<OutgoingBlock>,
+    /// Blocks that a [plugin](crate::plugin::Plugin::message_sending) withheld. They count as dealt with.
+    pub withheld: Vec<OutgoingBlock>,
 }
 
 impl Delivered {
@@ -153,6 +155,14 @@ impl Pump {
         (ReplySender { queue, text }, pump)
     }
 
+    /// Blocks without a place in an answer get other ids than those that were delivered before.
+    pub(crate) fn after(mut self, before: &Delivered) -> Self {
+        let known = before.blocks.iter().map(|one| &one.block).chain(&before.unconfirmed).chain(&before.withheld);
+        let unplaced = known.chain(before.not_sent()).filter(|block| block.id.message == 0);
+        self.n_unplaced = unplaced.map(|block| block.id.bytes.end).max().unwrap_or(0);
+        self
+    }
+
     /// Delivers until the sender is closed and everything is out.
     pub(crate) async fn run(mut self) -> Delivered {
         while let Some(event) = self.next().await {
@@ -185,7 +195,7 @@ impl Pump {
         let id = ReplyId::new(&self.run, span);
         let max_bytes = self.limits.iter().filter_map(|limits| limits.max_media_bytes).min();
         media::drop_too_large(&mut reply, max_bytes, &self.terms).await;
-        let block = OutgoingBlock { id, reply };
+        let Some(block) = self.asked(OutgoingBlock { id, reply }).await else { return };
         let [channel, sink] = self.limits;
         for part in fit(block, channel).into_iter().flat_map(|part| fit(part, sink)) {
             let is_late = self.closed_at.is_some_and(|at| at.elapsed() >= DRAIN_TIMEOUT);
@@ -196,6 +206,22 @@ impl Pump {
                 self.send(part).await;
             }
         }
+    }
+
+    /// The block as plugins want it; `None` if they withhold it.
+    async fn asked(&mut self, mut block: OutgoingBlock) -> Option<OutgoingBlock> {
+        if self.terms.hooks.is_empty() || self.gate != SinkGate::Open {
+            return Some(block);
+        }
+        let changes = self.terms.hooks.sending(&block.reply.text, &block.reply.media_urls).await;
+        if changes.cancel.0 == Some(true) {
+            self.delivered.withheld.push(block);
+            return None;
+        }
+        if let Some(text) = changes.content.0 {
+            block.reply.text = text;
+        }
+        Some(block)
     }
 
     /// Waits before every block but the first, as somebody who types.
@@ -213,10 +239,14 @@ impl Pump {
         loop {
             let sending = AssertUnwindSafe(self.sink.send(&block)).catch_unwind();
             let failure = match tokio::time::timeout(SINK_TIMEOUT, sending).await {
-                Ok(Ok(Ok(receipt))) => return self.delivered.blocks.push(DeliveredBlock { block, receipt }),
+                Ok(Ok(Ok(receipt))) => {
+                    self.terms.hooks.sent(&block.reply.text, None);
+                    return self.delivered.blocks.push(DeliveredBlock { block, receipt });
+                }
                 Ok(Ok(Err(failure))) => failure,
                 Ok(Err(_)) => SendFailure::permanent("the sink panicked"),
                 Err(_) => {
+                    self.terms.hooks.sent(&block.reply.text, Some("the channel did not answer in time".to_owned()));
                     self.delivered.unconfirmed = Some(block);
                     return self.cut_off();
                 }
@@ -224,6 +254,7 @@ impl Pump {
             let delay = failure.retry_after.unwrap_or(RETRY_DELAY * n_tries);
             if failure.permanent || n_tries == MAX_TRIES || delay > MAX_RETRY_AFTER {
                 tracing::warn!(why = %failure.source, id = %block.id, n_tries, "a reply block was not sent");
+                self.terms.hooks.sent(&block.reply.text, Some(failure.source.to_string()));
                 if !failure.permanent {
                     self.gate = SinkGate::NoBlocks;
                 }

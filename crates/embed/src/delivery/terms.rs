@@ -6,6 +6,7 @@ use std::time::Duration;
 use pinch_stdx::host::Host;
 
 use super::contract::SinkLimits;
+use crate::plugin::MessageHooks;
 use crate::texts::TextTable;
 
 /// What delivery respects beside what the sink says about itself.
@@ -19,6 +20,8 @@ pub(crate) struct DeliveryTerms {
     pub(crate) texts: TextTable,
     /// What paths of media are relative to.
     pub(crate) media_dir: Option<PathBuf>,
+    /// Who is asked about blocks, and told what became of them.
+    pub(crate) hooks: MessageHooks,
 }
 
 /// Pauses between blocks, as if somebody typed them.

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use pinch_coding_agent::session_log::SessionLog;
-use pinch_coding_agent::store::SessionRef;
 use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_ports::SessionEntry;
 use pinch_stdx::text::with_causes;
 
-use super::{Engine, agents, inbound, resolve};
+use super::replaced::ReplacedEntry;
+use super::{Engine, agents, inbound, replaced, resolve};
 use crate::key::AgentId;
+use crate::plugin::ResetReason;
 use crate::run::{RunError, RunRequest};
 use crate::sessions::entry;
 
@@ -24,12 +24,7 @@ impl Engine {
         let parts = self.parts();
         let key = inbound::canonical(&parts, key)?;
         let Some(entry) = parts.index.get(&key).await.map_err(inbound::port_error)? else { return Ok(Vec::new()) };
-        let at = match inbound::session_file(&parts, &key, &entry) {
-            Some(file) => SessionRef::Path(file),
-            None => resolve::request(&parts, &entry.session_id, Some(&key), None, "").session,
-        };
-        let log = SessionLog::open(&parts.host, Arc::clone(&parts.store), &at, "").await;
-        let log = log.map_err(|error| RunError::Config(with_causes(&error)))?;
+        let log = replaced::log(&parts, &key, &entry).await.map_err(|error| RunError::Config(with_causes(&error)))?;
         Ok(log.context().messages)
     }
 
@@ -40,9 +35,18 @@ impl Engine {
     /// [`RunError::Config`] if the key is malformed, or if the index cannot be read or written.
     pub async fn reset_session(&self, key: &str) -> Result<(), RunError> {
         let parts = self.parts();
+        let key = inbound::canonical(&parts, key)?;
         let (session_id, now) = (parts.host.ids().uuid_v4(), parts.host.now_ms());
-        let change = move |known: Option<SessionEntry>| known.map(|known| entry::start_anew(&known, &session_id, now));
-        self.update_session(key, change).await.map(drop)
+        let (replaced, new_id) = (ReplacedEntry::default(), session_id.clone());
+        let noted = replaced.clone();
+        let change = move |known: Option<SessionEntry>| {
+            noted.set(known.clone().map(|known| (known, ResetReason::Asked)));
+            known.map(|known| entry::start_anew(&known, &new_id, now))
+        };
+        if self.update_session(&key, change).await?.is_some() {
+            replaced::tell(&parts, &key, &session_id, &replaced).await;
+        }
+        Ok(())
     }
 
     /// The models that a request would be answered by: the one that is asked first, then its fallbacks.

@@ -90,7 +90,7 @@ impl EngineRun {
             sender.close();
         };
         let ((), delivered) = futures::join!(pulled, pump.run());
-        DeliveredRun { id: self.run_id.clone(), result: self.result(), delivered, texts }
+        DeliveredRun { id: self.run_id.clone(), result: self.result(), delivered, terms: self.terms.clone() }
     }
 
     /// The line about the tokens of the run, if it is wanted and the run has succeeded.
@@ -131,7 +131,7 @@ pub struct DeliveredRun {
     pub result: Result<RunResult, RunError>,
     /// Receipts and failures of its blocks, also when the run failed.
     pub delivered: Delivered,
-    texts: TextTable,
+    terms: DeliveryTerms,
 }
 
 /// Whether the answer of a run reached its user.
@@ -163,6 +163,15 @@ impl DeliveredRun {
         }
     }
 
+    /// Sends what [is still to be sent](DeliveredRun::still_to_send) to a sink, as blocks during the run are sent: in parts that fit, tried again
+    /// after transient failures, and past the hooks of plugins.
+    pub async fn send_rest(&self, sink: Arc<dyn ReplySink>) -> Delivered {
+        let (sender, pump) = Pump::new(sink, self.id.clone(), self.terms.clone());
+        self.still_to_send().into_iter().for_each(|payload| sender.send(ReplyEvent::BlockReply(payload.reply)));
+        sender.close();
+        pump.after(&self.delivered).run().await
+    }
+
     /// What the host has to send now: payloads, or parts of them, that the sink did not receive. For a failed run these are the blocks that
     /// were not sent, and a text about the failure.
     pub fn still_to_send(&self) -> Vec<Payload> {
@@ -170,7 +179,7 @@ impl DeliveredRun {
             Ok(result) => still_to_send(result.payloads.clone(), &self.delivered),
             Err(error) => {
                 let mut left = unsent::unsent_blocks(&self.delivered);
-                left.push(Payload::error(error.text_for_user(&self.texts)));
+                left.push(Payload::error(error.text_for_user(&self.terms.texts)));
                 left
             }
         }

@@ -1,11 +1,25 @@
 //! The entry of a session's key, as long as it is about that session.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinch_ports::{Fence, PortError, SessionEntry};
 
+use super::resolve;
+use crate::key;
 use crate::parts::Parts;
 use crate::run::RunRequest;
+
+/// Where the transcript of an entry is, if not where the store puts it.
+pub(super) fn session_file(parts: &Parts, key: &str, entry: &SessionEntry) -> Option<PathBuf> {
+    let agent = key::parse(key).map_or_else(Default::default, |parsed| key::AgentId::normalise(parsed.agent_id));
+    let dir = parts.state_dir.join("agents").join(agent.as_str()).join("sessions");
+    match (&entry.session_file, key::topic(key)) {
+        (Some(file), _) => Some(dir.join(Path::new(file))),
+        (None, Some(topic)) => Some(dir.join(resolve::file_name(&format!("{}-topic-{topic}", entry.session_id)))),
+        (None, None) => None,
+    }
+}
 
 /// The entry of a request's key; `None` if there is no key, or if it means another session by now.
 pub(super) async fn of_request(parts: &Parts, request: &RunRequest) -> Result<Option<SessionEntry>, PortError> {

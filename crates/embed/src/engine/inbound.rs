@@ -1,15 +1,16 @@
 //! Messages by session key: finds or begins the session, and remembers how its run ended.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinch_coding_agent::store::SessionRef;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_ports::{Fence, OverrideSource, PortError, SessionEntry};
 
-use super::{agents, entries, resolve};
+use super::replaced::ReplacedEntry;
+use super::{agents, entries, replaced, resolve};
 use crate::key::{self, ProfileId};
 use crate::parts::Parts;
+use crate::plugin::ResetReason;
 use crate::profiles::choice::{ProfileChoice, ProfileSource};
 use crate::profiles::pin::SessionPin;
 use crate::replies::ReasoningLevel;
@@ -35,11 +36,15 @@ pub(super) async fn message(parts: &Arc<Parts>, key: &str, text: &str) -> Result
     };
     let (session_id, host, rules) = (parts.host.ids().uuid_v4(), parts.host.clone(), parts.config.session.reset);
     let resets = parsed.resets;
-    let new_id = session_id.clone();
+    let (new_id, replaced) = (session_id.clone(), ReplacedEntry::default());
+    let noted = replaced.clone();
     let change = move |known: Option<SessionEntry>| {
+        noted.set(None);
         Some(match known {
             None => entry::begin(&new_id, now, parent.as_ref()),
             Some(known) if resets || reset::is_due(rules, known.updated_at, &host, now) => {
+                let reason = if resets { ResetReason::Asked } else { ResetReason::Rules };
+                noted.set(Some((known.clone(), reason)));
                 entry::start_anew(&known, &new_id, now)
             }
             Some(mut known) => {
@@ -50,9 +55,12 @@ pub(super) async fn message(parts: &Arc<Parts>, key: &str, text: &str) -> Result
     };
     let found = parts.index.update(&key, None, Arc::new(change)).await.map_err(port_error)?;
     let found = found.ok_or_else(|| RunError::Internal(format!("the session index lost {key}")))?;
+    if found.session_id == session_id {
+        replaced::tell(parts, &key, &session_id, &replaced).await;
+    }
     let prompt = if parsed.resets && parsed.text.is_empty() { GREETING } else { parsed.text };
     let mut request = resolve::request(parts, &found.session_id, Some(&key), None, prompt);
-    if let Some(file) = session_file(parts, &key, &found) {
+    if let Some(file) = entries::session_file(parts, &key, &found) {
         request.session = SessionRef::Path(file);
     }
     apply(&found, &mut request);
@@ -65,17 +73,6 @@ pub(super) fn canonical(parts: &Parts, key: &str) -> Result<String, RunError> {
     key::canonical(key, &parts.config.agents.default_id(), &parts.config.session.main_key).ok_or_else(|| {
         RunError::Config(format!("malformed session key {key:?}: expected agent:<id>:<name>, or a name alone"))
     })
-}
-
-/// Where the transcript of an entry is, if not where the store puts it.
-pub(super) fn session_file(parts: &Parts, key: &str, entry: &SessionEntry) -> Option<PathBuf> {
-    let agent = key::parse(key).map_or_else(Default::default, |parsed| key::AgentId::normalise(parsed.agent_id));
-    let dir = parts.state_dir.join("agents").join(agent.as_str()).join("sessions");
-    match (&entry.session_file, key::topic(key)) {
-        (Some(file), _) => Some(dir.join(Path::new(file))),
-        (None, Some(topic)) => Some(dir.join(resolve::file_name(&format!("{}-topic-{topic}", entry.session_id)))),
-        (None, None) => None,
-    }
 }
 
 /// The settings of a session. Words that this version does not know change nothing.

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::config::streaming::{ChannelDelivery, CoalesceConfig, ReplyThreads};
 use crate::delivery::{DeliveryTerms, Pace, SinkLimits};
 use crate::parts::Parts;
+use crate::plugin::{MessageContext, MessageHooks};
 use crate::replies::blocks::BlockBreak;
 use crate::replies::channel::{ChannelRules, rules_of};
 use crate::replies::chunk::{BreakPreference, Chunking};
@@ -156,5 +157,10 @@ pub(super) fn delivery_terms(parts: &Parts, request: &RunRequest) -> DeliveryTer
         pace: delay.map(|delay| Pace { min: delay.min, max: delay.max, host: parts.host.clone() }),
         texts: parts.registered.texts.clone(),
         media_dir: resolve::workspace(parts, request).ok().map(|workspace| workspace.dir),
+        hooks: MessageHooks::new(
+            &parts.registered.plugins,
+            || MessageContext::new(&request.caller, request.session_key.as_deref(), Some(&request.run_id)),
+            request.message_to.as_ref(),
+        ),
     }
 }

@@ -12,18 +12,28 @@ use super::{Current, Engine};
 use crate::config::Config;
 use crate::parts::Parts;
 use crate::parts::active::RunTarget;
+use crate::plugin::{GatewayStart, GatewayStop};
 use crate::runner::HARD_END;
 
 /// How long after the hard end of stopped runs they may take to be dropped.
 const GRACE: Duration = Duration::from_secs(1);
 
 impl Engine {
+    /// Tells plugins that the host takes messages from now on. `port`: where it listens, if it does. Call it once, inside the runtime; that no
+    /// more messages are taken is told by [`Engine::drain`].
+    pub fn announce_start(&self, port: Option<u16>) {
+        self.parts().registered.plugins.gateway_started(GatewayStart { port });
+    }
+
     /// Starts no more runs, and waits until those under way have ended. Runs that wait for their session or a slot, and messages that wait
     /// for their turn, end with [`RunError::Draining`](crate::run::RunError::Draining): their hosts may send them again elsewhere. Returns
     /// whether all runs ended within the limit. A login that is being renewed is waited for beyond that, for a minute at most: its old token is
     /// used up. Plugins that are still being told something are waited for, too, for half a minute at most. It cannot be undone.
     pub async fn drain(&self, limit: Duration) -> bool {
         let parts = self.parts();
+        if !parts.gate.is_closed() {
+            parts.registered.plugins.gateway_stopped(GatewayStop { reason: None });
+        }
         parts.gate.close();
         let ended = parts.gate.wait_until_empty(limit).await;
         agents::flush(&parts).await;

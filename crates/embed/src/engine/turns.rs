@@ -11,6 +11,7 @@ use crate::config::messages::InboxMode;
 use crate::inbox::{Arrival, InboundMessage, MessageAdmission, Outcome, TurnGuard, Waiting};
 use crate::parts::Parts;
 use crate::parts::active::RunTarget;
+use crate::plugin::{MessageContext, MessageHooks};
 use crate::run::{RunError, RunRequest};
 
 /// What becomes of a message.
@@ -39,6 +40,12 @@ pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<
         return Err(RunError::Draining);
     }
     let key = inbound::canonical(parts, &message.key)?;
+    let hooks = MessageHooks::new(
+        &parts.registered.plugins,
+        || MessageContext::new(&message.caller, Some(&key), None),
+        message.to.as_ref(),
+    );
+    hooks.received(&message.caller, &message.text, message.images.len(), parts.host.now_ms());
     let pending = match parts.seen.admit(&key, &message) {
         MessageAdmission::New(pending) => pending,
         MessageAdmission::Known { run_id } => return Ok(Turn::Duplicate { run_id }),

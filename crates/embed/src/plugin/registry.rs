@@ -26,8 +26,8 @@ pub(super) struct RegisteredPlugin {
     priority: i32,
 }
 
-/// A method of plugins that returns an answer.
-pub(super) type AskMethod<E, A> = for<'a> fn(&'a dyn Plugin, &'a E, &'a HookContext) -> HandlerFuture<'a, A>;
+/// A method of plugins that returns an answer; `C` says what it is about.
+pub(super) type AskMethod<E, C, A> = for<'a> fn(&'a dyn Plugin, &'a E, &'a C) -> HandlerFuture<'a, A>;
 
 impl PluginSet {
     /// Adds a plugin.
@@ -53,12 +53,12 @@ impl PluginSet {
     }
 
     /// Asks all plugins, one after another; their answers as one.
-    pub(super) async fn ask<E, A: CombineAnswers + Default>(
+    pub(super) async fn ask<E, C, A: CombineAnswers + Default>(
         &self,
         hook: &str,
         event: &E,
-        cx: &HookContext,
-        method: AskMethod<E, A>,
+        cx: &C,
+        method: AskMethod<E, C, A>,
     ) -> A {
         let mut all = A::default();
         for one in &self.plugins {
@@ -88,12 +88,12 @@ impl PluginSet {
     }
 
     /// Tells all plugins something, without waiting for them. Outside of a runtime nobody is told.
-    pub(super) fn tell<E: Send + Sync + 'static>(
+    pub(super) fn tell<E: Send + Sync + 'static, C: Send + Sync + 'static>(
         &self,
         hook: &'static str,
         event: E,
-        cx: &Arc<HookContext>,
-        method: AskMethod<E, ()>,
+        cx: &Arc<C>,
+        method: AskMethod<E, C, ()>,
     ) {
         if self.plugins.is_empty() || tokio::runtime::Handle::try_current().is_err() {
             return;

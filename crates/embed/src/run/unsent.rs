@@ -7,11 +7,12 @@ use crate::delivery::{Delivered, OutgoingBlock};
 use crate::replies::piece::{BlockReply, ReplySpan};
 
 /// What is left to send at the end of a run whose blocks went out while it ran: each payload, or the part of it, that the sink did not
-/// take. Failures are always left. A block that is [unconfirmed](Delivered::unconfirmed) is not: it may have arrived.
+/// take. Failures are always left. A block that is [unconfirmed](Delivered::unconfirmed) is not: it may have
+/// arrived. Neither is one that was [withheld](Delivered::withheld).
 pub fn still_to_send(payloads: Vec<Payload>, delivered: &Delivered) -> Vec<Payload> {
     let mut done = Coverage::default();
     let confirmed = delivered.blocks.iter().map(|block| &block.block);
-    let sent: Vec<&OutgoingBlock> = confirmed.chain(&delivered.unconfirmed).collect();
+    let sent: Vec<&OutgoingBlock> = confirmed.chain(&delivered.unconfirmed).chain(&delivered.withheld).collect();
     sent.iter().filter_map(|block| block.reply.span.as_ref()).for_each(|span| done.add(span));
     let left = |span: &ReplySpan, done: &Coverage| -> Vec<BlockReply> {
         let touches = |block: &&OutgoingBlock| {

@@ -22,6 +22,7 @@ mod listeners;
 mod logins;
 mod loops;
 mod memories;
+mod messengers;
 mod meta;
 mod overflow;
 mod plugins;

@@ -35,7 +35,7 @@ const ASKED: [&str; 8] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Behaviour {
+pub(crate) enum Behaviour {
     Fine,
     Fails,
     Panics,

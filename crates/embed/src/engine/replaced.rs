@@ -1,0 +1,78 @@
+//! A session that its key does not mean any more.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pinch_coding_agent::entry::EntryBody;
+use pinch_coding_agent::session_log::SessionLog;
+use pinch_coding_agent::store::{SessionRef, StoreError};
+use pinch_ports::SessionEntry;
+
+use super::{entries, resolve};
+use crate::key;
+use crate::parts::Parts;
+use crate::plugin::{BeforeReset, ResetReason, SessionContext, SessionEnd, SessionStart};
+
+/// Remembers the session that a change of the index replaced. The change may be tried several times.
+#[derive(Clone, Default)]
+pub(super) struct ReplacedEntry(Arc<Mutex<Option<(SessionEntry, ResetReason)>>>);
+
+impl ReplacedEntry {
+    /// This try replaces a session, or none.
+    pub(super) fn set(&self, entry: Option<(SessionEntry, ResetReason)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = entry;
+    }
+
+    fn take(&self) -> Option<(SessionEntry, ResetReason)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Tells plugins that a key got a new session, and which one that ended.
+pub(super) async fn tell(parts: &Parts, session_key: &str, session_id: &str, replaced: &ReplacedEntry) {
+    let plugins = &parts.registered.plugins;
+    if plugins.is_empty() {
+        return;
+    }
+    let agent = key::parse(session_key).map(|key| key::AgentId::normalise(key.agent_id)).unwrap_or_default();
+    let cx = |session_id: &str| SessionContext {
+        agent_id: agent.to_string(),
+        session_key: session_key.to_owned(),
+        session_id: session_id.to_owned(),
+    };
+    let before = replaced.take();
+    if let Some((entry, reason)) = &before {
+        let (mut reset, mut end) =
+            (BeforeReset { session_file: None, messages: Vec::new(), reason: *reason }, SessionEnd::default());
+        match log(parts, session_key, entry).await {
+            Ok(log) => {
+                reset.session_file = log.path().map(Into::into);
+                reset.messages = log.context().messages;
+                end = end_of(&log);
+            }
+            Err(error) => tracing::warn!(%error, session_key, "a session that ends could not be read"),
+        }
+        plugins.session_ended(reset, end, cx(&entry.session_id));
+    }
+    plugins.session_started(SessionStart { resumed_from: before.map(|(entry, _)| entry.session_id) }, cx(session_id));
+}
+
+/// The transcript of a key's session.
+pub(super) async fn log(parts: &Parts, key: &str, entry: &SessionEntry) -> Result<SessionLog, StoreError> {
+    let at = match entries::session_file(parts, key, entry) {
+        Some(file) => SessionRef::Path(file),
+        None => resolve::request(parts, &entry.session_id, Some(key), None, "").session,
+    };
+    SessionLog::open(&parts.host, Arc::clone(&parts.store), &at, "").await
+}
+
+fn end_of(log: &SessionLog) -> SessionEnd {
+    let branch = log.active_branch();
+    let mut messages = branch.entries().filter(|entry| matches!(entry.body, EntryBody::Message(_))).peekable();
+    let first = messages.peek().and_then(|entry| entry.timestamp_ms());
+    let (mut n_messages, mut last) = (0, None);
+    for entry in messages {
+        (n_messages, last) = (n_messages + 1, entry.timestamp_ms());
+    }
+    let duration_ms = first.zip(last).and_then(|(first, last)| u64::try_from(last - first).ok());
+    SessionEnd { n_messages, duration_ms }
+}
