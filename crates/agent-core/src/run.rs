@@ -17,6 +17,7 @@ use crate::hooks::{AfterTurn, TurnEnded};
 use crate::queue::{QueueKind, UndeliveredMessage};
 
 mod grace;
+mod spans;
 mod call;
 mod batch;
 mod failed;

@@ -8,6 +8,7 @@ mod browser;
 mod line_input;
 
 mod folders;
+mod logging;
 mod open_log;
 mod find_model;
 mod sandbox;
@@ -32,13 +33,18 @@ use clap::{CommandFactory as _, Parser as _};
 
 use args::{CliCommand, PinchCli};
 use exit::{Blame, CommandFailure};
+use logging::StandardError;
 use pinch_cli::options::CliOptions;
+use pinch_embed::stdx::host::Host;
 
 fn main() -> ExitCode {
     let invocation = match read_arguments() {
         Ok(invocation) => invocation,
         Err(code) => return code,
     };
+    if let Err(failure) = logging::start(&Host::system(), invocation.standard_error()) {
+        return report(&failure);
+    }
     // Boxed one by one: else the smallest command takes as much of the stack as the largest.
     run(async {
         match invocation {
@@ -96,6 +102,19 @@ enum Invocation {
     Command(CliCommand),
     Packages(Vec<OsString>),
     Conversation(Box<CliOptions>),
+}
+
+impl Invocation {
+    /// Whether standard error is part of a screen.
+    fn standard_error(&self) -> StandardError<'_> {
+        match self {
+            Self::Command(CliCommand::Chat(_)) => StandardError::Screen { agent_dir: None },
+            Self::Conversation(options) if commands::interactive::is_wanted(options) => {
+                StandardError::Screen { agent_dir: options.agent_dir.as_deref() }
+            }
+            _ => StandardError::Free,
+        }
+    }
 }
 
 /// Reads the arguments; an exit code when that is all there is to do.

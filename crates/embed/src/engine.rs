@@ -13,6 +13,7 @@ use pinch_ports::SessionEntry;
 use pinch_stdx::cancel::CancelReason;
 use pinch_tools::policy::PolicyDecision;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::delivery::{EngineEvents, Lifecycle, ReplyEvent};
 use crate::inbox::InboundMessage;
@@ -21,7 +22,7 @@ use crate::parts::Parts;
 pub use crate::parts::active::{ActiveRun, QueueError, RunTarget};
 use crate::plugin::RunHooks;
 use crate::run::{RunError, RunRequest, RunResult};
-use crate::runner::{RunEvent, Runner, millis};
+use crate::runner::{RunEvent, Runner, millis, spans};
 use crate::skills::AgentSkills;
 
 mod published;
@@ -255,7 +256,9 @@ async fn carry_out(
 ) -> Result<RunResult, RunError> {
     let hooks = hooked::of_run(parts, &request);
     let notice = hooked::EndNotice::new(&hooks);
-    let result = Box::pin(run_with_hooks(parts, request, hooks, emitter, has_started)).await;
+    let span = spans::of_run(&request);
+    let result = Box::pin(run_with_hooks(parts, request, hooks, emitter, has_started)).instrument(span.clone()).await;
+    spans::record_end(&span, &result);
     notice.ended(&result);
     result
 }

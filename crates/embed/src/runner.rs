@@ -17,6 +17,7 @@ use pinch_ports::{LeaseError, LeaseWait, RunLease};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::pull::Emitter;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::delivery::ReplyEvent;
 use crate::models::ModelRef;
@@ -36,6 +37,7 @@ use crate::run::{AttemptEnd, AttemptOutcome, AttemptPlan, FailoverError, RunErro
 use crate::runtime::choice::RuntimeChoice;
 use crate::runtime::{AttemptEvent, AttemptRuntime, Attempts};
 
+pub(crate) mod spans;
 mod finish;
 mod final_reply;
 mod notice;
@@ -226,7 +228,9 @@ impl Runner<'_> {
                     Err(error) => decide(&mut state, Observation::NoCredential { message: &advice(&error) }),
                     Ok(found) => {
                         auth = Some(Arc::clone(&found));
-                        self.attempt(&mut *attempts, &plan, found, model, &mut state).await?
+                        let span = spans::attempt(self.outcomes.len() + 1, &plan, model);
+                        let attempt = self.attempt(&mut *attempts, &plan, found, model, &mut state);
+                        attempt.instrument(span).await?
                     }
                 },
                 Action::Repair(repair) => {
@@ -307,6 +311,7 @@ impl Runner<'_> {
             duration_ms: millis(began.elapsed()),
         };
         let error = outcome.error().map(|error| error.text.clone());
+        spans::decided(&report);
         self.reports.push(report.clone());
         self.outcomes.push(outcome);
         self.emitter.emit(RunEvent::Decided { report, error }).await;

@@ -75,6 +75,15 @@ impl Secrets {
         secrets
     }
 
+    /// The secrets of an environment: keys of providers, and passwords in the URLs of proxies.
+    pub fn in_env(env: &Env) -> Self {
+        let mut secrets = Self::default();
+        secrets.add_env(env);
+        secrets.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets.0.dedup();
+        secrets
+    }
+
     /// Adds the headers that were marked as secret when they were sent.
     pub(crate) fn add_sent(&mut self, headers: &HeaderMap) {
         let marked = headers.values().filter(|value| value.is_sensitive()).filter_map(|value| value.to_str().ok());

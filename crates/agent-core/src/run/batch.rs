@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use pinch_llm::message::{AssistantMessage, Message, StopReason, ToolCall, ToolResult};
 use tokio::task::{Id, JoinError, JoinSet};
+use tracing::Instrument as _;
 
-use super::RunDriver;
 use super::call::{self, Ready};
+use super::{RunDriver, spans};
 use crate::event::{AgentEvent, ToolStart};
 use crate::tool::cx::{Progress, ProgressBoard};
 use crate::tool::{ToolError, ToolMode, ToolOutput};
@@ -90,7 +91,8 @@ impl RunDriver<'_> {
         for Placed { at, ready } in ready {
             let progress = Progress::new(at, Arc::clone(&board));
             let hooks = Arc::clone(&self.agent.hooks);
-            let work = call::run(ready, hooks, progress, self.grace.clone(), self.agent.host.clone());
+            let span = spans::tool(&ready.pending.call);
+            let work = call::run(ready, hooks, progress, self.grace.clone(), self.agent.host.clone()).instrument(span);
             places.insert(running.spawn(work).id(), at);
         }
         while !running.is_empty() {

@@ -10,6 +10,7 @@ use pinch_stdx::host::Host;
 use tokio::time::Instant;
 
 use super::grace::Grace;
+use super::spans;
 use crate::hooks::{BeforeTool, FinishedCall, Hooks, PendingCall};
 use crate::tool::cx::Progress;
 use crate::tool::{Tool, ToolCx, ToolError, ToolOutput, ToolSet};
@@ -73,6 +74,7 @@ pub(super) async fn run(
     let mut done = FinishedCall { message, call, input, output: output.unwrap_or_else(ToolOutput::from) };
     let patch = grace.run(hooks.after_tool(&done)).await;
     patch.unwrap_or_default().apply(&mut done.output);
+    spans::record_result(done.output.failed, duration_ms);
     (done.output, duration_ms)
 }
 

@@ -4,14 +4,22 @@ use std::sync::Arc;
 
 use pinch_llm::message::StopReason;
 use pinch_llm::request::{Request, ThinkingChoice};
+use tracing::Instrument as _;
 
 use super::failed::{ABORTED, local_answer};
-use super::{FinishedTurn, RunDriver};
+use super::{FinishedTurn, RunDriver, spans};
 use crate::hooks::TurnContext;
 
 impl RunDriver<'_> {
     /// Calls the model once and runs the calls of its answer. With `broken`, the turn fails without a request.
     pub(super) async fn turn(&mut self, first: bool, broken: Option<String>) -> FinishedTurn {
+        let span = spans::turn(self.agent);
+        let turn = self.whole_turn(first, broken).instrument(span.clone()).await;
+        spans::record_answer(&span, &turn.message);
+        turn
+    }
+
+    async fn whole_turn(&mut self, first: bool, broken: Option<String>) -> FinishedTurn {
         let request = match broken {
             Some(text) => Err((StopReason::Error, text)),
             None => self.request(first).await,

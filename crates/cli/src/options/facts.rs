@@ -36,6 +36,8 @@ pub const ENVIRONMENT: &[Variable] = &[
     variable("PINCH_OFFLINE", Some("PI_OFFLINE"), "1: use no network except for the model, as --offline does"),
     variable("PINCH_TRUST", None, "1: trust the project, as --approve does"),
     variable("PINCH_STATE_DIR", Some("OPENCLAW_STATE_DIR"), "State directory of embedded runs (default: ~/.pinch)"),
+    variable("PINCH_LOG", None, "What is logged, such as info or warn,pinch_embed=debug"),
+    variable("PINCH_LOG_FILE", None, "File that the log goes to (default: standard error)"),
     variable("PINCH_CONFIG_PATH", Some("OPENCLAW_CONFIG_PATH"), "Configuration of embedded runs"),
     variable("PI_CACHE_RETENTION", None, "long: ask providers to cache prompts for longer"),
     variable("PI_OAUTH_CALLBACK_HOST", None, "Host that a browser returns to after a login (default: 127.0.0.1)"),

@@ -16,6 +16,7 @@ mod help;
 mod images;
 mod interactive;
 mod kill;
+mod logging;
 mod packages;
 mod policy;
 mod proxies;
