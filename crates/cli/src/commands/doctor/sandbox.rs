@@ -25,7 +25,7 @@ pub(super) async fn look(host: &Host) -> DoctorSection {
             ProgramVersion::Missing => section.add(FindingStatus::Note, name, "not installed"),
         }
     }
-    let text = "none, unless --sandbox is given: tools run with your permissions";
+    let text = "none, unless --sandbox or the setting \"sandbox\" asks for one: tools run with your permissions";
     section.add(FindingStatus::Note, "in use", text);
     section
 }
