@@ -279,7 +279,10 @@ mod tests {
         assert_eq!((options.sandbox, options.messages), (Some(landlock), vec!["landlock".to_owned()]));
         assert_eq!(parse("--sandbox --sandbox=none").sandbox, Some(SandboxChoice::Off));
         let wrong = parse("--sandbox=jail").complaints;
-        assert_eq!(wrong[0].text, "Invalid sandbox \"jail\". Valid values: auto, bubblewrap, landlock, none");
+        assert_eq!(
+            wrong[0].text,
+            "Invalid sandbox \"jail\". Valid values: auto, bubblewrap, landlock, docker, podman, none"
+        );
     }
 
     #[test]

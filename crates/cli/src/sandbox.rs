@@ -6,7 +6,9 @@ use pinch_cli::options::SandboxChoice;
 use pinch_embed::coding_agent::settings::values::SandboxDefaults;
 use pinch_embed::stdx::host::Host;
 use pinch_sandbox::choose::{self, EnteredSandbox};
+use pinch_sandbox::config::ContainerConfig;
 use pinch_sandbox::confinement::{Confinement, NetworkAccess, PathAccess};
+use pinch_sandbox::container::ContainerOptions;
 
 use crate::exit::{CommandFailure, warn};
 use crate::folders::{Folders, expand_home};
@@ -25,7 +27,8 @@ pub(crate) async fn enter(
         SandboxChoice::Use(backend) => backend,
     };
     let asked = confinement(settings, folders, host)?;
-    let entered = choose::enter(backend, host.env().get("PATH").unwrap_or_default(), &asked).await;
+    let path = host.env().get("PATH").unwrap_or_default();
+    let entered = choose::enter(backend, path, &containers(settings, folders, host), &asked).await;
     entered.map(Some).map_err(|error| {
         let without = match flag {
             Some(_) => "--sandbox=none runs tools with your permissions",
@@ -33,6 +36,16 @@ pub(crate) async fn enter(
         };
         CommandFailure::configuration(format!("{error}\nhint: {}\nhint: {without}", error.remedy))
     })
+}
+
+/// What a container is made of.
+fn containers(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> ContainerOptions {
+    let mut config = ContainerConfig::default();
+    config.image.clone_from(&settings.image);
+    "pinch-".clone_into(&mut config.container_prefix);
+    let env = host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let options = ContainerOptions::new(config, folders.cwd.to_string_lossy());
+    options.host(host.home().map(Into::into), env, host.now_ms())
 }
 
 /// What is shown inside.

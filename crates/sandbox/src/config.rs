@@ -85,6 +85,13 @@ impl Default for SandboxPrune {
     }
 }
 
+impl Default for ContainerConfig {
+    /// That of an empty configuration.
+    fn default() -> Self {
+        SandboxConfig::default().container
+    }
+}
+
 impl Default for SandboxConfig {
     /// That of an empty configuration.
     fn default() -> Self {

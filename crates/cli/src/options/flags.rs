@@ -315,8 +315,8 @@ pub const FLAGS: &[CliFlag] = &[
             is_value: |_| false,
         },
         group: FlagGroup::Tools,
-        about: "Keep tools and commands inside of this directory, without network: --sandbox=bubblewrap, landlock, none or auto, which takes \
-                the first that works. Takes precedence over the setting \"sandbox\"",
+        about: "Keep tools and commands inside of this directory, without network: --sandbox=bubblewrap, landlock, docker, podman, none or \
+                auto, which takes bubblewrap or else landlock. Takes precedence over the setting \"sandbox\"",
     },
     value(
         "--system-prompt",

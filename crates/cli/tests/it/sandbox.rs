@@ -221,3 +221,47 @@ async fn every_mode_is_in_the_sandbox_of_the_settings() {
     }
     assert!(user.server.requests().is_empty(), "the model was not asked");
 }
+
+/// A program named docker that notes what it is asked for and runs commands here: the directory that it is in.
+fn fake_docker(user: &TestUser) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let program = user.write("bin/docker", include_str!("../../../sandbox/tests/it/fake-engine.sh"));
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    user.path("bin")
+}
+
+#[tokio::test]
+async fn a_container_holds_the_commands_of_a_conversation_and_is_removed_with_it() {
+    let user = TestUser::new().await;
+    if backends(&user).await.is_empty() {
+        return;
+    }
+    let bin = fake_docker(&user);
+    user.write("secret.txt", "top secret");
+    user.write("project/a.txt", "inside");
+    configure(&user, "docker", json!({"image": "my-image"}));
+    for (tool, input, expect) in [
+        ("bash", json!({"command": "cat a.txt"}), "inside"),
+        ("read", json!({"path": "a.txt"}), "inside"),
+        ("read", json!({"path": "../secret.txt"}), "is_error\":true"),
+    ] {
+        let response = AnthropicResponse::new("msg_1").tool_call("toolu_1", tool, &input.to_string()).stop("tool_use");
+        user.server.reply(ServerReply::sse(response.concat()));
+        user.answer("Done.");
+        let mut command = user.command(&["--model", "local/m1", "--no-session", "-p", "x"]);
+        command.current_dir(user.path("project")).env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        let ran = user.ran(command.output().await.unwrap());
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"), "{}", ran.err);
+        let result = user.asked().unwrap().as_array().unwrap().last().unwrap()["content"].to_string();
+        assert!(result.contains(expect) && !result.contains("top secret"), "{input}: {result}");
+    }
+    let log = || std::fs::read_to_string(bin.join("log")).unwrap();
+    assert!(log().contains(" --network none ") && log().contains(" my-image sleep infinity"), "{}", log());
+    for _ in 0..500 {
+        if log().matches("rm --force").count() == 3 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("containers are left: {}", log());
+}

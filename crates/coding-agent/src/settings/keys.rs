@@ -269,9 +269,9 @@ pub const GROUPS: &[KeyGroup] = &[
         keys: &[
             of_user(
                 "sandbox.backend",
-                ValueType::StrictWord(&["auto", "bubblewrap", "landlock", "none"]),
+                ValueType::StrictWord(&["auto", "bubblewrap", "landlock", "docker", "podman", "none"]),
                 "\"none\"",
-                "What keeps tools and commands inside of the working directory; `auto`: the first that works. `--sandbox` takes precedence. See [security.md](security.md)",
+                "What keeps tools and commands inside of the working directory; `auto`: bubblewrap, else landlock. `--sandbox` takes precedence. See [security.md](security.md)",
             ),
             of_user(
                 "sandbox.workspaceAccess",
@@ -284,6 +284,12 @@ pub const GROUPS: &[KeyGroup] = &[
                 ValueType::StrictWord(&["off", "on"]),
                 "\"off\"",
                 "Whether commands in the sandbox reach the network",
+            ),
+            of_user(
+                "sandbox.image",
+                ValueType::Text,
+                "\"debian:stable-slim\"",
+                "Image of containers, which has to be there: nothing is pulled",
             ),
             of_user(
                 "sandbox.extraRoots",

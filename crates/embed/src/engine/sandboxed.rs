@@ -7,7 +7,7 @@ use pinch_coding_agent::machine::Machine;
 use pinch_sandbox::choose::SandboxBackend;
 use pinch_sandbox::config::SandboxConfig;
 use pinch_sandbox::confinement::{Confinement, NetworkAccess, PathAccess};
-use pinch_sandbox::container::{check_network, container_environment};
+use pinch_sandbox::container::{ContainerOptions, check_network, container_environment};
 use pinch_sandbox::contract::SandboxUnavailable;
 use pinch_sandbox::scope::{SandboxScope, WorkspaceAccess, is_sandboxed};
 use pinch_stdx::fs::create_private_dir;
@@ -78,11 +78,6 @@ impl SandboxPlan<'_> {
     /// [`RunError::Config`] if it cannot be had: the run must not go on without it.
     pub(super) async fn enter(&self, parts: &Parts, skills: &AgentSkills) -> Result<RunSandbox, RunError> {
         let backend = self.backend()?;
-        if let Some(key) = self.config.container.needs_container() {
-            return Err(RunError::Config(format!(
-                "docker.{key} of the sandbox can only be had in a container. Remove the key, or set the backend to docker or podman"
-            )));
-        }
         if self.workspace != self.agent_workspace {
             create_private_dir(&self.workspace)
                 .and_then(|()| bootstrap::seed(&self.agent_workspace, &self.workspace))
@@ -98,6 +93,7 @@ impl SandboxPlan<'_> {
             key: format!("{}\n{}", self.scope_key, self.workspace.display()),
             backend,
             confinement,
+            containers: self.containers(parts),
             path: parts.host.env().get("PATH").unwrap_or(USUAL_PATH),
             prune: self.config.prune,
             now_ms: parts.host.now_ms(),
@@ -130,6 +126,18 @@ impl SandboxPlan<'_> {
                 "unknown sandbox backend {name:?}. Set agents.defaults.sandbox.backend to one of {known}"
             ))
         })
+    }
+
+    /// What a container of the run is made of.
+    fn containers(&self, parts: &Parts) -> ContainerOptions {
+        let env = parts.host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let options = ContainerOptions::new(self.config.container.clone(), &self.scope_key)
+            .scope(self.config.scope, &self.scope_key)
+            .host(parts.host.home().map(Into::into), env, parts.host.now_ms());
+        match self.workspace == self.agent_workspace {
+            true => options,
+            false => options.agent_workspace(&self.agent_workspace, self.config.workspace_access),
+        }
     }
 
     /// What the run may see and change.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pinch_sandbox::choose::{self, EnteredSandbox, SandboxBackend};
 use pinch_sandbox::config::SandboxPrune;
 use pinch_sandbox::confinement::Confinement;
+use pinch_sandbox::container::ContainerOptions;
 use pinch_sandbox::contract::SandboxUnavailable;
 
 /// Sandboxes that are kept for later runs at most.
@@ -18,6 +19,7 @@ pub(crate) struct SandboxAsked<'a> {
     pub(crate) key: String,
     pub(crate) backend: SandboxBackend,
     pub(crate) confinement: Confinement,
+    pub(crate) containers: ContainerOptions,
     /// Where programs are searched.
     pub(crate) path: &'a str,
     pub(crate) prune: SandboxPrune,
@@ -36,12 +38,20 @@ type Slot = Arc<tokio::sync::Mutex<Option<KnownSandbox>>>;
 struct KnownSandbox {
     backend: SandboxBackend,
     confinement: Confinement,
+    containers: ContainerOptions,
     entered: EnteredSandbox,
     entered_at_ms: i64,
     used_at_ms: i64,
 }
 
 impl KnownSandbox {
+    /// Whether it is what is asked for, whenever that is.
+    fn fits(&self, asked: &SandboxAsked<'_>) -> bool {
+        let mut containers = asked.containers.clone();
+        containers.now_ms = self.containers.now_ms;
+        (self.backend, &self.confinement, &self.containers) == (asked.backend, &asked.confinement, &containers)
+    }
+
     fn is_idle(&self) -> bool {
         Arc::strong_count(&self.entered.machine) == 1
     }
@@ -60,16 +70,16 @@ impl Sandboxes {
         let slot = self.slot(&asked);
         let mut slot = slot.lock().await;
         if let Some(known) = slot.as_mut()
-            && known.backend == asked.backend
-            && known.confinement == asked.confinement
+            && known.fits(&asked)
         {
             known.used_at_ms = asked.now_ms;
             return Ok(known.entered.clone());
         }
-        let entered = choose::enter(asked.backend, asked.path, &asked.confinement).await?;
+        let entered = choose::enter(asked.backend, asked.path, &asked.containers, &asked.confinement).await?;
         let known = slot.insert(KnownSandbox {
             backend: asked.backend,
             confinement: asked.confinement,
+            containers: asked.containers,
             entered,
             entered_at_ms: asked.now_ms,
             used_at_ms: asked.now_ms,
@@ -102,6 +112,8 @@ impl Sandboxes {
 mod tests {
     use std::io::Write as _;
 
+    use pinch_sandbox::config::ContainerConfig;
+
     use super::*;
 
     fn asked(key: &str, workspace: &std::path::Path, now_ms: i64) -> SandboxAsked<'static> {
@@ -109,6 +121,7 @@ mod tests {
             key: key.to_owned(),
             backend: SandboxBackend::Landlock,
             confinement: Confinement::new(workspace),
+            containers: ContainerOptions::new(ContainerConfig::default(), key),
             path: "",
             prune: SandboxPrune { idle_hours: 1.0, max_age_days: 1.0 },
             now_ms,

@@ -287,3 +287,58 @@ async fn a_command_line_agent_does_not_answer_from_outside_of_a_sandbox() {
     }
     assert!(!world.path("workspace/ran").exists());
 }
+
+#[tokio::test]
+async fn the_configuration_of_containers_reaches_docker() {
+    use std::os::unix::fs::PermissionsExt as _;
+    if !works().await {
+        return;
+    }
+    let world = World::new().await;
+    world.write("bin/docker", include_str!("../../../sandbox/tests/it/fake-engine.sh"));
+    world.write("workspace/note.txt", "a note");
+    std::fs::set_permissions(world.path("bin/docker"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let log = || std::fs::read_to_string(world.path("bin/log")).unwrap_or_default();
+    // A limit that only a container has: `auto` means a container then.
+    for (n, backend) in ["docker", "auto"].into_iter().enumerate() {
+        let mut document = world.document();
+        document["agents"]["defaults"]["sandbox"] = json!({
+            "mode": "all", "backend": backend, "workspaceAccess": "ro",
+            "docker": {"memory": "1g", "image": "my-image", "env": {"GREETING": "hello", "MY_TOKEN": "x"}, "setupCommand": "true"},
+        });
+        let (config, _) =
+            pinch_embed::Config::from_document(document.as_object().unwrap().clone(), &world.path("pinch.json"));
+        let path = format!("{}:/usr/bin:/bin", world.path("bin").display());
+        let host = pinch_stdx::host::Host::builder()
+            .home(world.path("."))
+            .env(pinch_stdx::host::Env::from_iter([("PATH", path)]))
+            .build();
+        let engine = Engine::builder(world.path("state")).host(host).config(config).builtin_tools(CODING).build();
+        let command = json!({"command": "pwd; echo $GREETING"});
+        let (result, system) = called(&world, &engine, world.request("s1", "go"), "bash", command.clone()).await;
+        assert!(result.contains("state/sandboxes/agent-main-") && result.contains("hello"), "{result}");
+        assert!(system.contains("Tools execute in: docker"), "{system}");
+        called(&world, &engine, world.request("s2", "go"), "bash", command).await;
+        let created: Vec<String> =
+            log().lines().filter(|line| line.starts_with("create ")).map(str::to_owned).collect();
+        assert_eq!(created.len(), n + 1, "both runs share it: {created:?}");
+        for part in [
+            " --memory 1g ",
+            " my-image sleep infinity",
+            ":/agent:ro ",
+            " --env GREETING=hello ",
+            " --label openclaw.sessionKey=agent:main ",
+        ] {
+            assert!(created[n].contains(part), "{part}: {}", created[n]);
+        }
+        assert!(!log().contains("MY_TOKEN"), "{}", log());
+        drop(engine);
+        for _ in 0..500 {
+            if log().matches("rm --force").count() == n + 1 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert_eq!(log().matches("rm --force").count(), n + 1, "{}", log());
+    }
+}

@@ -8,6 +8,8 @@ use super::SettingsReader;
 pub struct SandboxDefaults {
     /// The name of a backend, `auto` or `none`.
     pub backend: String,
+    /// The image of containers.
+    pub image: String,
     /// Whether the working directory can be changed.
     pub can_write: bool,
     /// Whether commands reach the network.
@@ -25,6 +27,7 @@ impl SettingsReader<'_> {
         };
         SandboxDefaults {
             backend: self.text("sandbox.backend").unwrap_or_else(|| "none".to_owned()),
+            image: self.text("sandbox.image").unwrap_or_default(),
             can_write: self.str("sandbox.workspaceAccess") == Some("rw"),
             has_network: self.str("sandbox.network") == Some("on"),
             extra_roots: roots.into_iter().map(root).collect(),
