@@ -19,6 +19,7 @@ mod json_mode;
 mod llm;
 pub(crate) mod session;
 mod pi;
+mod sandbox;
 mod startup;
 mod tui;
 mod turns;
@@ -73,6 +74,8 @@ enum BenchName {
     Session,
     /// The interactive mode on a terminal: the first frame, answers, a long session, the echo of a key.
     Tui,
+    /// The start of a command in each sandbox that works here, beside a plain one.
+    Sandbox,
     /// Session files beside pi, which npm installs. Measured when it is requested by name only.
     Pi,
     /// A clean release build, the size of the program, and what the crates depend on. Measured when it is requested by name only.
@@ -172,6 +175,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
             BenchName::Turns => turns::measure(&pinch)?,
             BenchName::Session => session::measure()?,
             BenchName::Tui => tui::measure(&pinch)?,
+            BenchName::Sandbox => sandbox::measure()?,
             BenchName::Pi => pi::measure()?,
             BenchName::Build => build::measure()?,
         });

@@ -16,6 +16,30 @@ pub mod facts;
 
 use flags::{CliFlag, Takes};
 
+/// What a person says about the sandbox of tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SandboxChoice {
+    /// Tools run with the permissions of the program.
+    Off,
+    /// This backend confines them.
+    Use(SandboxBackend),
+}
+
+impl SandboxChoice {
+    /// Parses the name of a backend, or `none`.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "none" => Some(Self::Off),
+            word => SandboxBackend::parse(word).map(Self::Use),
+        }
+    }
+
+    /// The words that [`SandboxChoice::parse`] understands.
+    pub fn words() -> impl Iterator<Item = &'static str> {
+        SandboxBackend::ALL.into_iter().map(SandboxBackend::as_str).chain(["none"])
+    }
+}
+
 /// What a command line says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CliOptions {
@@ -64,7 +88,7 @@ pub struct CliOptions {
     /// `--no-builtin-tools`.
     pub no_builtin_tools: bool,
     /// `--sandbox`: what keeps tools and commands apart from the rest of the machine.
-    pub sandbox: Option<SandboxBackend>,
+    pub sandbox: Option<SandboxChoice>,
     /// `--extension`, each.
     pub extensions: Vec<String>,
     /// `--no-extensions`.
@@ -248,12 +272,23 @@ mod tests {
     #[test]
     fn a_sandbox_is_named_behind_an_equal_sign() {
         let options = parse("--sandbox -p x");
-        assert_eq!((options.sandbox, options.messages), (Some(SandboxBackend::Auto), vec!["x".to_owned()]));
+        let auto = SandboxChoice::Use(SandboxBackend::Auto);
+        assert_eq!((options.sandbox, options.messages), (Some(auto), vec!["x".to_owned()]));
         let options = parse("-p --sandbox=landlock landlock");
-        assert_eq!((options.sandbox, options.messages), (Some(SandboxBackend::Landlock), vec!["landlock".to_owned()]));
-        assert_eq!(parse("--sandbox --sandbox=none").sandbox, None);
-        let wrong = parse("--sandbox=docker").complaints;
-        assert_eq!(wrong[0].text, "Invalid sandbox \"docker\". Valid values: auto, bubblewrap, landlock, none");
+        let landlock = SandboxChoice::Use(SandboxBackend::Landlock);
+        assert_eq!((options.sandbox, options.messages), (Some(landlock), vec!["landlock".to_owned()]));
+        assert_eq!(parse("--sandbox --sandbox=none").sandbox, Some(SandboxChoice::Off));
+        let wrong = parse("--sandbox=jail").complaints;
+        assert_eq!(
+            wrong[0].text,
+            "Invalid sandbox \"jail\". Valid values: auto, bubblewrap, landlock, docker, podman, none"
+        );
+    }
+
+    #[test]
+    fn the_setting_and_the_flag_have_the_same_words() {
+        let key = pinch_embed::coding_agent::settings::keys::all().find(|key| key.path == "sandbox.backend").unwrap();
+        assert_eq!(key.value_type.description(), SandboxChoice::words().collect::<Vec<_>>().join(", "));
     }
 
     #[test]

@@ -1,36 +1,91 @@
-//! `--sandbox`: tools and commands of a conversation stay in its directory.
+//! `--sandbox` and the setting `sandbox`: tools and commands of a conversation stay in its directory.
 
+use std::path::{Path, PathBuf};
+
+use pinch_cli::options::SandboxChoice;
+use pinch_embed::coding_agent::settings::values::SandboxDefaults;
 use pinch_embed::stdx::host::Host;
-use pinch_sandbox::choose::{self, EnteredSandbox, SandboxBackend};
-use pinch_sandbox::confinement::Confinement;
+use pinch_sandbox::choose::{self, EnteredSandbox};
+use pinch_sandbox::config::ContainerConfig;
+use pinch_sandbox::confinement::{Confinement, NetworkAccess, PathAccess};
+use pinch_sandbox::container::ContainerOptions;
 
-use crate::exit::CommandFailure;
-use crate::folders::Folders;
+use crate::exit::{CommandFailure, warn};
+use crate::folders::{Folders, expand_home};
 
-/// Enters the sandbox that is asked for. There is no going on without it.
+/// Enters the sandbox that the command line asks for, else the settings. There is no going on without it.
 pub(crate) async fn enter(
-    backend: Option<SandboxBackend>,
+    flag: Option<SandboxChoice>,
+    settings: &SandboxDefaults,
     folders: &Folders,
     host: &Host,
 ) -> Result<Option<EnteredSandbox>, CommandFailure> {
-    let Some(backend) = backend else { return Ok(None) };
-    let real = |path: &std::path::Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let cwd = real(&folders.cwd);
-    for (what, path) in [("home directory", host.home()), ("credentials", Some(folders.agent_dir.as_path()))] {
-        if path.is_some_and(|path| real(path).starts_with(&cwd)) {
-            return Err(CommandFailure::configuration(format!(
-                "the sandbox would contain your {what}: {} is shown inside\nhint: start pinch in the directory of a project",
-                folders.cwd.display()
-            )));
-        }
-    }
+    // What is not known is not taken for `none`: settings are checked against the same words.
+    let choice = flag.or_else(|| SandboxChoice::parse(&settings.backend));
+    let backend = match choice.unwrap_or(SandboxChoice::Use(choose::SandboxBackend::Auto)) {
+        SandboxChoice::Off => return Ok(None),
+        SandboxChoice::Use(backend) => backend,
+    };
+    let asked = confinement(settings, folders, host)?;
+    let path = host.env().get("PATH").unwrap_or_default();
+    let entered = choose::enter(backend, path, &containers(settings, folders, host), &asked).await;
+    entered.map(Some).map_err(|error| {
+        let without = match flag {
+            Some(_) => "--sandbox=none runs tools with your permissions",
+            None => "\"sandbox\" in settings.json asks for it; --sandbox=none runs tools with your permissions",
+        };
+        CommandFailure::configuration(format!("{error}\nhint: {}\nhint: {without}", error.remedy))
+    })
+}
+
+/// What a container is made of.
+fn containers(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> ContainerOptions {
+    let mut config = ContainerConfig::default();
+    config.image.clone_from(&settings.image);
+    "pinch-".clone_into(&mut config.container_prefix);
+    let env = host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let options = ContainerOptions::new(config, folders.cwd.to_string_lossy());
+    options.host(host.home().map(Into::into), env, host.now_ms())
+}
+
+/// What is shown inside.
+fn confinement(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> Result<Confinement, CommandFailure> {
     let mut asked = Confinement::new(&folders.cwd);
+    if !settings.can_write {
+        asked = asked.read_only();
+    }
+    if settings.has_network {
+        asked = asked.network(NetworkAccess::On);
+    }
     if let Some(home) = host.home() {
         asked = asked.toolchains_of(home);
     }
-    let entered = choose::enter(backend, host.env().get("PATH").unwrap_or_default(), &asked).await;
-    entered.map(Some).map_err(|error| {
-        let without = "--sandbox=none runs tools with your permissions";
-        CommandFailure::configuration(format!("{error}\nhint: {}\nhint: {without}", error.remedy))
-    })
+    let mut shown = vec![folders.cwd.clone()];
+    for (written, can_write) in &settings.extra_roots {
+        let path = folders.cwd.join(expand_home(Path::new(written), host));
+        if !path.exists() {
+            warn(&format!("sandbox.extraRoots: {written} does not exist, and is not shown in the sandbox"));
+            continue;
+        }
+        let access = if *can_write { PathAccess::Write } else { PathAccess::Read };
+        asked = asked.root(&path, access);
+        shown.push(path);
+    }
+    let hidden = [("home directory", host.home()), ("credentials", Some(folders.agent_dir.as_path()))];
+    for dir in &shown {
+        let real_dir = real(dir);
+        if let Some((what, _)) =
+            hidden.iter().find(|(_, path)| path.is_some_and(|path| real(path).starts_with(&real_dir)))
+        {
+            return Err(CommandFailure::configuration(format!(
+                "the sandbox would contain your {what}: {} is shown inside\nhint: start pinch in the directory of a project",
+                dir.display()
+            )));
+        }
+    }
+    Ok(asked)
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

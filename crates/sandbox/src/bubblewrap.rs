@@ -10,7 +10,10 @@ use pinch_machine::{CommandSpec, LocalMachine, Machine, ProcessEnd};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::text::shortened;
 
-use crate::confined::{ConfinedMachine, ConfinedThread, SandboxView, SyscallRules, filter_program, landlock_version};
+use crate::confined::{
+    ConfinedMachine, ConfinedThread, SandboxView, SyscallRules, WrappedCommand, Wrapper, filter_program,
+    landlock_version,
+};
 use crate::confinement::{Confinement, NetworkAccess, SandboxGuarantees};
 use crate::contract::{Sandbox, SandboxProbe, SandboxUnavailable};
 use crate::landlock::file_thread;
@@ -97,8 +100,12 @@ impl BubblewrapSandbox {
         // It dies with the thread that starts it, so that this one has to live as long as the machine.
         let launcher = ConfinedThread::start("sandbox-launcher", || Ok(())).map_err(|error| broken(&error))?;
         let args = arguments(&view, asked.network);
-        let wrapper = move |command: CommandSpec| wrapped(&program, &args, filter_file.path(), command);
-        Ok(Arc::new(ConfinedMachine::new(view, files, launcher).wrapped(Box::new(wrapper), TEMPORARY)))
+        let wrapper: Wrapper = Arc::new(move |command| {
+            let command = wrapped(&program, &args, filter_file.path(), command);
+            // Everything inside ends with it.
+            WrappedCommand { command, at_end: None }
+        });
+        Ok(Arc::new(ConfinedMachine::new(view, files, launcher).wrapped(wrapper).mounted(TEMPORARY)))
     }
 }
 

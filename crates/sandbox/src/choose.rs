@@ -5,24 +5,32 @@ use std::sync::Arc;
 use pinch_machine::Machine;
 
 use crate::confinement::Confinement;
+use crate::container::ContainerOptions;
 use crate::contract::{Sandbox, SandboxUnavailable};
 
 /// Which backend is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SandboxBackend {
-    /// The first that works: bubblewrap, else landlock.
+    /// The first that works: bubblewrap, else landlock. Containers are only used by name, because they hide the toolchain of the host.
     #[default]
     Auto,
     /// Bubblewrap.
     Bubblewrap,
     /// Landlock and seccomp.
     Landlock,
+    /// Containers of docker.
+    Docker,
+    /// Containers of podman.
+    Podman,
 }
 
 impl SandboxBackend {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Bubblewrap, Self::Landlock, Self::Docker, Self::Podman];
+
     /// Parses its name.
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Auto, Self::Bubblewrap, Self::Landlock].into_iter().find(|backend| backend.as_str() == word)
+        Self::ALL.into_iter().find(|backend| backend.as_str() == word.trim())
     }
 
     /// Its name.
@@ -31,6 +39,8 @@ impl SandboxBackend {
             Self::Auto => "auto",
             Self::Bubblewrap => "bubblewrap",
             Self::Landlock => "landlock",
+            Self::Docker => "docker",
+            Self::Podman => "podman",
         }
     }
 }
@@ -58,17 +68,45 @@ pub fn sandboxes(path: &str) -> Vec<Box<dyn Sandbox>> {
     }
 }
 
-/// Enters the sandbox that is asked for.
+/// The backends with containers, in the order in which they are tried.
+pub fn container_sandboxes(path: &str, options: &ContainerOptions) -> Vec<Box<dyn Sandbox>> {
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    {
+        use crate::containers::{ContainerEngine, ContainerSandbox};
+        let sandbox = |engine| -> Box<dyn Sandbox> { Box::new(ContainerSandbox::find(engine, path, options.clone())) };
+        [ContainerEngine::Docker, ContainerEngine::Podman].into_iter().map(sandbox).collect()
+    }
+    #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+    {
+        let _ = (path, options);
+        Vec::new()
+    }
+}
+
+/// Enters the sandbox that is asked for. With [`SandboxBackend::Auto`], containers are tried where the configuration asks for what only they can
+/// do.
 ///
 /// # Errors
 /// When it cannot be had. With [`SandboxBackend::Auto`] the error names every backend that was tried.
 pub async fn enter(
     backend: SandboxBackend,
     path: &str,
+    options: &ContainerOptions,
     asked: &Confinement,
 ) -> Result<EnteredSandbox, SandboxUnavailable> {
+    let needs_container = options.config.needs_container();
+    let candidates = match (backend, needs_container) {
+        (SandboxBackend::Docker | SandboxBackend::Podman, _) | (SandboxBackend::Auto, Some(_)) => {
+            container_sandboxes(path, options)
+        }
+        (SandboxBackend::Auto, None) | (SandboxBackend::Bubblewrap | SandboxBackend::Landlock, None) => sandboxes(path),
+        (SandboxBackend::Bubblewrap | SandboxBackend::Landlock, Some(key)) => {
+            let reason = format!("docker.{key} can only be had in a container");
+            return Err(SandboxUnavailable::new(backend.as_str(), reason, "remove the key, or use docker or podman"));
+        }
+    };
     let mut failed: Vec<SandboxUnavailable> = Vec::new();
-    for sandbox in sandboxes(path) {
+    for sandbox in candidates {
         if backend != SandboxBackend::Auto && backend.as_str() != sandbox.name() {
             continue;
         }

@@ -5,7 +5,7 @@
 //! * [`container`] has the arguments that a container is created with, and refuses those that would open it.
 //! * [`facts`] is what a model is told about the sandbox that it works in.
 //! * [`confinement`] is what is asked of a sandbox, and [`contract`] what every backend does.
-//! * `landlock` and `bubblewrap` (Linux) are backends; [`choose`] tries them.
+//! * `landlock`, `bubblewrap` and `containers` (Linux) are backends; [`choose`] tries them.
 
 pub mod scope;
 
@@ -27,6 +27,9 @@ pub mod landlock;
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod bubblewrap;
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod containers;
 
 pub mod choose;
 

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pinch_embed::llm::thinking::ThinkingLevel;
-use pinch_sandbox::choose::SandboxBackend;
 
-use super::{CliOptions, Mode, list};
+use super::{CliOptions, Mode, SandboxChoice, list};
 
 /// One flag.
 #[derive(Debug)]
@@ -302,23 +301,22 @@ pub const FLAGS: &[CliFlag] = &[
         others: &[],
         takes: Takes::Maybe {
             name: "BACKEND",
-            set: |to, word| match word.as_deref() {
-                None => to.sandbox = Some(SandboxBackend::Auto),
-                Some("none") => to.sandbox = None,
-                Some(word) => match SandboxBackend::parse(word) {
-                    Some(backend) => to.sandbox = Some(backend),
+            set: |to, word| {
+                let word = word.as_deref().unwrap_or("auto");
+                match SandboxChoice::parse(word) {
+                    Some(choice) => to.sandbox = Some(choice),
                     None => {
-                        let valid = "auto, bubblewrap, landlock, none";
+                        let valid = SandboxChoice::words().collect::<Vec<_>>().join(", ");
                         to.complain(true, format!("Invalid sandbox \"{word}\". Valid values: {valid}"));
                     }
-                },
+                }
             },
             // What follows is a message, unless it follows an equal sign.
             is_value: |_| false,
         },
         group: FlagGroup::Tools,
-        about: "Keep tools and commands inside of this directory, without network: --sandbox=bubblewrap, landlock, none or auto, which takes \
-                the first that works",
+        about: "Keep tools and commands inside of this directory, without network: --sandbox=bubblewrap, landlock, docker, podman, none or \
+                auto, which takes bubblewrap or else landlock. Takes precedence over the setting \"sandbox\"",
     },
     value(
         "--system-prompt",

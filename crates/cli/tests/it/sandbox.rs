@@ -7,6 +7,8 @@ use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::json;
 
 use crate::help::{CommandOutput, TestUser};
+use crate::rpc::PinchClient;
+use crate::terminal_program::TerminalProgram;
 
 /// Runs in the directory `project`, beside which there is a secret; the model calls one tool and answers. Returns how the program ended, and the
 /// text of the tool's result.
@@ -109,4 +111,157 @@ async fn a_sandbox_does_not_contain_the_home_directory() {
     let ran = user.run(&["--model", "local/m1", "--no-session", "--sandbox", "-p", "x"]).await;
     let text = "Error: the sandbox would contain your home directory: HOME is shown inside\nhint: start pinch in the directory of a project\n";
     assert_eq!((ran.code, ran.err.as_str()), (Some(2), text));
+}
+
+/// The settings of a user whose tools are confined by this backend.
+fn configure(user: &TestUser, backend: &str, more: serde_json::Value) {
+    let mut sandbox = json!({"backend": backend});
+    sandbox.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let settings = json!({"retry": {"enabled": false}, "sandbox": sandbox});
+    user.write("agent/settings.json", &settings.to_string());
+}
+
+#[tokio::test]
+async fn the_setting_keeps_tools_inside_unless_the_flag_says_otherwise() {
+    let user = TestUser::new().await;
+    let read = json!({"command": format!("cat {}", user.path("secret.txt").display())});
+    for backend in backends(&user).await {
+        configure(&user, &backend, json!({}));
+        for flags in [&[][..], &["--mode", "json"]] {
+            let (_, result) = call(&user, flags, "bash", read.clone()).await;
+            assert!(result.contains("\"is_error\":true") && !result.contains("top secret"), "{backend}: {result}");
+        }
+        let (_, result) = call(&user, &["--sandbox=none"], "bash", read.clone()).await;
+        assert!(result.contains("top secret"), "{backend}: {result}");
+        // A project has no say in it.
+        user.write("project/.pinch/settings.json", r#"{"sandbox": {"backend": "none"}}"#);
+        let (_, result) = call(&user, &["--approve"], "bash", read.clone()).await;
+        assert!(!result.contains("top secret"), "{backend}: {result}");
+    }
+}
+
+#[tokio::test]
+async fn settings_say_what_a_sandbox_shows() {
+    let user = TestUser::new().await;
+    user.write("shared/a.txt", "shared text");
+    user.write("drafts/a.txt", "a draft");
+    for backend in backends(&user).await {
+        let drafts = format!("{}:rw", user.path("drafts").display());
+        let more = json!({"workspaceAccess": "ro", "extraRoots": ["~/shared", drafts, "~/missing"]});
+        configure(&user, &backend, more);
+        let command = "cat ~/a.txt ../shared/a.txt ../drafts/a.txt; echo x > b.txt; echo x > ../shared/b.txt; echo x > ../drafts/b.txt";
+        let (ran, result) = call(&user, &[], "bash", json!({"command": command})).await;
+        assert!(result.contains("shared text") && result.contains("a draft"), "{backend}: {result}");
+        let made = ["project/b.txt", "shared/b.txt", "drafts/b.txt"].map(|path| user.path(path).exists());
+        assert_eq!(made, [false, false, true], "{backend}: {result}");
+        assert!(ran.err.contains("~/missing does not exist"), "{}", ran.err);
+        std::fs::remove_file(user.path("drafts/b.txt")).unwrap();
+        let address = user.server.url().replace("http://", "").replace(':', "/");
+        let connect = json!({"command": format!("exec 3<>/dev/tcp/{address} && echo connected")});
+        for (network, is_reached) in [("off", false), ("on", true)] {
+            configure(&user, &backend, json!({"network": network}));
+            let (_, result) = call(&user, &[], "bash", connect.clone()).await;
+            assert_eq!(result.contains("\"connected"), is_reached, "{backend} {network}: {result}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_mistake_in_the_setting_does_not_switch_it_off() {
+    let user = TestUser::new().await;
+    if backends(&user).await.is_empty() {
+        return;
+    }
+    let read = json!({"command": format!("cat {}", user.path("secret.txt").display())});
+    for wrong in [json!({"sandbox": true}), json!({"sandbox": {"backend": "landlok"}})] {
+        user.write("agent/settings.json", &wrong.to_string());
+        let (ran, result) = call(&user, &[], "bash", read.clone()).await;
+        assert!(!result.contains("top secret") && result.contains("is_error"), "{wrong}: {result}");
+        assert!(ran.err.contains("sandbox") && ran.err.contains("The strictest value is used"), "{}", ran.err);
+    }
+    user.write("agent/settings.json", r#"{"sandbox": {"backend": "landlock""#);
+    let output = user.command(&["--model", "local/m1", "-p", "x"]).current_dir(user.path("project")).output().await;
+    assert_eq!(user.ran(output.unwrap()).code, Some(2), "settings that cannot be read may have asked for it");
+    user.server.take_unforeseen();
+}
+
+#[tokio::test]
+async fn every_mode_is_in_the_sandbox_of_the_settings() {
+    let user = TestUser::new().await;
+    let Some(backend) = backends(&user).await.pop() else { return };
+    user.write("secret.txt", "top secret");
+    user.write("project/a.txt", "inside");
+    configure(&user, &backend, json!({}));
+    let mut command = user.command(&["--mode", "rpc", "--model", "local/m1", "--no-session"]);
+    command.current_dir(user.path("project"));
+    let mut client = PinchClient::start(command);
+    let answer = client.ask(&json!({"type": "bash", "command": "cat a.txt ../secret.txt"})).await;
+    let answer = serde_json::to_string(&answer).unwrap();
+    assert!(answer.contains("inside") && !answer.contains("top secret"), "{answer}");
+    client.hang_up();
+    let agent_dir = user.path("agent").display().to_string();
+    let args = ["--agent-dir", &agent_dir, "--model", "local/m1", "--no-session"];
+    let mut program = TerminalProgram::run_in(&user, "project", &args);
+    program.wait_for("/ for commands").await;
+    program.keys("!cat a.txt ../secret.txt; echo en''ded").await;
+    program.wait_for("en''ded").await;
+    program.keys("\r").await;
+    program.wait_for("\n ended").await;
+    assert!(program.contents().contains("inside") && !program.contents().contains("top secret"));
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    configure(&user, "bubblewrap", json!({}));
+    for mode in [&["--mode", "json", "x"][..], &["--mode", "rpc"], &["-p", "x"]] {
+        let args = [&["--model", "local/m1", "--no-session"], mode].concat();
+        let mut command = user.command(&args);
+        command.current_dir(user.path("project")).env("PATH", "/nowhere");
+        let ran = user.ran(command.output().await.unwrap());
+        assert_eq!(ran.code, Some(2), "{mode:?}: {}", ran.err);
+        assert!(ran.err.contains("bwrap") && ran.err.contains("settings.json"), "{mode:?}: {}", ran.err);
+    }
+    assert!(user.server.requests().is_empty(), "the model was not asked");
+}
+
+/// A program named docker that notes what it is asked for and runs commands here: the directory that it is in.
+fn fake_docker(user: &TestUser) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let program = user.write("bin/docker", include_str!("../../../sandbox/tests/it/fake-engine.sh"));
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    user.path("bin")
+}
+
+#[tokio::test]
+async fn a_container_holds_the_commands_of_a_conversation_and_is_removed_with_it() {
+    let user = TestUser::new().await;
+    if backends(&user).await.is_empty() {
+        return;
+    }
+    let bin = fake_docker(&user);
+    user.write("secret.txt", "top secret");
+    user.write("project/a.txt", "inside");
+    configure(&user, "docker", json!({"image": "my-image"}));
+    for (tool, input, expect) in [
+        ("bash", json!({"command": "cat a.txt"}), "inside"),
+        ("read", json!({"path": "a.txt"}), "inside"),
+        ("read", json!({"path": "../secret.txt"}), "is_error\":true"),
+    ] {
+        let response = AnthropicResponse::new("msg_1").tool_call("toolu_1", tool, &input.to_string()).stop("tool_use");
+        user.server.reply(ServerReply::sse(response.concat()));
+        user.answer("Done.");
+        let mut command = user.command(&["--model", "local/m1", "--no-session", "-p", "x"]);
+        command.current_dir(user.path("project")).env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        let ran = user.ran(command.output().await.unwrap());
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"), "{}", ran.err);
+        let result = user.asked().unwrap().as_array().unwrap().last().unwrap()["content"].to_string();
+        assert!(result.contains(expect) && !result.contains("top secret"), "{input}: {result}");
+    }
+    let log = || std::fs::read_to_string(bin.join("log")).unwrap();
+    assert!(log().contains(" --network none ") && log().contains(" my-image sleep infinity"), "{}", log());
+    for _ in 0..500 {
+        if log().matches("rm --force").count() == 3 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("containers are left: {}", log());
 }

@@ -265,6 +265,41 @@ pub const GROUPS: &[KeyGroup] = &[
         ],
     },
     KeyGroup {
+        title: "Sandbox",
+        keys: &[
+            of_user(
+                "sandbox.backend",
+                ValueType::StrictWord(&["auto", "bubblewrap", "landlock", "docker", "podman", "none"]),
+                "\"none\"",
+                "What keeps tools and commands inside of the working directory; `auto`: bubblewrap, else landlock. `--sandbox` takes precedence. See [security.md](security.md)",
+            ),
+            of_user(
+                "sandbox.workspaceAccess",
+                ValueType::StrictWord(&["ro", "rw"]),
+                "\"rw\"",
+                "Whether the working directory can be changed in the sandbox",
+            ),
+            of_user(
+                "sandbox.network",
+                ValueType::StrictWord(&["off", "on"]),
+                "\"off\"",
+                "Whether commands in the sandbox reach the network",
+            ),
+            of_user(
+                "sandbox.image",
+                ValueType::Text,
+                "\"debian:stable-slim\"",
+                "Image of containers, which has to be there: nothing is pulled",
+            ),
+            of_user(
+                "sandbox.extraRoots",
+                ValueType::Texts,
+                "[]",
+                "Other files and directories that can be read in the sandbox, and changed where `:rw` follows; `~` is the home directory",
+            ),
+        ],
+    },
+    KeyGroup {
         title: "Resources and packages",
         keys: &[
             key(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::keys;
+use super::keys::{self, ValueType};
 use super::moves;
 use crate::document::{self, Problem};
 
@@ -85,10 +85,19 @@ impl Layer {
         let mut wrong_sections: Vec<&str> = Vec::new();
         for key in keys::all() {
             if let Some(section) = section_in_the_way(&self.raw, key.path) {
+                let rest = match key.value_type {
+                    ValueType::StrictWord(_) if !(key.user_only && scope == SettingsScope::Project) => {
+                        key.value_type.rest_of(&Value::Null)
+                    }
+                    _ => Value::Null,
+                };
                 if !wrong_sections.contains(&section) {
                     wrong_sections.push(section);
-                    wrong(section, "must be an object".into(), "It is ignored");
+                    wrong(section, "must be an object".into(), remedy(&rest));
                     keys::put(&mut good, section, Value::Null);
+                }
+                if !rest.is_null() {
+                    keys::put(&mut good, key.path, rest);
                 }
                 continue;
             }
@@ -103,8 +112,7 @@ impl Layer {
                     Ok(value) => keys::put(&mut good, key.path, value),
                     Err(wanted) => {
                         let rest = key.value_type.rest_of(value);
-                        let remedy = if rest.is_null() { "It is ignored" } else { "The invalid parts are ignored" };
-                        wrong(key.path, format!("must be {wanted}"), remedy);
+                        wrong(key.path, format!("must be {wanted}"), remedy(&rest));
                         keys::put(&mut good, key.path, rest);
                     }
                 },
@@ -114,8 +122,17 @@ impl Layer {
     }
 }
 
-/// Settings that keep tools or variables from a session.
-const RESTRICTIONS: [&str; 2] = ["\"defaultTools\"", "\"shellEnvironment\""];
+/// What is done about a value that is not what it must be.
+fn remedy(rest: &Value) -> &'static str {
+    match rest {
+        Value::Null => "It is ignored",
+        Value::String(_) => "The strictest value is used",
+        _ => "The invalid parts are ignored",
+    }
+}
+
+/// Settings that keep tools, variables or files from a session.
+const RESTRICTIONS: [&str; 3] = ["\"defaultTools\"", "\"shellEnvironment\"", "\"sandbox\""];
 
 /// Whether a document that is not valid JSON names a restriction.
 fn names_restriction(path: &Path) -> bool {
@@ -173,6 +190,24 @@ mod tests {
                    "httpIdleTimeoutMs": 0}),
             &["theme", "retry", "httpProxy", "skills"],
         );
+    }
+
+    #[test]
+    fn a_sandbox_is_not_switched_off_by_a_mistake_nor_by_a_project() {
+        let strictest = json!({"sandbox": {"backend": "auto", "workspaceAccess": "ro", "network": "off"}});
+        for (raw, expect) in [
+            (json!({"sandbox": {"backend": "dokcer", "workspaceAccess": 1, "network": "maybe"}}), strictest.clone()),
+            (json!({"sandbox": true}), strictest),
+            (json!({"sandbox": {"backend": "none"}}), json!({"sandbox": {"backend": "none"}})),
+        ] {
+            let (found, _) = Layer::in_memory(object(raw.clone())).checked(SettingsScope::Global);
+            assert_eq!(Value::Object(found), expect, "{raw}");
+        }
+        for raw in [json!({"sandbox": {"backend": "none", "extraRoots": ["/"]}}), json!({"sandbox": false})] {
+            let (found, problems) = Layer::in_memory(object(raw.clone())).checked(SettingsScope::Project);
+            let left = found.get("sandbox").and_then(Value::as_object).is_none_or(Map::is_empty);
+            assert!(left && !problems.is_empty(), "{raw}: {found:?}");
+        }
     }
 
     #[test]

@@ -21,8 +21,10 @@ use crate::store::Durability;
 use crate::tools::environment::{Inherit, ShellEnvironment};
 
 mod interface;
+mod sandbox;
 
 pub use interface::{DoubleEscape, Interface, QuietStartup, Terminal};
+pub use sandbox::SandboxDefaults;
 
 /// The settings of a user in a project.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +68,8 @@ pub struct Settings {
     pub shell_command_prefix: Option<String>,
     /// What commands see of the environment.
     pub shell_environment: ShellEnvironment,
+    /// What keeps tools apart from the rest of the machine.
+    pub sandbox: SandboxDefaults,
     /// Where sessions are kept.
     pub session_dir: Option<String>,
     /// When what is appended to a session is forced to the disk.
@@ -207,6 +211,7 @@ impl Settings {
                 include: read.texts("shellEnvironment.include").unwrap_or_default(),
                 exclude: read.texts("shellEnvironment.exclude").unwrap_or_default(),
             },
+            sandbox: read.sandbox(),
             session_dir: read.text("sessionDir"),
             durability: read.word("durability", Durability::parse).unwrap_or_default(),
             session_share_destination: read.text("sessionShareDestination"),

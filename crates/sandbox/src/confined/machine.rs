@@ -27,7 +27,18 @@ const HOME_VARIABLES: [&str; 6] =
 const TEMPORARY_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
 
 /// Turns a command into one that confines it.
-type Wrapper = Box<dyn Fn(CommandSpec) -> CommandSpec + Send + Sync>;
+pub(crate) type Wrapper = Arc<dyn Fn(CommandSpec) -> WrappedCommand + Send + Sync>;
+
+/// A command that confines another one.
+pub(crate) struct WrappedCommand {
+    /// The command.
+    pub(crate) command: CommandSpec,
+    /// What ends everything that the other one has left running, if the end of this one does not.
+    pub(crate) at_end: Option<CommandSpec>,
+}
+
+/// How long it may take to end what a command has left running.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A machine whose tools and commands are confined.
 pub(crate) struct ConfinedMachine {
@@ -37,24 +48,54 @@ pub(crate) struct ConfinedMachine {
     wrapper: Option<Wrapper>,
     /// Where commands see the private directory, if that is elsewhere.
     mount: Option<&'static str>,
+    /// Other names that commands have for what is seen, and where it really is.
+    aliases: Vec<(PathBuf, PathBuf)>,
 }
 
 impl ConfinedMachine {
     /// A machine of two threads: one for tools, and one that starts commands.
     pub(crate) fn new(view: SandboxView, files: ConfinedThread, launcher: ConfinedThread) -> Self {
-        Self { view: Arc::new(view), files, launcher: Arc::new(launcher), wrapper: None, mount: None }
+        Self {
+            view: Arc::new(view),
+            files,
+            launcher: Arc::new(launcher),
+            wrapper: None,
+            mount: None,
+            aliases: Vec::new(),
+        }
     }
 
-    /// Starts commands through another program, which shows them the private directory as `mount`.
-    pub(crate) fn wrapped(mut self, wrapper: Wrapper, mount: &'static str) -> Self {
-        (self.wrapper, self.mount) = (Some(wrapper), Some(mount));
+    /// Starts commands through another program.
+    pub(crate) fn wrapped(mut self, wrapper: Wrapper) -> Self {
+        self.wrapper = Some(wrapper);
+        self
+    }
+
+    /// Shows commands the private directory elsewhere.
+    pub(crate) fn mounted(mut self, mount: &'static str) -> Self {
+        self.mount = Some(mount);
+        self
+    }
+
+    /// Adds names that commands have for what is seen, and where it really is.
+    pub(crate) fn with_aliases(mut self, aliases: Vec<(PathBuf, PathBuf)>) -> Self {
+        self.aliases = aliases;
         self
     }
 
     /// Where a path of a command is outside.
     fn outside(&self, path: &Path) -> PathBuf {
-        let below = self.mount.filter(|_| !self.view.contains(path)).and_then(|mount| path.strip_prefix(mount).ok());
-        below.map_or_else(|| path.to_owned(), |below| self.view.private().join(below))
+        if self.view.contains(path) {
+            return path.to_owned();
+        }
+        let private = self.mount.map(|mount| (Path::new(mount), self.view.private()));
+        let aliases = self.aliases.iter().map(|(inside, outside)| (inside.as_path(), outside.as_path()));
+        let found = private.into_iter().chain(aliases).find_map(|(inside, outside)| {
+            let below = path.strip_prefix(inside).ok()?;
+            // `join` would put a separator behind the name of a file.
+            Some(if below.as_os_str().is_empty() { outside.to_owned() } else { outside.join(below) })
+        });
+        found.unwrap_or_else(|| path.to_owned())
     }
 
     /// Where a path outside is for commands.
@@ -192,13 +233,15 @@ impl Machine for ConfinedMachine {
         async move {
             command.env = self.environment(command.env);
             let program = command.program.clone();
+            let mut at_end = None;
             if let Some(wrapper) = &self.wrapper {
                 // The program in front of the command would report a missing directory in its own words.
                 self.list(&command.cwd).await.map_err(|mut error| {
                     error.operation = "chdir";
                     error
                 })?;
-                command = wrapper(command);
+                let wrapped = wrapper(command);
+                (command, at_end) = (wrapped.command, wrapped.at_end);
             }
             let failed = |error| MachineError::new(error, "spawn", Some(&program));
             // The process belongs to the caller's runtime, and what it may do to the thread that starts it.
@@ -209,8 +252,14 @@ impl Machine for ConfinedMachine {
             });
             let waits = || Err(failed(io::Error::other("the command could not be started at once")));
             let inner = started.await.map_err(failed)?.unwrap_or_else(waits)?;
-            Ok(Box::new(ConfinedProcess { inner, _launcher: self.launcher.clone(), _view: Arc::clone(&self.view) })
-                as Box<dyn Process>)
+            let process = ConfinedProcess {
+                inner,
+                at_end,
+                launcher: Arc::clone(&self.launcher),
+                _wrapper: self.wrapper.clone(),
+                _view: Arc::clone(&self.view),
+            };
+            Ok(Box::new(process) as Box<dyn Process>)
         }
         .boxed()
     }
@@ -238,8 +287,25 @@ fn local() -> &'static LocalMachine {
 /// A command that holds what it needs until it ends.
 struct ConfinedProcess {
     inner: Box<dyn Process>,
-    _launcher: Arc<ConfinedThread>,
+    at_end: Option<CommandSpec>,
+    launcher: Arc<ConfinedThread>,
+    _wrapper: Option<Wrapper>,
     _view: Arc<SandboxView>,
+}
+
+impl Drop for ConfinedProcess {
+    fn drop(&mut self) {
+        if let Some(command) = self.at_end.take() {
+            self.launcher.start_task(run_to_end(command));
+        }
+    }
+}
+
+/// Runs a command of our own. That it fails means that there is nothing to end.
+async fn run_to_end(command: CommandSpec) {
+    if let Ok(mut process) = local().spawn(command).await {
+        drop(process.pump(&Cancel::new(), Some(PATIENCE), Duration::ZERO, &mut |_| {}).await);
+    }
 }
 
 impl Process for ConfinedProcess {
@@ -258,6 +324,15 @@ impl Process for ConfinedProcess {
         grace: Duration,
         on_data: &'a mut (dyn FnMut(&[u8]) + Send),
     ) -> BoxFuture<'a, Result<ProcessEnd, MachineError>> {
-        self.inner.pump(cancel, timeout, grace, on_data)
+        async move {
+            let end = self.inner.pump(cancel, timeout, grace, on_data).await?;
+            if !matches!(end, ProcessEnd::Exited(_))
+                && let Some(command) = self.at_end.take()
+            {
+                run_to_end(command).await;
+            }
+            Ok(end)
+        }
+        .boxed()
     }
 }

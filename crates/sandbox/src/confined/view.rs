@@ -44,14 +44,16 @@ const ETC: [&str; 29] = [
 /// What else is needed where the network can be reached.
 const ETC_NETWORK: [&str; 4] = ["/etc/hosts", "/etc/resolv.conf", "/etc/gai.conf", "/run/systemd/resolve"];
 /// What of a home directory compilers and package managers need, without keys.
-const TOOLCHAINS: [&str; 17] = [
+const TOOLCHAINS: [&str; 19] = [
     ".bun/bin",
     ".cargo/bin",
     ".cargo/config.toml",
     ".cargo/env",
     ".cargo/git",
     ".cargo/registry",
-    ".config/git",
+    ".config/git/attributes",
+    ".config/git/config",
+    ".config/git/ignore",
     ".deno/bin",
     ".gitconfig",
     ".local/bin",
@@ -95,11 +97,24 @@ pub(crate) struct SandboxView {
 }
 
 impl SandboxView {
+    /// What is asked for, without the directories of the system: those of a container are others.
+    pub(crate) fn of_container(asked: &Confinement) -> io::Result<Self> {
+        let private = private_dir()?;
+        let mut view = Self {
+            readable: Vec::new(),
+            writable: vec![private.path().canonicalize()?],
+            seen: Vec::new(),
+            workspace: asked.workspace.canonicalize()?,
+            private,
+        };
+        view.add_asked(asked)?;
+        Ok(view)
+    }
+
     /// The view that is asked for.
     pub(crate) fn new(asked: &Confinement) -> io::Result<Self> {
-        let private = tempfile::Builder::new().prefix("pinch-sandbox-").tempdir()?;
-        let home = private.path().join("home");
-        std::fs::create_dir(&home)?;
+        let private = private_dir()?;
+        let home = private.path().join(HOME);
         let workspace = asked.workspace.canonicalize()?;
         let mut view = Self {
             readable: SYSTEM.iter().chain(&ETC).map(PathBuf::from).collect(),
@@ -118,16 +133,22 @@ impl SandboxView {
         // What a link leads to may be anything.
         let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.is_file());
         view.readable.extend(above.filter(is_file));
-        view.add(workspace, asked.access);
-        for (path, access) in &asked.roots {
-            view.add(path.canonicalize()?, *access);
-        }
-        view.readable.retain(|path| path.exists());
-        let named = view.readable.iter().chain(&view.writable);
-        view.seen = named.flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]).flatten().collect();
-        view.seen.sort_unstable();
-        view.seen.dedup();
+        view.add_asked(asked)?;
         Ok(view)
+    }
+
+    /// Adds the workspace and other roots.
+    fn add_asked(&mut self, asked: &Confinement) -> io::Result<()> {
+        self.add(self.workspace.clone(), asked.access);
+        for (path, access) in &asked.roots {
+            self.add(path.canonicalize()?, *access);
+        }
+        self.readable.retain(|path| path.exists());
+        let named = self.readable.iter().chain(&self.writable);
+        self.seen = named.flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]).flatten().collect();
+        self.seen.sort_unstable();
+        self.seen.dedup();
+        Ok(())
     }
 
     fn add(&mut self, path: PathBuf, access: PathAccess) {
@@ -151,6 +172,16 @@ impl SandboxView {
     pub(crate) fn contains(&self, path: &Path) -> bool {
         self.seen.iter().any(|root| path.starts_with(root))
     }
+}
+
+/// The home directory in the private one.
+const HOME: &str = "home";
+
+/// A directory for temporary files, with an empty home directory.
+fn private_dir() -> io::Result<TempDir> {
+    let private = tempfile::Builder::new().prefix("pinch-sandbox-").tempdir()?;
+    std::fs::create_dir(private.path().join(HOME))?;
+    Ok(private)
 }
 
 /// Puts links to the toolchains of a home directory into that of a sandbox, which can be changed otherwise. Returns what they lead to.

@@ -45,7 +45,7 @@ impl SandboxBench {
 
 /// The backends that work here. Those that do not are named, with the reason.
 pub(crate) async fn backends() -> Vec<Box<dyn Sandbox>> {
-    let bubblewrap = BubblewrapSandbox::find("/usr/local/bin:/usr/bin:/bin");
+    let bubblewrap = BubblewrapSandbox::find(&std::env::var("PATH").unwrap_or_default());
     let all: Vec<Box<dyn Sandbox>> = vec![Box::new(LandlockSandbox), Box::new(bubblewrap)];
     let mut working = Vec::new();
     for sandbox in all {

@@ -3,6 +3,7 @@
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 mod bench;
+mod containers;
 
 mod files;
 mod processes;

@@ -1,15 +1,19 @@
 //! What this machine has to keep tools apart from the rest of it.
 
 use pinch_embed::stdx::host::Host;
-use pinch_sandbox::choose::sandboxes;
+use pinch_sandbox::choose::{container_sandboxes, sandboxes};
+use pinch_sandbox::config::ContainerConfig;
+use pinch_sandbox::container::ContainerOptions;
 
-use super::programs::{ProgramVersion, version};
 use super::report::{DoctorSection, FindingStatus};
 
-/// Tries the backends of `--sandbox`, and looks for containers.
+/// Tries the backends of `--sandbox`.
 pub(super) async fn look(host: &Host) -> DoctorSection {
     let mut section = DoctorSection::new("Sandbox");
-    for sandbox in sandboxes(host.env().get("PATH").unwrap_or_default()) {
+    let path = host.env().get("PATH").unwrap_or_default();
+    let env = host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let containers = ContainerOptions::new(ContainerConfig::default(), "").host(None, env, 0);
+    for sandbox in sandboxes(path).into_iter().chain(container_sandboxes(path, &containers)) {
         match sandbox.probe().await {
             Ok(probe) => section.add(FindingStatus::Ok, sandbox.name(), probe.version),
             Err(error) => {
@@ -17,15 +21,7 @@ pub(super) async fn look(host: &Host) -> DoctorSection {
             }
         }
     }
-    let (docker, podman) = tokio::join!(version("docker", host), version("podman", host));
-    for (name, found) in [("docker", docker), ("podman", podman)] {
-        match found {
-            ProgramVersion::Is(text) => section.add(FindingStatus::Ok, name, text),
-            ProgramVersion::Silent => section.add(FindingStatus::Note, name, "does not report its version in time"),
-            ProgramVersion::Missing => section.add(FindingStatus::Note, name, "not installed"),
-        }
-    }
-    let text = "none, unless --sandbox is given: tools run with your permissions";
+    let text = "none, unless --sandbox or the setting \"sandbox\" asks for one: tools run with your permissions";
     section.add(FindingStatus::Note, "in use", text);
     section
 }

@@ -27,6 +27,8 @@ pub enum ValueType {
     Tools,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// One of these words. The key restricts: anything else counts as the first of them.
+    StrictWord(&'static [&'static str]),
     /// A thinking level.
     Level,
     /// A flag, number or string that is not interpreted here.
@@ -51,7 +53,7 @@ impl ValueType {
             Self::Limit => format!("{whole}, or \"disabled\""),
             Self::Text => "a string".to_owned(),
             Self::Texts | Self::Tools => "a list of strings".to_owned(),
-            Self::Word(words) => words.join(", "),
+            Self::Word(words) | Self::StrictWord(words) => words.join(", "),
             Self::Level => level_words(),
             Self::Scalar => "a string, a number, true or false".to_owned(),
             Self::Packages => "a list of strings, or objects with a \"source\"".to_owned(),
@@ -73,7 +75,7 @@ impl ValueType {
             Self::Limit => count(value).map(Value::from),
             Self::Text => keep(value.is_string()),
             Self::Texts | Self::Tools => keep(is_list(value, Value::is_string)),
-            Self::Word(words) => keep(is_word(words)),
+            Self::Word(words) | Self::StrictWord(words) => keep(is_word(words)),
             Self::Level => keep(is_level(value)),
             Self::Scalar => keep(!value.is_object() && !value.is_array()),
             Self::Packages => keep(is_list(value, |one| one.is_string() || one["source"].is_string())),
@@ -90,6 +92,7 @@ impl ValueType {
             (Self::Tools, Value::String(_)) => Value::Array(vec![value.clone()]),
             // Whoever says anything about tools does not mean the usual ones.
             (Self::Tools, _) => Value::Array(Vec::new()),
+            (Self::StrictWord(words), _) => words.first().map_or(Value::Null, |word| Value::from(*word)),
             _ => Value::Null,
         }
     }

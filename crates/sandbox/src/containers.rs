@@ -1,0 +1,284 @@
+//! The backends `docker` and `podman`: containers, through the command lines of these programs.
+//!
+//! A container lives as long as its machine. What a program leaves behind that was killed is removed when the next sandbox is entered.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt as _};
+use pinch_machine::Machine;
+
+use crate::confined::{ConfinedMachine, ConfinedThread, SandboxView, landlock_version};
+use crate::confinement::{Confinement, NetworkAccess, PathAccess, SandboxGuarantees};
+use crate::container::{AGENT_MOUNT, BindRules, ContainerMounts, ContainerOptions, ContainerSpec, sandbox_hash};
+use crate::contract::{Sandbox, SandboxProbe, SandboxUnavailable};
+use crate::landlock::file_thread;
+use crate::scope::WorkspaceAccess;
+
+mod client;
+mod commands;
+
+use client::ContainerClient;
+use commands::RunningContainer;
+
+/// How long a question may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How long a container may take to be created or prepared.
+const LONG_PATIENCE: Duration = Duration::from_secs(300);
+/// Characters of a container's name at most.
+const MAX_NAME: usize = 63;
+/// The label of those that end with the program that made them.
+const OWNER: &str = "pinch.owner";
+/// A network that leads out, where the configuration has none.
+const BRIDGE: &str = "bridge";
+
+const GUARANTEES: SandboxGuarantees = SandboxGuarantees { files: true, network: true, processes: true, signals: true };
+
+/// A program that runs containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContainerEngine {
+    /// Docker.
+    Docker,
+    /// Podman.
+    Podman,
+}
+
+impl ContainerEngine {
+    /// Its name, and that of its program.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+        }
+    }
+
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Docker => "start the docker daemon and allow this user to use it, or use another backend",
+            Self::Podman => "check that `podman info` works for this user, or use another backend",
+        }
+    }
+}
+
+/// Containers of docker or podman. Tools act outside, where Landlock confines them to what the container sees of the host.
+#[derive(Clone, Debug)]
+pub struct ContainerSandbox {
+    engine: ContainerEngine,
+    client: Option<ContainerClient>,
+    options: ContainerOptions,
+}
+
+impl ContainerSandbox {
+    /// The program of a `PATH`.
+    pub fn find(engine: ContainerEngine, path: &str, options: ContainerOptions) -> Self {
+        Self { engine, client: ContainerClient::find(engine.as_str(), path, &options.env), options }
+    }
+
+    fn unavailable(&self, reason: impl ToString) -> SandboxUnavailable {
+        SandboxUnavailable::new(self.engine.as_str(), reason.to_string(), self.engine.remedy())
+    }
+
+    fn refused(&self, reason: impl ToString, remedy: &str) -> SandboxUnavailable {
+        SandboxUnavailable::new(self.engine.as_str(), reason.to_string(), remedy)
+    }
+
+    /// The program, if it answers, and its version.
+    async fn check(&self) -> Result<(&ContainerClient, String), SandboxUnavailable> {
+        let name = self.engine.as_str();
+        let Some(client) = &self.client else {
+            let reason = format!("the program {name} is not installed");
+            return Err(self.refused(reason, &format!("install {name}, or use another backend")));
+        };
+        if landlock_version() == 0 {
+            let remedy = "use a kernel from 5.13 on with `landlock` in its `lsm=` list";
+            return Err(self.refused("its tools need Landlock, which the kernel does not enforce", remedy));
+        }
+        // That of the daemon, where there is one.
+        let format = match self.engine {
+            ContainerEngine::Docker => "{{.Server.Version}}",
+            ContainerEngine::Podman => "{{.Client.Version}}",
+        };
+        let version = client.run(["version", "--format", format], PATIENCE).await;
+        let version = version.map_err(|error| self.unavailable(error))?;
+        Ok((client, format!("{name} {}", version.trim())))
+    }
+
+    async fn machine(&self, asked: &Confinement) -> Result<Arc<dyn Machine>, SandboxUnavailable> {
+        let (client, _) = self.check().await?;
+        let image = &self.options.config.image;
+        if let Err(error) = client.run(["image", "inspect", "--format", "{{.Id}}", image], PATIENCE).await {
+            let reason = format!("Sandbox image not found: {image}. Build or pull it first. ({error})");
+            return Err(
+                self.refused(reason, &format!("run `{} pull {image}`, or name another image", self.engine.as_str()))
+            );
+        }
+        remove_left_over(client).await;
+        let view = SandboxView::of_container(asked).map_err(|error| {
+            let reason = format!("cannot use {}: {error}", asked.workspace.display());
+            self.refused(reason, "check the directories of the sandbox")
+        })?;
+        let files = file_thread(&view).map_err(|error| self.unavailable(error))?;
+        let launcher = ConfinedThread::start("sandbox-launcher", || Ok(())).map_err(|error| self.unavailable(error))?;
+        let name = self.name();
+        let args = self.arguments(asked, &view, &name)?;
+        // It is removed from here on, whatever happens.
+        let mut container = RunningContainer { client: client.clone(), name, has_bash: true };
+        self.start(&mut container, args).await.map_err(|error| self.unavailable(error))?;
+        let machine = ConfinedMachine::new(view, files, launcher).wrapped(container.wrapper());
+        Ok(Arc::new(machine.with_aliases(self.aliases(asked))))
+    }
+
+    /// Creates, starts and prepares a container.
+    async fn start(&self, container: &mut RunningContainer, args: Vec<String>) -> Result<(), String> {
+        let (client, name) = (container.client.clone(), container.name.clone());
+        client.run_all(args, LONG_PATIENCE).await?;
+        client.run(["start", &name], LONG_PATIENCE).await?;
+        if let Some(setup) = &self.options.config.setup_command {
+            client.run(["exec", &name, "/bin/sh", "-lc", setup], LONG_PATIENCE).await?;
+        }
+        container.has_bash = client.run(["exec", &name, "/bin/bash", "-c", "true"], PATIENCE).await.is_ok();
+        Ok(())
+    }
+
+    /// A name that no other container has: what can be read of the key, this process, a number.
+    fn name(&self) -> String {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let (scope, key) = &self.options.scope;
+        let own = format!("-{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
+        let name = scope.container_name(&self.options.config.container_prefix, key);
+        let name: String = name.chars().take(MAX_NAME - own.len()).collect();
+        name + &own
+    }
+
+    /// The arguments that create it.
+    fn arguments(
+        &self,
+        asked: &Confinement,
+        view: &SandboxView,
+        name: &str,
+    ) -> Result<Vec<String>, SandboxUnavailable> {
+        let workspace = real(&asked.workspace);
+        let mut config = self.options.config.clone();
+        match asked.network {
+            NetworkAccess::Off => config.network = "none".to_owned(),
+            NetworkAccess::On if config.network.trim() == "none" => config.network = BRIDGE.to_owned(),
+            NetworkAccess::On => {}
+        }
+        let is_rootless = self.engine == ContainerEngine::Podman && !is_root();
+        let owner =
+            workspace.metadata().map_err(|error| self.refused(error, "check the directories of the sandbox"))?;
+        if is_rootless && owner.uid() == 0 {
+            let remedy = "choose a workspace of your own, or run podman as root";
+            return Err(self.refused("the workspace belongs to root", remedy));
+        }
+        config.user.get_or_insert_with(|| format!("{}:{}", owner.uid(), owner.gid()));
+        let read_only = match asked.access {
+            PathAccess::Read => WorkspaceAccess::ReadOnly,
+            PathAccess::Write => WorkspaceAccess::ReadWrite,
+        };
+        let (agent_workspace, access) = self.options.agent_workspace.clone().unwrap_or((workspace.clone(), read_only));
+        let mounts = ContainerMounts { workspace: workspace.clone(), agent_workspace, access };
+        let rules = BindRules {
+            roots: vec![workspace.clone(), mounts.agent_workspace.clone()],
+            home: self.options.home.clone(),
+            allow_external: config.allow_external_binds,
+            allow_reserved_targets: config.allow_reserved_targets,
+        };
+        let spec = ContainerSpec {
+            config: &config,
+            name,
+            scope_key: &self.options.scope.1,
+            created_at_ms: self.options.now_ms,
+            config_hash: Some(&sandbox_hash(&config, &mounts)),
+            labels: &[(OWNER.to_owned(), owner_label())],
+        };
+        let args =
+            spec.arguments(&mounts, &rules).map_err(|error| self.refused(error, "change `docker` of the sandbox"))?;
+        let mut all = vec!["create".to_owned(), "--pull".to_owned(), "never".to_owned()];
+        if is_rootless {
+            all.extend(["--userns".to_owned(), "keep-id".to_owned()]);
+        }
+        // Under their own names, too: the same path means the same file for tools, commands and the model.
+        let targets = [Path::new(&config.workdir), Path::new(AGENT_MOUNT)];
+        for (path, access) in own_mounts(asked, view) {
+            let shown = path.to_string_lossy();
+            if shown.contains([':', ',']) {
+                let remedy = "rename the directory, or use another backend";
+                return Err(self.refused(format!("{shown} has a colon or a comma in its name"), remedy));
+            }
+            if !targets.contains(&path.as_path()) {
+                let read_only = if access == PathAccess::Read { ":ro" } else { "" };
+                all.extend(["--volume".to_owned(), format!("{shown}:{shown}{read_only}")]);
+            }
+        }
+        all.extend(args.into_iter().skip(1));
+        Ok(all)
+    }
+
+    /// What the container's names for the workspaces are outside.
+    fn aliases(&self, asked: &Confinement) -> Vec<(PathBuf, PathBuf)> {
+        let mut aliases = vec![(PathBuf::from(&self.options.config.workdir), real(&asked.workspace))];
+        let agent = self.options.agent_workspace.iter().filter(|(_, access)| *access != WorkspaceAccess::None);
+        aliases.extend(agent.map(|(dir, _)| (PathBuf::from(AGENT_MOUNT), real(dir))));
+        aliases
+    }
+}
+
+impl Sandbox for ContainerSandbox {
+    fn name(&self) -> &'static str {
+        self.engine.as_str()
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<SandboxProbe, SandboxUnavailable>> {
+        async move { Ok(SandboxProbe::new(self.check().await?.1, GUARANTEES)) }.boxed()
+    }
+
+    fn enter<'a>(
+        &'a self,
+        confinement: &'a Confinement,
+    ) -> BoxFuture<'a, Result<Arc<dyn Machine>, SandboxUnavailable>> {
+        self.machine(confinement).boxed()
+    }
+}
+
+/// The directories that a container sees under the names that they have outside.
+fn own_mounts(asked: &Confinement, view: &SandboxView) -> Vec<(PathBuf, PathAccess)> {
+    let roots = asked.roots.iter().map(|(path, access)| (real(path), *access));
+    let own = [(real(&asked.workspace), asked.access), (real(view.private()), PathAccess::Write)];
+    let mut all: Vec<_> = own.into_iter().chain(roots).collect();
+    // Of two for one place the first counts.
+    all.sort_by(|one, other| one.0.cmp(&other.0));
+    all.dedup_by(|later, first| later.0 == first.0);
+    all
+}
+
+/// Removes containers of programs of this machine that have ended without doing so.
+async fn remove_left_over(client: &ContainerClient) {
+    let filter = format!("label={OWNER}={}", owner_label());
+    let listed = client.run(["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"], PATIENCE).await;
+    for name in listed.unwrap_or_default().lines().map(str::trim) {
+        let owner = name.rsplit('-').nth(1).filter(|pid| pid.chars().all(|c| c.is_ascii_digit()));
+        if owner.is_some_and(|pid| !pid.is_empty() && !Path::new("/proc").join(pid).exists()) {
+            client.remove(name);
+        }
+    }
+}
+
+/// What tells the processes of this machine from those of others that use the same daemon: process ids mean nothing elsewhere.
+fn owner_label() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let text = format!("{}{}", boot.trim(), namespace.to_string_lossy());
+    text.chars().filter(char::is_ascii_alphanumeric).collect()
+}
+
+fn is_root() -> bool {
+    Path::new("/proc/self").metadata().is_ok_and(|meta| meta.uid() == 0)
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,119 @@
+//! The command line of docker or podman.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use pinch_machine::{CommandSpec, LocalMachine, Machine as _, ProcessEnd};
+use pinch_stdx::cancel::Cancel;
+use pinch_stdx::text::shortened;
+
+/// Bytes of what it prints that are kept.
+const MAX_OUTPUT: usize = 64 * 1024;
+/// Characters of what it prints that are shown.
+const SHOWN: usize = 400;
+/// Variables that say how it works: those of the host are for it, and those of commands must not reach it.
+const OWN: [&str; 10] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR", "DBUS_SESSION_BUS_ADDRESS", "LOCPATH", "GCONV_PATH"];
+const OWN_PREFIXES: [&str; 12] = [
+    "XDG_",
+    "DOCKER_",
+    "CONTAINER",
+    "PODMAN_",
+    "BUILDAH_",
+    "STORAGE_",
+    "REGISTRY_",
+    "LD_",
+    "GLIBC_",
+    "GO",
+    "BASH",
+    "SSL_",
+];
+const OWN_ENDS: [&str; 1] = ["_PROXY"];
+
+/// Whether a variable says how the program itself works.
+pub(super) fn is_own(name: &str) -> bool {
+    OWN.contains(&name)
+        || OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || OWN_ENDS.iter().any(|end| name.to_ascii_uppercase().ends_with(end))
+}
+
+/// The program docker or podman.
+#[derive(Clone, Debug)]
+pub(super) struct ContainerClient {
+    pub(super) program: PathBuf,
+    /// Its variables.
+    env: Vec<(String, String)>,
+}
+
+impl ContainerClient {
+    /// The program of this name on a `PATH`, with what concerns it of the host's variables.
+    pub(super) fn find(name: &str, path: &str, env: &[(String, String)]) -> Option<Self> {
+        let mut dirs = path.split(':').filter(|dir| dir.starts_with('/'));
+        let program = dirs.find_map(|dir| Some(Path::new(dir).join(name)).filter(|program| program.is_file()))?;
+        let mut env: Vec<_> = env.iter().filter(|(name, _)| is_own(name) && name != "PATH").cloned().collect();
+        env.push(("PATH".to_owned(), path.to_owned()));
+        Some(Self { program, env })
+    }
+
+    /// A call of it, with these variables beside its own.
+    pub(super) fn command(&self, args: Vec<String>, more: Vec<(String, String)>) -> CommandSpec {
+        let env = self.env.iter().cloned().chain(more).collect();
+        CommandSpec::new(self.program.clone(), args, PathBuf::from("/"), env)
+    }
+
+    /// Runs it and returns what it prints.
+    ///
+    /// # Errors
+    /// What it says when it fails.
+    pub(super) async fn run<const N: usize>(&self, args: [&str; N], patience: Duration) -> Result<String, String> {
+        self.run_all(args.map(str::to_owned).to_vec(), patience).await
+    }
+
+    /// The same for arguments whose number is not known.
+    pub(super) async fn run_all(&self, args: Vec<String>, patience: Duration) -> Result<String, String> {
+        let program = self.program.file_name().unwrap_or_default().to_string_lossy();
+        let what = format!("{program} {}", args.first().map_or("", String::as_str));
+        let command = self.command(args, Vec::new());
+        let mut process = LocalMachine.spawn(command).await.map_err(|error| error.to_string())?;
+        let mut output = Vec::new();
+        let mut keep = |data: &[u8]| output.extend(data.iter().take(MAX_OUTPUT - output.len()));
+        let end = process.pump(&Cancel::new(), Some(patience), Duration::ZERO, &mut keep).await;
+        let output = String::from_utf8_lossy(&output).into_owned();
+        match end {
+            Ok(ProcessEnd::Exited(exit)) if exit.is_success() => Ok(output),
+            Ok(ProcessEnd::Exited(_)) => Err(format!("{what}: {}", shortened(output.trim(), SHOWN))),
+            Ok(_) => Err(format!("{what}: no answer in {} seconds", patience.as_secs())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Removes a container without waiting for it. Signals for this program do not reach what does it.
+    pub(super) fn remove(&self, name: &str) {
+        let mut command = Command::new(&self.program);
+        command.args(["rm", "--force", "--volumes", name]).env_clear().envs(self.env.iter().cloned()).current_dir("/");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        // If it cannot be started, the next sandbox finds what is left.
+        let Ok(mut child) = command.spawn() else { return };
+        let wait = move || drop(child.wait());
+        drop(std::thread::Builder::new().name("sandbox-remove".to_owned()).spawn(wait));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_that_steer_the_client_are_known() {
+        for name in
+            ["PATH", "DOCKER_HOST", "CONTAINERS_CONF", "https_proxy", "LD_PRELOAD", "XDG_RUNTIME_DIR", "GODEBUG"]
+        {
+            assert!(is_own(name), "{name}");
+        }
+        for name in ["LANG", "CARGO_HOME", "MY_SETTING"] {
+            assert!(!is_own(name), "{name}");
+        }
+    }
+}
