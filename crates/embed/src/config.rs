@@ -30,6 +30,7 @@ pub mod agents;
 pub mod sessions;
 pub mod messages;
 pub mod skills;
+pub mod sandbox;
 pub mod preset;
 
 pub use agents::{AgentConfig, AgentDefaults, Agents};
@@ -39,6 +40,7 @@ use exec::ExecConfig;
 use messages::QueueConfig;
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
 pub use preset::{Preset, PresetValues};
+use sandbox::SandboxSettings;
 use sessions::SessionConfig;
 use skills::SkillsConfig;
 
@@ -68,6 +70,10 @@ pub struct Config {
     pub workspace_only: bool,
     /// Keys that restrict tools in a way that is not enforced, with their paths.
     pub unenforced: Vec<String>,
+    /// Keys that are only enforced for runs in a sandbox, with their paths.
+    pub need_sandbox: Vec<String>,
+    /// `sandbox` of all agents and of each: which runs are kept apart from the rest of the machine.
+    pub sandbox: SandboxSettings,
     /// `channels`.
     pub channels: ChannelsConfig,
     /// `session`.
@@ -156,7 +162,9 @@ impl Config {
         agents.defaults.max_concurrent.get_or_insert(defaults.main_slots);
         let auth = AuthConfig::read(&node.get("auth"), &node.get("secrets"), &defaults.cooldowns, &mut problems);
         let models = ModelsConfig::read(&node.get("models"), &mut problems);
-        let unenforced = tools::unenforced(&node.get("tools"), &node.get("agents").get("defaults").get("sandbox"));
+        let unenforced = tools::unenforced(&node.get("tools"));
+        let need_sandbox = tools::need_sandbox(&node.get("tools"));
+        let sandbox = SandboxSettings::read(&node, &mut problems);
         let exec = ExecConfig::read(&node.get("tools").get("exec"), &mut problems);
         let loop_detection = tools::loop_detection(&node.get("tools"), &mut problems);
         let workspace_only = tools::workspace_only(&node.get("tools")).unwrap_or(false);
@@ -187,6 +195,8 @@ impl Config {
                 loop_detection,
                 workspace_only,
                 unenforced,
+                need_sandbox,
+                sandbox,
                 channels,
                 session,
                 messages,

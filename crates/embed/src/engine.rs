@@ -26,6 +26,8 @@ use crate::skills::AgentSkills;
 
 mod published;
 mod prompting;
+mod sandboxed;
+mod offering;
 mod resolve;
 mod replying;
 mod engine_run;
@@ -285,7 +287,7 @@ async fn run_with_hooks(
     let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, Some(emitter), &cancel)).await?;
     let waited_ms = millis(asked.elapsed());
     parts.profiles.refresh().await;
-    let mut scope = Box::new(resolve::scope(parts, *request, hooks, lease.fence())?);
+    let mut scope = Box::new(Box::pin(resolve::scope(parts, *request, hooks, lease.fence())).await?);
     if candidates.iter().any(|model| scope.cli_backends.get(model.provider.as_str()).is_some()) {
         scope.cli_sessions = cli_sessions::known(parts, &scope.request).await;
     }

@@ -34,12 +34,14 @@ pub(crate) mod credentials;
 pub(crate) mod notes;
 pub(crate) mod commands;
 pub(crate) mod toolbox;
+pub(crate) mod sandboxes;
 pub(crate) mod active;
 pub(crate) mod gate;
 
 use active::ActiveRuns;
 use credentials::Credentials;
 use gate::RunGate;
+use sandboxes::Sandboxes;
 use toolbox::Toolbox;
 
 /// Chooses the machine of a run.
@@ -61,6 +63,8 @@ pub(crate) struct HostParts {
     pub(crate) texts: TextTable,
     /// Who is asked before commands run.
     pub(crate) approvals: Arc<dyn ApprovalBroker>,
+    /// The sandboxes of all runs.
+    pub(crate) sandboxes: Sandboxes,
     /// The commands of all runs.
     pub(crate) processes: ProcessRegistry,
     /// Serializes changes of one file across all runs.

@@ -20,9 +20,12 @@ pub enum SandboxBackend {
 }
 
 impl SandboxBackend {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Bubblewrap, Self::Landlock];
+
     /// Parses its name.
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Auto, Self::Bubblewrap, Self::Landlock].into_iter().find(|backend| backend.as_str() == word)
+        Self::ALL.into_iter().find(|backend| backend.as_str() == word.trim())
     }
 
     /// Its name.

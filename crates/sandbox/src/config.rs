@@ -85,6 +85,13 @@ impl Default for SandboxPrune {
     }
 }
 
+impl Default for SandboxConfig {
+    /// That of an empty configuration.
+    fn default() -> Self {
+        Self::read(&Value::Null, "").0
+    }
+}
+
 impl SandboxConfig {
     /// The configuration of an agent: its own section over that of all agents. With one sandbox for all agents, `docker`, `browser` and `prune` of
     /// single agents are not looked at.

@@ -195,6 +195,8 @@ pub struct AgentConfig {
     pub workspace_only: Option<bool>,
     /// Keys that restrict its tools in a way that is not enforced, with their paths.
     pub unenforced: Vec<String>,
+    /// Keys of its tools that are only enforced for runs in a sandbox, with their paths.
+    pub need_sandbox: Vec<String>,
 }
 
 impl Agents {
@@ -322,7 +324,8 @@ impl AgentConfig {
             exec: ExecConfig::read(&node.get("tools").get("exec"), problems),
             loop_detection: tools::loop_detection(&node.get("tools"), problems),
             workspace_only: tools::workspace_only(&node.get("tools")),
-            unenforced: tools::unenforced(&node.get("tools"), &node.get("sandbox")),
+            unenforced: tools::unenforced(&node.get("tools")),
+            need_sandbox: tools::need_sandbox(&node.get("tools")),
         }
     }
 }

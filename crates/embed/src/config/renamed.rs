@@ -26,12 +26,8 @@ const RENAMED: [(&str, &str); 16] = [
 ];
 
 /// Keys that are gone: they had a meaning once, and have no successor.
-const RETIRED: [&str; 4] = [
-    "agents.defaults.llm",
-    "agents.defaults.sandbox.perSession",
-    "agents.defaults.silentReplyRewrite",
-    "agents.defaults.systemPromptOverride",
-];
+const RETIRED: [&str; 3] =
+    ["agents.defaults.llm", "agents.defaults.silentReplyRewrite", "agents.defaults.systemPromptOverride"];
 
 /// Copies what stands under old keys to the new ones, unless those are there. A notice names every old key.
 pub(super) fn modernise(document: &mut Map<String, Value>, file: &Path) -> Vec<Problem> {

@@ -1,4 +1,4 @@
-//! `tools` and `sandbox`: which tools are offered to whom, and the keys that restrict them in a way that is not enforced.
+//! `tools`: which tools are offered to whom, and the keys that restrict them in a way that is not enforced.
 
 use pinch_coding_agent::document::Problem;
 use pinch_tools::policy::ToolPolicies;
@@ -54,8 +54,15 @@ pub(super) fn workspace_only(tools: &Node<'_>) -> Option<bool> {
     tools.get("fs").get("workspaceOnly").value().and_then(Value::as_bool)
 }
 
-/// The keys in `tools` and `sandbox`, of all agents or of one, that restrict tools in a way that is not enforced.
-pub(super) fn unenforced(tools: &Node<'_>, sandbox: &Node<'_>) -> Vec<String> {
+/// The keys in `tools`, of all agents or of one, that are only enforced for runs in a sandbox.
+pub(super) fn need_sandbox(tools: &Node<'_>) -> Vec<String> {
+    let host = tools.get("exec").get("host");
+    let is_sandbox = host.value().and_then(Value::as_str).is_some_and(|word| word.trim() == "sandbox");
+    is_sandbox.then(|| host.path().to_owned()).into_iter().collect()
+}
+
+/// The keys in `tools`, of all agents or of one, that restrict tools in a way that is not enforced.
+pub(super) fn unenforced(tools: &Node<'_>) -> Vec<String> {
     for key in POLICY_KEYS {
         tools.get(key).value();
     }
@@ -68,8 +75,7 @@ pub(super) fn unenforced(tools: &Node<'_>, sandbox: &Node<'_>) -> Vec<String> {
     let is_word =
         |words: &'static [&str]| move |value: &Value| value.as_str().is_some_and(|word| words.contains(&word.trim()));
     restricts(&tools.get("fs").get("workspaceOnly"), &Value::is_boolean);
-    restricts(&tools.get("exec").get("host"), &is_word(&["gateway", "auto"]));
-    restricts(&sandbox.get("mode"), &is_word(&["off"]));
+    restricts(&tools.get("exec").get("host"), &is_word(&["gateway", "auto", "sandbox"]));
     unenforced
 }
 
@@ -89,7 +95,7 @@ mod tests {
         let root = Node::root(document, Path::new("pinch.json"), &used);
         let mut problems = Vec::new();
         let policies = policies(&root, &mut problems);
-        let keys = unenforced(&root.get("tools"), &root.get("sandbox"));
+        let keys = unenforced(&root.get("tools"));
         (policies, keys, problems.iter().map(ToString::to_string).collect())
     }
 
@@ -134,15 +140,14 @@ mod tests {
     fn restrictions_that_cannot_be_enforced_are_reported() {
         for (document, expect) in [
             (json!({"tools": {"fs": {"workspaceOnly": "yes"}}}), "tools.fs.workspaceOnly"),
-            (json!({"tools": {"exec": {"host": "sandbox"}}}), "tools.exec.host"),
-            (json!({"sandbox": {"mode": "all"}}), "sandbox.mode"),
+            (json!({"tools": {"exec": {"host": "node"}}}), "tools.exec.host"),
         ] {
             assert_eq!(read(&document).1, [expect], "{document}");
         }
         for document in [
             json!({}),
             json!({"tools": {"allow": ["read"], "profile": "coding", "exec": {"mode": "full", "host": "gateway"}}}),
-            json!({"sandbox": {"mode": "off"}}),
+            json!({"tools": {"exec": {"host": "sandbox"}}}),
         ] {
             assert_eq!(read(&document).1, [""; 0], "{document}");
         }

@@ -27,6 +27,7 @@ use crate::inbox::{Inbox, Seen};
 use crate::lanes::Lanes;
 use crate::parts::active::ActiveRuns;
 use crate::parts::gate::RunGate;
+use crate::parts::sandboxes::Sandboxes;
 use crate::parts::toolbox::{Toolbox, ToolsFor};
 use crate::parts::{HostParts, MachineFor, Parts};
 use crate::plugin::Plugin;
@@ -87,6 +88,7 @@ impl EngineBuilder {
                 reply_stages: None,
                 texts: TextTable::default(),
                 approvals: Arc::new(DenyAll),
+                sandboxes: Sandboxes::default(),
                 processes: ProcessRegistry::default(),
                 files: FileQueue::default(),
             },
@@ -162,7 +164,8 @@ impl EngineBuilder {
         self.machine_for(move |_| Arc::clone(&machine))
     }
 
-    /// Chooses where built-in tools act for each run, from the request and its completed [`caller`](RunRequest::caller).
+    /// Chooses where built-in tools act for each run, from the request and its completed [`caller`](RunRequest::caller). Runs that the
+    /// configuration keeps in a sandbox act there instead.
     pub fn machine_for(mut self, choose: impl Fn(&RunRequest) -> Arc<dyn Machine> + Send + Sync + 'static) -> Self {
         let choose: MachineFor = Arc::new(choose);
         self.parts.machine_for = choose;

@@ -95,7 +95,7 @@ fn flush_request(of_user: &RunRequest, run_id: String, texts: FlushTexts) -> Run
 async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Result<Option<RunResult>, RunError> {
     let &BeforeRun { parts, lease, candidates, runtimes, cancel, .. } = before;
     let hooks = hooked::of_run(parts, &request);
-    let scope = Box::new(resolve::scope(parts, request, hooks, lease.fence())?);
+    let scope = Box::new(Box::pin(resolve::scope(parts, request, hooks, lease.fence())).await?);
     if scope.tools.for_model(model)?.get(WRITE).is_none() {
         return Ok(None);
     }

@@ -9,7 +9,7 @@ use crate::config::agents::Agents;
 use crate::key::AgentId;
 use crate::parts::Parts;
 use crate::plugin::RunHooks;
-use crate::prompt::{PromptMode, ReactionLevel, RuntimeInfo, SystemPromptParams, bootstrap};
+use crate::prompt::{PromptMode, ReactionLevel, RuntimeInfo, SandboxPrompt, SystemPromptParams, bootstrap};
 use crate::run::RunRequest;
 use crate::run::request::RunTrigger;
 use crate::run::system_prompt::{PromptFacts, RunPrompt};
@@ -36,10 +36,10 @@ fn warn(problems: &[Problem]) {
 pub(super) fn prompt(
     parts: &Parts,
     request: &RunRequest,
-    agent: &AgentId,
-    workspace: &Path,
+    (agent, workspace): (&AgentId, &Path),
     hooks: &RunHooks,
     skills: &AgentSkills,
+    sandbox: Option<SandboxPrompt>,
 ) -> RunPrompt {
     let config = &parts.config.agents.defaults.prompt;
     let key = request.session_key.as_deref();
@@ -63,6 +63,7 @@ pub(super) fn prompt(
         cites_memories: true,
         model_aliases: aliases(&parts.config.agents),
         time_zone: config.time_zone.clone(),
+        sandbox,
         owners: request.owner_numbers.clone(),
         extra: request.extra_system_prompt.clone(),
         reactions: reactions(parts, request),
@@ -79,6 +80,7 @@ pub(super) fn prompt(
         workspace: workspace.to_owned(),
         params,
         limits: config.files,
+        sandbox_mode: parts.config.sandbox.of(agent).mode,
         listed: skills.listed.clone(),
         whole: whole.map(PromptSections::text),
         make: parts.registered.prompt.clone(),

@@ -155,6 +155,6 @@ pub(super) fn delivery_terms(parts: &Parts, request: &RunRequest) -> DeliveryTer
         limits: SinkLimits { text: channel.text(), max_media: None, max_media_bytes: channel.config.media_bytes },
         pace: delay.map(|delay| Pace { min: delay.min, max: delay.max, host: parts.host.clone() }),
         texts: parts.registered.texts.clone(),
-        media_dir: resolve::workspace(parts, request).ok().map(|workspace| workspace.dir),
+        media_dir: resolve::working_dir(parts, request),
     }
 }

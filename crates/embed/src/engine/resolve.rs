@@ -7,24 +7,20 @@ use std::sync::Arc;
 
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
-use pinch_coding_agent::machine::{Machine, RootedMachine};
 use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::store::SessionRef;
-use pinch_coding_agent::tools::ToolParts;
-use pinch_coding_agent::tools::bash::Shell;
 use pinch_coding_agent::tools::facts::SessionFacts;
-use pinch_coding_agent::tools::path::WorkingDirectory;
 use pinch_llm::catalog;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_ports::Fence;
 use pinch_stdx::host::Env;
-use pinch_tools::loops::{LoopConfig, LoopGuard};
 use pinch_tools::policy::PolicyDecision;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::prompting;
+use super::offering::{RunMachines, loop_guard, offer};
+use super::{prompting, sandboxed};
 use crate::compaction::{self, SummaryPlan};
 use crate::config::Config;
 use crate::config::agents::Agents;
@@ -37,13 +33,10 @@ use crate::models::select::{self, Aliases, Allowed, ModelRef};
 use crate::models::window::Window;
 use crate::models::{implicit, lookup};
 use crate::parts::Parts;
-use crate::parts::commands::{CommandParts, CommandTools};
-use crate::parts::notes;
 use crate::plugin::{ResultHooks, RunHooks};
 use crate::run::cli_sessions::CliSessions;
-use crate::run::request::{BlockReplies, RunTrigger};
+use crate::run::request::BlockReplies;
 use crate::run::scope::RunScope;
-use crate::run::tools::ToolOffer;
 use crate::run::{RunError, RunRequest};
 use crate::runtime::choice::RuntimeChoice;
 use crate::runtime::{CLI, NATIVE};
@@ -110,8 +103,8 @@ pub(super) fn request(
     request
 }
 
-/// Resolves everything an attempt may use. Creates the workspace if it does not exist.
-pub(super) fn scope(
+/// Resolves everything an attempt may use. Creates the workspace if it does not exist, and enters the sandbox if the run is to be in one.
+pub(super) async fn scope(
     parts: &Parts,
     mut request: RunRequest,
     hooks: RunHooks,
@@ -123,7 +116,8 @@ pub(super) fn scope(
         tracing::debug!(reason, source, agent = agent_id.as_str(), "the run works in the directory of its agent");
     }
     check_header(parts, &request)?;
-    check_enforced(&parts.config, &agent_id)?;
+    let planned = sandboxed::plan(parts, &request, &agent_id, &workspace);
+    check_enforced(&parts.config, &agent_id, planned.is_some())?;
     complete_caller(&mut request, &agent_id);
     pinch_stdx::fs::create_private_dir(&workspace)
         .map_err(|error| RunError::Config(format!("cannot create the workspace {}: {error}", workspace.display())))?;
@@ -133,20 +127,28 @@ pub(super) fn scope(
     for of_model in compaction.of_models.values_mut() {
         of_model.reserve_tokens = of_model.reserve_tokens.map(|tokens| tokens.max(floor));
     }
-    let machines = RunMachines::of(parts, &request, &workspace, &agent_id);
-    let machine = Arc::clone(&machines.files);
     let facts = SessionFacts::default();
-    let skills = prompting::skills(parts, &agent_id, &workspace);
-    let tools = offer(parts, &request, &workspace, machines, (facts.clone(), &skills.variables))?;
+    let mut skills = prompting::skills(parts, &agent_id, &workspace);
+    let (workspace, sandbox) = match &planned {
+        Some(planned) => (planned.workspace.clone(), Some(Box::pin(planned.enter(parts, &skills)).await?)),
+        None => (workspace, None),
+    };
+    skills.variables.extend(sandbox.iter().flat_map(|sandbox| sandbox.variables.clone()));
+    let machines = RunMachines::of(parts, &request, &workspace, &agent_id, sandbox.as_ref());
+    let machine = Arc::clone(&machines.files);
+    let tools = offer(parts, &request, &workspace, machines, (facts.clone(), &skills.variables))?
+        .in_sandbox(sandbox.is_some().then(|| parts.config.tools.sandbox(agent_id.as_str())));
+    let sandbox = sandbox.map(|sandbox| sandbox.prompt);
     Ok(RunScope {
         tools,
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
-        prompt: prompting::prompt(parts, &request, &agent_id, &workspace, &hooks, &skills),
+        prompt: prompting::prompt(parts, &request, (&agent_id, &workspace), &hooks, &skills, sandbox.clone()),
         hooks,
         extensions: extensions(parts, &request),
         agent_id,
         workspace,
         machine,
+        sandbox,
         facts,
         compaction,
         summaries: summaries(parts),
@@ -174,96 +176,16 @@ pub(super) fn reserve_floor(config: &Config) -> u64 {
     config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR)
 }
 
-/// Where the tools of a run act.
-struct RunMachines {
-    /// What is seen of files: everything, or the workspace alone.
-    files: Arc<dyn Machine>,
-    commands: Arc<dyn Machine>,
-    workspace_only: bool,
-}
-
-impl RunMachines {
-    fn of(parts: &Parts, request: &RunRequest, workspace: &Path, agent: &AgentId) -> Self {
-        let commands = (parts.registered.machine_for)(request);
-        let own = parts.config.agents.get(agent).and_then(|agent| agent.workspace_only);
-        let workspace_only = own.unwrap_or(parts.config.workspace_only);
-        let files: Arc<dyn Machine> = match workspace_only {
-            true => Arc::new(RootedMachine::new(Arc::clone(&commands), workspace)),
-            false => Arc::clone(&commands),
-        };
-        Self { files, commands, workspace_only }
-    }
-}
-
-/// The tools of a run.
-fn offer(
-    parts: &Parts,
-    request: &RunRequest,
-    workspace: &Path,
-    machines: RunMachines,
-    (facts, variables): (SessionFacts, &[(String, String)]),
-) -> Result<ToolOffer, RunError> {
-    let registered = &parts.registered;
-    let place = WorkingDirectory { cwd: workspace.to_owned(), home: parts.host.home().map(Into::into) };
-    let shell = shell(parts, variables)?;
-    let commands = command_tools(parts, request, workspace, &machines, (shell.program.clone(), variables))?;
-    let mut tool_parts = ToolParts::new(machines.files, place, shell);
-    tool_parts.files = registered.files.clone();
-    tool_parts.facts = facts;
-    let layers = registered.toolbox.of_run(request, &tool_parts, commands.tools);
-    let (layers, foreground) = match &request.memory_flush_write_path {
-        Some(path) if request.trigger == RunTrigger::Memory => (notes::only_notes(layers, &tool_parts, path), None),
-        _ => (layers, commands.foreground),
-    };
-    Ok(ToolOffer::new(layers, foreground, Arc::clone(&parts.config.tools), request.caller.clone()))
-}
-
-/// Detects loops in the calls of one run.
-fn loop_guard(config: &Config, agent: &AgentId, request: &RunRequest) -> LoopGuard {
-    let of_agent = config.agents.get(agent).map_or(&Value::Null, |agent| &agent.loop_detection);
-    let guard = LoopGuard::new(LoopConfig::read(&config.loop_detection, of_agent));
-    guard.begin_run(&request.run_id);
-    guard
-}
-
-/// The tools of a run that follow the rules for commands.
-fn command_tools(
-    parts: &Parts,
-    request: &RunRequest,
-    workspace: &Path,
-    machines: &RunMachines,
-    (shell, variables): (PathBuf, &[(String, String)]),
-) -> Result<CommandTools, RunError> {
-    let (registered, config) = (&parts.registered, &parts.config);
-    let agent = agent_id_of(&config.agents, request);
-    let exec = config.agents.get(&agent).map_or_else(|| config.exec.clone(), |own| own.exec.over(&config.exec));
-    let names = registered.toolbox.command_tools(exec.sets_modes());
-    let own = CommandParts {
-        config: &exec,
-        machine: Arc::clone(&machines.commands),
-        workspace,
-        workspace_only: machines.workspace_only,
-        home: parts.host.home(),
-        shell,
-        variables: variables.to_vec(),
-        env: parts.host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-        registry: registered.processes.clone(),
-        approvals: Arc::clone(&registered.approvals),
-        approvals_file: parts.state_dir.join("exec-approvals.json"),
-        agent: agent.as_str().to_owned(),
-        scope: request.session_key.clone().unwrap_or_else(|| request.session_id.clone()),
-        files: registered.files.clone(),
-    };
-    own.tools(&names).map_err(|error| RunError::Config(format!("{error}. No command runs until that is corrected")))
-}
-
 /// What the policies decide about the tools of a request, for the model that it would be sent to first. Nothing is created.
 pub(super) fn tool_policy(parts: &Parts, mut request: RunRequest) -> Result<PolicyDecision, RunError> {
     let RunWorkspace { dir, agent_id, .. } = workspace(parts, &request)?;
-    check_enforced(&parts.config, &agent_id)?;
+    let is_sandboxed = sandboxed::plan(parts, &request, &agent_id, &dir).is_some();
+    check_enforced(&parts.config, &agent_id, is_sandboxed)?;
     complete_caller(&mut request, &agent_id);
-    let machines = RunMachines::of(parts, &request, &dir, &agent_id);
-    let offer = offer(parts, &request, &dir, machines, (SessionFacts::default(), &[]))?;
+    // The names of tools are the same wherever they act.
+    let machines = RunMachines::of(parts, &request, &dir, &agent_id, None);
+    let offer = offer(parts, &request, &dir, machines, (SessionFacts::default(), &[]))?
+        .in_sandbox(is_sandboxed.then(|| parts.config.tools.sandbox(agent_id.as_str())));
     let models = candidates(parts, &request)?;
     models.first().map(|model| offer.decide(model)).ok_or(RunError::NoModel)
 }
@@ -333,17 +255,22 @@ pub(super) fn runtimes(parts: &Parts, request: &RunRequest) -> Result<RuntimeCho
     })
 }
 
-/// Fails if the configuration restricts the tools of an agent in a way that is not enforced.
-fn check_enforced(config: &Config, agent: &AgentId) -> Result<(), RunError> {
-    let of_agent = config.agents.get(agent).map(|agent| &agent.unenforced);
-    match config.unenforced.iter().chain(of_agent.into_iter().flatten()).chain(config.channels.unenforced()).next() {
+/// Fails if the configuration restricts the tools of an agent in a way that is not enforced, or not outside of a sandbox.
+fn check_enforced(config: &Config, agent: &AgentId, is_sandboxed: bool) -> Result<(), RunError> {
+    let of_agent = config.agents.get(agent);
+    let file = config.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
+    let mut need_sandbox = config.need_sandbox.iter().chain(of_agent.into_iter().flat_map(|agent| &agent.need_sandbox));
+    if let Some(key) = need_sandbox.next().filter(|_| !is_sandboxed) {
+        return Err(RunError::Config(format!(
+            "{file}{key} asks for a sandbox, and this run is in none. Set agents.defaults.sandbox.mode, or remove the key"
+        )));
+    }
+    let of_agent = of_agent.into_iter().flat_map(|agent| &agent.unenforced);
+    match config.unenforced.iter().chain(of_agent).chain(config.channels.unenforced()).next() {
         None => Ok(()),
-        Some(key) => {
-            let file = config.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
-            Err(RunError::Config(format!(
-                "{file}{key} restricts tools, and this version cannot enforce it. Remove the key, or deny tools by name with tools.deny"
-            )))
-        }
+        Some(key) => Err(RunError::Config(format!(
+            "{file}{key} restricts tools, and this version cannot enforce it. Remove the key, or deny tools by name with tools.deny"
+        ))),
     }
 }
 
@@ -404,6 +331,12 @@ pub(super) fn workspace(parts: &Parts, request: &RunRequest) -> Result<RunWorksp
         default_dir: &parts.state_dir.join("workspace"),
     };
     workspace::resolve(&parts.config.agents, &asked).map_err(|error| RunError::Config(error.to_string()))
+}
+
+/// The directory that the tools of a run work in: its workspace, or what its sandbox has in its place.
+pub(super) fn working_dir(parts: &Parts, request: &RunRequest) -> Option<PathBuf> {
+    let RunWorkspace { dir, agent_id, .. } = workspace(parts, request).ok()?;
+    Some(sandboxed::plan(parts, request, &agent_id, &dir).map_or(dir, |planned| planned.workspace))
 }
 
 pub(super) fn agent_id_of(agents: &Agents, request: &RunRequest) -> AgentId {
@@ -495,28 +428,6 @@ fn with_key(parts: &Parts, has_auth: &dyn Fn(&ProviderId) -> bool) -> Result<Arc
         .find(|provider| has_auth(provider))
         .and_then(|provider| parts.registry.default_model(&provider))
         .ok_or(RunError::NoModel)
-}
-
-/// How commands are run.
-fn shell(parts: &Parts, variables: &[(String, String)]) -> Result<Shell, RunError> {
-    let program = match &parts.settings.shell_path {
-        Some(path) if path.exists() => Some(path.clone()),
-        Some(path) => return Err(RunError::Config(format!("Custom shell path not found: {}", path.display()))),
-        None => Shell::usual_program(),
-    };
-    let program = program.ok_or_else(|| RunError::Config("There is no /bin/bash or /bin/sh".to_owned()))?;
-    let rule = &parts.settings.shell_environment;
-    // Commands do not see the variables that credentials come from.
-    let mut credentials = parts.registry.key_variables();
-    credentials.extend(parts.profiles.key_variables());
-    credentials.extend(implicit::variables().map(str::to_owned));
-    let env = rule.select(parts.host.env().iter(), &credentials);
-    // Those of skills were named for commands.
-    let env = Shell::environment(
-        env.into_iter().chain(variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))),
-    );
-    let prefix = parts.settings.shell_command_prefix.clone();
-    Ok(Shell { program, prefix, env, temp: parts.host.temp().to_owned() })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The files of a workspace that the system prompt contains: who the agent is, what it knows, how it works.
 
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use pinch_coding_agent::document::Problem;
@@ -92,6 +93,33 @@ pub(crate) fn load(workspace: &Path, session_key: Option<&str>) -> (Vec<Workspac
         files.clear();
     }
     (files, problems)
+}
+
+/// Copies the files of a workspace into another one, unless they are there. Instructions for a new agent are not copied to one that is not new.
+pub(crate) fn seed(from: &Path, to: &Path) -> std::io::Result<()> {
+    let root = from.canonicalize()?;
+    // Links count as files that are there: what they lead to is never touched.
+    let is_new = FILES.iter().all(|name| to.join(name).symlink_metadata().is_err());
+    for name in FILES.into_iter().filter(|name| *name != BOOTSTRAP || is_new) {
+        let (source, target) = (from.join(name), to.join(name));
+        if target.symlink_metadata().is_ok() {
+            continue;
+        }
+        match read(&source, &root) {
+            Ok(Some((_, text))) => write_new(&target, text.as_bytes())?,
+            Ok(None) => {}
+            Err(why) => tracing::warn!(file = %source.display(), why, "a file of the workspace is not copied"),
+        }
+    }
+    Ok(())
+}
+
+fn write_new(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    match File::create_new(path) {
+        Ok(mut file) => file.write_all(content),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// The text of a file and where it really is; `None` if there is none.

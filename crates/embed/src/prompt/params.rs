@@ -77,6 +77,8 @@ pub struct SandboxPrompt {
     pub host_browser: Option<bool>,
     /// The level at which commands may leave the sandbox; `None`: they may not.
     pub elevated: Option<String>,
+    /// What confines the tools, e.g. `landlock`.
+    pub backend: Option<String>,
 }
 
 /// What a system prompt is made of. The default is that of an agent about which nothing is known.

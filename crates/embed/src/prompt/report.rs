@@ -25,6 +25,10 @@ pub struct PromptReport {
     pub skills_chars: usize,
     /// Each skill of that list, by name.
     pub skills: Vec<(String, usize)>,
+    /// Which runs of the agent are in a sandbox: `off`, `non-main` or `all`.
+    pub sandbox_mode: &'static str,
+    /// Whether this one is.
+    pub is_sandboxed: bool,
     /// The limits of the files.
     pub limits: BootstrapLimits,
     /// Each file: its name, path, length, and how much of it the prompt has.
@@ -53,6 +57,7 @@ impl PromptReport {
         tools: &ToolSet,
         (files, limits): (&[InjectedFile], BootstrapLimits),
         (skills, listed): (&str, &[(String, usize)]),
+        sandbox: (&'static str, bool),
     ) -> Self {
         // A host may have left them out.
         let has = |name: &str| prompt.sections().any(|(id, _)| id == name);
@@ -66,6 +71,8 @@ impl PromptReport {
             tool_list_chars: chars(TOOLING),
             skills_chars: utf16_len(skills),
             skills: listed.to_vec(),
+            sandbox_mode: sandbox.0,
+            is_sandboxed: sandbox.1,
             limits,
             files: files.to_vec(),
             tools: tools.iter().map(|tool| ToolSize::of(tool.spec())).collect(),
@@ -98,6 +105,7 @@ impl PromptReport {
             "generatedAt": self.made_at_ms,
             "bootstrapMaxChars": self.limits.file,
             "bootstrapTotalMaxChars": self.limits.total,
+            "sandbox": {"mode": self.sandbox_mode, "sandboxed": self.is_sandboxed},
             "systemPrompt": {
                 "chars": self.chars,
                 "projectContextChars": self.project_context_chars,

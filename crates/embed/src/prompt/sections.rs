@@ -181,6 +181,7 @@ fn in_sandbox(sandbox: &SandboxPrompt) -> String {
             .to_owned(),
         "Sub-agents stay in the sandbox. If you need something outside of it, ask first.".to_owned(),
     ];
+    lines.extend(sandbox.backend.as_ref().map(|backend| format!("Tools execute in: {backend}")));
     lines.extend(sandbox.workspace.as_ref().map(|dir| format!("Sandbox workspace: {dir}")));
     if let Some(access) = &sandbox.access {
         let mount = sandbox.mount.as_ref().map(|mount| format!(" (mounted at {mount})")).unwrap_or_default();

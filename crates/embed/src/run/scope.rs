@@ -24,6 +24,7 @@ use crate::config::preset::SilenceLimits;
 use crate::config::pruning::PruningConfig;
 use crate::key::AgentId;
 use crate::plugin::RunHooks;
+use crate::prompt::SandboxPrompt;
 
 /// A resolved run: attempts borrow it, and a runtime builds none of this by itself.
 #[derive(Clone)]
@@ -37,6 +38,8 @@ pub struct RunScope {
     pub workspace: PathBuf,
     /// Where built-in tools act.
     pub machine: Arc<dyn Machine>,
+    /// What confines `machine`, if the run is in a sandbox: a runtime starts nothing on behalf of the model elsewhere then.
+    pub sandbox: Option<SandboxPrompt>,
     /// The tools that are offered, for each model after policy.
     pub tools: ToolOffer,
     /// Finds calls that go round in circles; one for all attempts of the run.

@@ -8,6 +8,7 @@ use pinch_agent_core::tool::ToolSet;
 use pinch_coding_agent::prompt::PromptSections;
 use pinch_coding_agent::session::PromptFor;
 use pinch_llm::model::Model;
+use pinch_sandbox::scope::SandboxMode;
 use pinch_stdx::host::Host;
 
 use super::request::RunRequest;
@@ -58,6 +59,8 @@ pub(crate) struct PromptFacts {
     pub(crate) workspace: PathBuf,
     pub(crate) params: SystemPromptParams,
     pub(crate) limits: BootstrapLimits,
+    /// Which runs of the agent are in a sandbox.
+    pub(crate) sandbox_mode: SandboxMode,
     /// The skills that the prompt lists, and how much of it each takes.
     pub(crate) listed: Vec<(String, usize)>,
     /// The whole prompt, if the request has one.
@@ -110,9 +113,10 @@ impl RunPrompt {
     pub(crate) fn report(&self) -> Option<PromptReport> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let LastPrompt { prompt, tools, made_at_ms } = last.as_ref()?;
-        let PromptFacts { params, limits, listed, .. } = &*self.facts;
+        let PromptFacts { params, limits, listed, sandbox_mode, .. } = &*self.facts;
         let skills = (params.skills.as_str(), listed.as_slice());
-        Some(PromptReport::new(*made_at_ms, prompt, tools, (&params.files, *limits), skills))
+        let sandbox = (sandbox_mode.as_str(), params.sandbox.is_some());
+        Some(PromptReport::new(*made_at_ms, prompt, tools, (&params.files, *limits), skills, sandbox))
     }
 }
 

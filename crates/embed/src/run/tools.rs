@@ -7,7 +7,7 @@ use pinch_agent_core::tool::{Tool, ToolSet};
 use pinch_llm::model::Model;
 use pinch_ports::Caller;
 use pinch_tools::pipeline::{OfferedTools, ToolLayers};
-use pinch_tools::policy::{PolicyDecision, PolicyRequest, RunPolicy, ToolPolicies};
+use pinch_tools::policy::{PolicyDecision, PolicyRequest, RunPolicy, ToolPolicies, ToolRules};
 
 use super::RunError;
 
@@ -29,6 +29,8 @@ pub struct ToolOffer {
     foreground: Option<ToolPair>,
     policies: Arc<ToolPolicies>,
     caller: Caller,
+    /// The rules of the sandbox that the run is in.
+    sandbox: Option<ToolRules>,
 }
 
 impl ToolOffer {
@@ -38,7 +40,13 @@ impl ToolOffer {
         policies: Arc<ToolPolicies>,
         caller: Caller,
     ) -> Self {
-        Self { layers, foreground, policies, caller }
+        Self { layers, foreground, policies, caller, sandbox: None }
+    }
+
+    /// Adds the rules of the sandbox that the run is in.
+    pub(crate) fn in_sandbox(mut self, rules: Option<ToolRules>) -> Self {
+        self.sandbox = rules;
+        self
     }
 
     /// What a policy leaves of the tools. Without `process` nobody could look after commands in the background, so that there are none.
@@ -57,7 +65,11 @@ impl ToolOffer {
     }
 
     fn request<'a>(&'a self, model: &'a Model) -> PolicyRequest<'a> {
-        PolicyRequest::new(&self.caller, model.provider.as_str(), model.id.as_str())
+        let request = PolicyRequest::new(&self.caller, model.provider.as_str(), model.id.as_str());
+        match &self.sandbox {
+            Some(rules) => request.sandbox(rules.clone()),
+            None => request,
+        }
     }
 
     /// The tools that a model is offered.

@@ -96,6 +96,11 @@ impl AttemptRuntime for CliRuntime {
                     "{name} is not a command-line agent. Add it to agents.defaults.cliBackends, or choose another runtime"
                 ))
             })?;
+            if scope.sandbox.is_some() {
+                return Err(RunError::Config(format!(
+                    "{name} uses its own tools, outside of the sandbox that this run has to be in. Choose another model, or change agents.defaults.sandbox"
+                )));
+            }
             let is_answering = Arc::new(AtomicBool::new(false));
             let attempts: Box<dyn Attempts + 'a> =
                 Box::new(CliAttempts { runtime: self, scope, backend, model, is_answering });

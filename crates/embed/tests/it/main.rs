@@ -32,6 +32,7 @@ mod prompts;
 mod replies;
 mod rest;
 mod rotation;
+mod sandboxes;
 mod sessions;
 mod tools;
 mod transcript;

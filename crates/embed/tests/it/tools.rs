@@ -40,7 +40,9 @@ async fn a_restriction_that_is_not_enforced_ends_the_run_before_the_model_is_ask
     type Change = (&'static str, fn(&mut Value));
     let changes: [Change; 3] = [
         ("tools.fs.workspaceOnly", |config| config["tools"] = json!({"fs": {"workspaceOnly": "yes"}})),
-        ("agents.defaults.sandbox.mode", |config| config["agents"]["defaults"]["sandbox"] = json!({"mode": "all"})),
+        ("agents.list[0].tools.exec.host", |config| {
+            config["agents"]["list"] = json!([{"id": "main", "tools": {"exec": {"host": "node"}}}]);
+        }),
         ("agents.list[0].tools.exec.host", |config| {
             config["agents"]["list"] = json!([{"id": "main", "tools": {"exec": {"host": "sandbox"}}}]);
         }),

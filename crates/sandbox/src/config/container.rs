@@ -173,6 +173,24 @@ impl ContainerConfig {
         }
     }
 
+    /// The first member that only a container can follow, if one is set. The others either hold for every sandbox or describe a container.
+    pub fn needs_container(&self) -> Option<&'static str> {
+        let limits = [
+            (self.pids_limit.is_some_and(|limit| limit > 0.0), "pidsLimit"),
+            (self.memory.is_some(), "memory"),
+            (self.memory_swap.is_some(), "memorySwap"),
+            (self.cpus.is_some_and(|limit| limit > 0.0), "cpus"),
+            (!self.ulimits.is_empty(), "ulimits"),
+            (self.seccomp_profile.is_some(), "seccompProfile"),
+            (self.apparmor_profile.is_some(), "apparmorProfile"),
+            (!self.dns.is_empty(), "dns"),
+            (!self.extra_hosts.is_empty(), "extraHosts"),
+            (!self.binds.is_empty(), "binds"),
+            (self.setup_command.is_some(), "setupCommand"),
+        ];
+        limits.into_iter().find(|(is_set, _)| *is_set).map(|(_, key)| key)
+    }
+
     /// The section that reads as this one: what the hash of a sandbox is made of.
     pub fn to_section(&self) -> Value {
         let limit = |limit: &ContainerLimit| match limit {

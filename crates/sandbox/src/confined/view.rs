@@ -44,14 +44,16 @@ const ETC: [&str; 29] = [
 /// What else is needed where the network can be reached.
 const ETC_NETWORK: [&str; 4] = ["/etc/hosts", "/etc/resolv.conf", "/etc/gai.conf", "/run/systemd/resolve"];
 /// What of a home directory compilers and package managers need, without keys.
-const TOOLCHAINS: [&str; 17] = [
+const TOOLCHAINS: [&str; 19] = [
     ".bun/bin",
     ".cargo/bin",
     ".cargo/config.toml",
     ".cargo/env",
     ".cargo/git",
     ".cargo/registry",
-    ".config/git",
+    ".config/git/attributes",
+    ".config/git/config",
+    ".config/git/ignore",
     ".deno/bin",
     ".gitconfig",
     ".local/bin",

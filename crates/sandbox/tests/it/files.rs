@@ -169,14 +169,17 @@ async fn a_home_directory_shows_its_toolchains_and_no_keys() {
         std::fs::create_dir_all(home.join(".cargo/bin")).unwrap();
         std::fs::write(home.join(".cargo/bin/tool"), "#!/bin/sh\necho works\n").unwrap();
         std::fs::write(home.join(".cargo/credentials.toml"), SECRET).unwrap();
+        std::fs::create_dir_all(home.join(".config/git")).unwrap();
+        std::fs::write(home.join(".config/git/credentials"), SECRET).unwrap();
+        std::fs::write(home.join(".config/git/ignore"), "*.tmp\n").unwrap();
         std::fs::write(home.join(".gitconfig"), "[user]\n\tname = N\n\temail = n@example.org\n").unwrap();
         bench.asked().toolchains_of(home)
     };
     in_each(asked, |name, machine, bench| async move {
-        let script = "sh ~/.cargo/bin/tool && git config --global user.name && mkdir -p ~/.cache/x && echo done";
+        let script = "sh ~/.cargo/bin/tool && git config --global user.name && grep -q tmp ~/.config/git/ignore && mkdir -p ~/.cache/x && echo done";
         assert_eq!(sh(&*machine, &bench.workspace, script).await, (0, "works\nN\ndone\n".into()), "{name}");
         let script = format!(
-            "cat {}/.cargo/credentials.toml ~/.cargo/credentials.toml",
+            "cat {0}/.cargo/credentials.toml ~/.cargo/credentials.toml {0}/.config/git/credentials ~/.config/git/credentials",
             bench.secret.parent().unwrap().display()
         );
         let (status, output) = sh(&*machine, &bench.workspace, &script).await;

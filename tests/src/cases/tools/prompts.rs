@@ -111,6 +111,7 @@ fn sandbox(info: &Value) -> Result<Option<SandboxPrompt>, String> {
         mount: text(&info["agentWorkspaceMount"]),
         host_browser: info["hostBrowserAllowed"].as_bool(),
         elevated: level,
+        backend: None,
     }))
 }
 

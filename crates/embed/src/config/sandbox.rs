@@ -1,0 +1,107 @@
+//! `agents.defaults.sandbox`, and that of each agent: which runs are kept apart from the rest of the machine, and how.
+
+use pinch_coding_agent::document::Problem;
+use pinch_sandbox::config::SandboxConfig;
+use serde_json::Value;
+
+use super::node::Node;
+use crate::key::AgentId;
+
+/// The members of a section that have an effect.
+const KEYS: [&str; 7] = ["mode", "scope", "perSession", "workspaceAccess", "workspaceRoot", "backend", "docker"];
+
+/// The sandbox of each agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SandboxSettings {
+    defaults: SandboxConfig,
+    agents: Vec<(AgentId, SandboxConfig)>,
+}
+
+impl SandboxSettings {
+    /// Reads the sections of a whole document. What cannot be read is reported and taken at its strictest.
+    pub(super) fn read(root: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        let document = root.value().unwrap_or(&Value::Null);
+        let agents = root.get("agents");
+        let mut found = Vec::new();
+        let (defaults, of_defaults) = SandboxConfig::read(document, "");
+        use_keys(&agents.get("defaults").get("sandbox"));
+        found.extend(of_defaults);
+        let mut own: Vec<(AgentId, SandboxConfig)> = Vec::new();
+        // Mistakes in the list itself are reported where agents are read.
+        for item in agents.get("list").items(&mut Vec::new()) {
+            use_keys(&item.get("sandbox"));
+            let id = item.get("id");
+            let Some(name) = id.value().and_then(Value::as_str) else { continue };
+            let (config, of_agent) = SandboxConfig::read(document, name);
+            found.extend(of_agent);
+            let agent = AgentId::normalise(name);
+            if own.iter().all(|(known, _)| *known != agent) {
+                own.push((agent, config));
+            }
+        }
+        // Those of all agents are found again with each.
+        let mut known: Vec<String> = Vec::new();
+        for problem in found {
+            if !known.contains(&problem.path) {
+                problems.push(root.problem_at(&problem.path, problem.text).remedy("Correct it"));
+                known.push(problem.path);
+            }
+        }
+        Self { defaults, agents: own }
+    }
+
+    /// The sandbox of an agent.
+    pub fn of(&self, agent: &AgentId) -> &SandboxConfig {
+        self.agents.iter().find(|(known, _)| known == agent).map_or(&self.defaults, |(_, config)| config)
+    }
+}
+
+/// Notes which members of a section have an effect.
+fn use_keys(section: &Node<'_>) {
+    for key in KEYS {
+        section.get(key).value();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pinch_sandbox::scope::{SandboxMode, SandboxScope};
+    use serde_json::json;
+
+    use super::super::node::UsedKeys;
+    use super::*;
+
+    fn read(document: &Value) -> (SandboxSettings, Vec<String>) {
+        let used = UsedKeys::default();
+        let mut problems = Vec::new();
+        let settings = SandboxSettings::read(&Node::root(document, Path::new("pinch.json"), &used), &mut problems);
+        (settings, problems.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn the_section_of_an_agent_overrides_that_of_all() {
+        let (settings, problems) = read(&json!({"agents": {
+            "defaults": {"sandbox": {"mode": "all", "backend": "landlock"}},
+            "list": [{"id": "Ops Team", "sandbox": {"mode": "non-main", "scope": "session"}}, {"id": "main"}],
+        }}));
+        assert_eq!(problems, [""; 0]);
+        let of = |id: &str| settings.of(&AgentId::normalise(id));
+        assert_eq!((of("Ops Team").mode, of("Ops Team").scope), (SandboxMode::NonMain, SandboxScope::Session));
+        assert_eq!(of("Ops Team").backend.as_deref(), Some("landlock"));
+        assert_eq!((of("main").mode, of("elsewhere").mode), (SandboxMode::All, SandboxMode::All));
+    }
+
+    #[test]
+    fn a_mistake_in_the_section_of_all_agents_is_reported_once_and_switches_the_sandbox_on() {
+        let (settings, problems) = read(&json!({"agents": {
+            "defaults": {"sandbox": {"mode": "some"}}, "list": [{"id": "a"}, {"id": "b"}],
+        }}));
+        assert_eq!(
+            problems,
+            ["pinch.json:agents.defaults.sandbox.mode: expected off, non-main or all; all is used. Correct it"]
+        );
+        assert_eq!(settings.of(&AgentId::normalise("b")).mode, SandboxMode::All);
+    }
+}

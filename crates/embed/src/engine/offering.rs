@@ -1,0 +1,139 @@
+//! The tools of a run before policy, and where they act.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pinch_coding_agent::machine::{Machine, RootedMachine};
+use pinch_coding_agent::tools::ToolParts;
+use pinch_coding_agent::tools::bash::Shell;
+use pinch_coding_agent::tools::facts::SessionFacts;
+use pinch_coding_agent::tools::path::WorkingDirectory;
+use pinch_tools::loops::{LoopConfig, LoopGuard};
+use serde_json::Value;
+
+use super::sandboxed::RunSandbox;
+use crate::config::Config;
+use crate::key::AgentId;
+use crate::models::implicit;
+use crate::parts::Parts;
+use crate::parts::commands::{CommandParts, CommandTools};
+use crate::parts::notes;
+use crate::run::request::RunTrigger;
+use crate::run::tools::ToolOffer;
+use crate::run::{RunError, RunRequest};
+use crate::workspace;
+
+/// Where the tools of a run act.
+pub(super) struct RunMachines {
+    /// What is seen of files: everything, or the workspace alone.
+    pub(super) files: Arc<dyn Machine>,
+    commands: Arc<dyn Machine>,
+    workspace_only: bool,
+}
+
+impl RunMachines {
+    /// The machine of the run's sandbox, or the one that the host chooses.
+    pub(super) fn of(
+        parts: &Parts,
+        request: &RunRequest,
+        workspace: &Path,
+        agent: &AgentId,
+        sandbox: Option<&RunSandbox>,
+    ) -> Self {
+        let commands = match sandbox {
+            Some(sandbox) => Arc::clone(&sandbox.machine),
+            None => (parts.registered.machine_for)(request),
+        };
+        let own = parts.config.agents.get(agent).and_then(|agent| agent.workspace_only);
+        let workspace_only = own.unwrap_or(parts.config.workspace_only);
+        let files: Arc<dyn Machine> = match workspace_only {
+            true => Arc::new(RootedMachine::new(Arc::clone(&commands), workspace)),
+            false => Arc::clone(&commands),
+        };
+        Self { files, commands, workspace_only }
+    }
+}
+
+/// The tools of a run.
+pub(super) fn offer(
+    parts: &Parts,
+    request: &RunRequest,
+    workspace: &Path,
+    machines: RunMachines,
+    (facts, variables): (SessionFacts, &[(String, String)]),
+) -> Result<ToolOffer, RunError> {
+    let registered = &parts.registered;
+    let place = WorkingDirectory { cwd: workspace.to_owned(), home: parts.host.home().map(Into::into) };
+    let shell = shell(parts, variables)?;
+    let commands = command_tools(parts, request, workspace, &machines, (shell.program.clone(), variables))?;
+    let mut tool_parts = ToolParts::new(machines.files, place, shell);
+    tool_parts.files = registered.files.clone();
+    tool_parts.facts = facts;
+    let layers = registered.toolbox.of_run(request, &tool_parts, commands.tools);
+    let (layers, foreground) = match &request.memory_flush_write_path {
+        Some(path) if request.trigger == RunTrigger::Memory => (notes::only_notes(layers, &tool_parts, path), None),
+        _ => (layers, commands.foreground),
+    };
+    Ok(ToolOffer::new(layers, foreground, Arc::clone(&parts.config.tools), request.caller.clone()))
+}
+
+/// Detects loops in the calls of one run.
+pub(super) fn loop_guard(config: &Config, agent: &AgentId, request: &RunRequest) -> LoopGuard {
+    let of_agent = config.agents.get(agent).map_or(&Value::Null, |agent| &agent.loop_detection);
+    let guard = LoopGuard::new(LoopConfig::read(&config.loop_detection, of_agent));
+    guard.begin_run(&request.run_id);
+    guard
+}
+
+/// The tools of a run that follow the rules for commands.
+fn command_tools(
+    parts: &Parts,
+    request: &RunRequest,
+    workspace: &Path,
+    machines: &RunMachines,
+    (shell, variables): (PathBuf, &[(String, String)]),
+) -> Result<CommandTools, RunError> {
+    let (registered, config) = (&parts.registered, &parts.config);
+    let (agent, _) = workspace::agent_of(&config.agents, request.agent_id.as_deref(), request.session_key.as_deref());
+    let exec = config.agents.get(&agent).map_or_else(|| config.exec.clone(), |own| own.exec.over(&config.exec));
+    let names = registered.toolbox.command_tools(exec.sets_modes());
+    let own = CommandParts {
+        config: &exec,
+        machine: Arc::clone(&machines.commands),
+        workspace,
+        workspace_only: machines.workspace_only,
+        home: parts.host.home(),
+        shell,
+        variables: variables.to_vec(),
+        env: parts.host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        registry: registered.processes.clone(),
+        approvals: Arc::clone(&registered.approvals),
+        approvals_file: parts.state_dir.join("exec-approvals.json"),
+        agent: agent.as_str().to_owned(),
+        scope: request.session_key.clone().unwrap_or_else(|| request.session_id.clone()),
+        files: registered.files.clone(),
+    };
+    own.tools(&names).map_err(|error| RunError::Config(format!("{error}. No command runs until that is corrected")))
+}
+
+/// How commands are run.
+fn shell(parts: &Parts, variables: &[(String, String)]) -> Result<Shell, RunError> {
+    let program = match &parts.settings.shell_path {
+        Some(path) if path.exists() => Some(path.clone()),
+        Some(path) => return Err(RunError::Config(format!("Custom shell path not found: {}", path.display()))),
+        None => Shell::usual_program(),
+    };
+    let program = program.ok_or_else(|| RunError::Config("There is no /bin/bash or /bin/sh".to_owned()))?;
+    let rule = &parts.settings.shell_environment;
+    // Commands do not see the variables that credentials come from.
+    let mut credentials = parts.registry.key_variables();
+    credentials.extend(parts.profiles.key_variables());
+    credentials.extend(implicit::variables().map(str::to_owned));
+    let env = rule.select(parts.host.env().iter(), &credentials);
+    // Those of skills were named for commands.
+    let env = Shell::environment(
+        env.into_iter().chain(variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))),
+    );
+    let prefix = parts.settings.shell_command_prefix.clone();
+    Ok(Shell { program, prefix, env, temp: parts.host.temp().to_owned() })
+}

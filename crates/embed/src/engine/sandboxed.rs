@@ -1,0 +1,204 @@
+//! The sandbox of a run: whether it has one, where tools work in it, and the machine inside.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pinch_coding_agent::machine::Machine;
+use pinch_sandbox::choose::SandboxBackend;
+use pinch_sandbox::config::SandboxConfig;
+use pinch_sandbox::confinement::{Confinement, NetworkAccess, PathAccess};
+use pinch_sandbox::container::{check_network, container_environment};
+use pinch_sandbox::contract::SandboxUnavailable;
+use pinch_sandbox::scope::{SandboxScope, WorkspaceAccess, is_sandboxed};
+use pinch_stdx::fs::create_private_dir;
+
+use crate::config::paths::expand_home;
+use crate::key::{self, AgentId};
+use crate::parts::Parts;
+use crate::parts::sandboxes::SandboxAsked;
+use crate::prompt::{SandboxPrompt, bootstrap};
+use crate::run::{RunError, RunRequest};
+use crate::skills::{AgentSkills, SkillOrigin};
+
+/// The sandbox that a run is to be in.
+pub(super) struct SandboxPlan<'a> {
+    config: &'a SandboxConfig,
+    scope_key: String,
+    /// The workspace of the agent.
+    agent_workspace: PathBuf,
+    /// Where tools work: the same, or a copy.
+    pub(super) workspace: PathBuf,
+}
+
+/// The sandbox that a run is in.
+pub(super) struct RunSandbox {
+    pub(super) machine: Arc<dyn Machine>,
+    /// What the agent is told about it.
+    pub(super) prompt: SandboxPrompt,
+    /// Variables of its commands.
+    pub(super) variables: Vec<(String, String)>,
+}
+
+/// The sandbox that a run is to be in, if it is to be in one. Nothing is created.
+pub(super) fn plan<'a>(
+    parts: &'a Parts,
+    request: &RunRequest,
+    agent: &AgentId,
+    agent_workspace: &Path,
+) -> Option<SandboxPlan<'a>> {
+    let config = parts.config.sandbox.of(agent);
+    let main_key = &parts.config.session.main_key;
+    let canonical = |name: &str| key::canonical(name, agent, main_key).unwrap_or_else(|| name.to_owned());
+    let named = request.session_key.as_deref().map(str::trim).filter(|key| !key.is_empty());
+    // A run without a key is one of a session that has no other name than its id.
+    let session_key = named.map_or_else(|| format!("agent:{agent}:session:{}", request.session_id), canonical);
+    if !is_sandboxed(config.mode, Some(&session_key), &canonical("main")) {
+        return None;
+    }
+    let scope_key = match config.scope {
+        // The agent that runs, whoever the session was begun with.
+        SandboxScope::Agent => format!("agent:{agent}"),
+        SandboxScope::Session | SandboxScope::Shared => config.scope.key(&session_key),
+    };
+    let root = match &config.workspace_root {
+        Some(root) => parts.state_dir.join(expand_home(root, parts.host.home())),
+        None => parts.state_dir.join("sandboxes"),
+    };
+    let workspace = match config.workspace_access {
+        WorkspaceAccess::ReadWrite => agent_workspace.to_owned(),
+        WorkspaceAccess::None | WorkspaceAccess::ReadOnly => config.scope.workspace(&root, &scope_key),
+    };
+    Some(SandboxPlan { config, scope_key, agent_workspace: agent_workspace.to_owned(), workspace })
+}
+
+impl SandboxPlan<'_> {
+    /// Enters the sandbox. The workspace of the agent exists.
+    ///
+    /// # Errors
+    /// [`RunError::Config`] if it cannot be had: the run must not go on without it.
+    pub(super) async fn enter(&self, parts: &Parts, skills: &AgentSkills) -> Result<RunSandbox, RunError> {
+        let backend = self.backend()?;
+        if let Some(key) = self.config.container.needs_container() {
+            return Err(RunError::Config(format!(
+                "docker.{key} of the sandbox can only be had in a container. Remove the key, or set the backend to docker or podman"
+            )));
+        }
+        if self.workspace != self.agent_workspace {
+            create_private_dir(&self.workspace)
+                .and_then(|()| bootstrap::seed(&self.agent_workspace, &self.workspace))
+                .map_err(|error| {
+                    let shown = self.workspace.display();
+                    RunError::Config(format!("cannot create the workspace of the sandbox {shown}: {error}"))
+                })?;
+        }
+        let confinement = self.confinement(parts, skills)?;
+        self.check_contents(parts)?;
+        let asked = SandboxAsked {
+            // One scope has several where agents share it and each works in a workspace of its own.
+            key: format!("{}\n{}", self.scope_key, self.workspace.display()),
+            backend,
+            confinement,
+            path: parts.host.env().get("PATH").unwrap_or(USUAL_PATH),
+            prune: self.config.prune,
+            now_ms: parts.host.now_ms(),
+        };
+        let entered = parts.registered.sandboxes.enter(asked).await.map_err(|error| self.unavailable(&error))?;
+        let is_copy = self.workspace != self.agent_workspace;
+        let mount = is_copy && self.config.workspace_access == WorkspaceAccess::ReadOnly;
+        let environment = container_environment(&self.config.container.env, &[]);
+        for what in environment.blocked.iter().chain(&environment.warnings) {
+            tracing::warn!(what, "a variable of the sandbox's configuration");
+        }
+        Ok(RunSandbox {
+            machine: entered.machine,
+            variables: environment.allowed,
+            prompt: SandboxPrompt {
+                workspace: Some(self.workspace.display().to_string()),
+                access: Some(self.config.workspace_access.as_str().to_owned()),
+                mount: mount.then(|| self.agent_workspace.display().to_string()),
+                backend: Some(entered.backend.to_owned()),
+                ..SandboxPrompt::default()
+            },
+        })
+    }
+
+    fn backend(&self) -> Result<SandboxBackend, RunError> {
+        let Some(name) = &self.config.backend else { return Ok(SandboxBackend::Auto) };
+        SandboxBackend::parse(name).ok_or_else(|| {
+            let known = SandboxBackend::ALL.map(SandboxBackend::as_str).join(", ");
+            RunError::Config(format!(
+                "unknown sandbox backend {name:?}. Set agents.defaults.sandbox.backend to one of {known}"
+            ))
+        })
+    }
+
+    /// What the run may see and change.
+    fn confinement(&self, parts: &Parts, skills: &AgentSkills) -> Result<Confinement, RunError> {
+        let container = &self.config.container;
+        check_network(&container.network, container.allow_namespace_join)
+            .map_err(|error| RunError::Config(error.to_string()))?;
+        let network = match container.network.trim() {
+            "none" => NetworkAccess::Off,
+            _ => NetworkAccess::On,
+        };
+        let mut asked = Confinement::new(&self.workspace).network(network);
+        if let Some(home) = parts.host.home() {
+            asked = asked.toolchains_of(home);
+        }
+        if self.config.workspace_access == WorkspaceAccess::ReadOnly {
+            asked = asked.root(&self.agent_workspace, PathAccess::Read);
+        }
+        Ok(self.skill_dirs(skills).into_iter().fold(asked, |asked, dir| asked.root(dir, PathAccess::Read)))
+    }
+
+    /// The directories of usable skills that are elsewhere than in the workspace.
+    fn skill_dirs(&self, skills: &AgentSkills) -> Vec<PathBuf> {
+        let workspace = real(&self.agent_workspace);
+        let usable = skills.skills.iter().filter(|status| status.ineligible.is_none()).map(|status| &status.skill);
+        let mut dirs: Vec<PathBuf> = usable
+            .filter_map(|skill| {
+                let dir = real(skill.path.parent()?);
+                // Those of the workspace were put there by whoever works there, and may be links.
+                let is_own = matches!(skill.origin, SkillOrigin::Project | SkillOrigin::Workspace);
+                (!is_own || dir.starts_with(&workspace)).then_some(dir)
+            })
+            .filter(|dir| !dir.starts_with(real(&self.workspace)))
+            .collect();
+        dirs.sort_unstable();
+        dirs.dedup();
+        dirs
+    }
+
+    /// Fails where the workspace would show the credentials of this engine.
+    fn check_contents(&self, parts: &Parts) -> Result<(), RunError> {
+        let mut shown = vec![&self.workspace];
+        if self.config.workspace_access != WorkspaceAccess::None {
+            shown.push(&self.agent_workspace);
+        }
+        let hidden = [parts.host.home(), Some(&*parts.state_dir), Some(&*parts.agent_dir)];
+        for dir in shown {
+            if hidden.iter().flatten().any(|hidden| real(hidden).starts_with(real(dir))) {
+                return Err(RunError::Config(format!(
+                    "the sandbox would contain the home directory or credentials: {} is shown inside. Choose another workspace",
+                    dir.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn unavailable(&self, error: &SandboxUnavailable) -> RunError {
+        RunError::Config(format!(
+            "{error}. To solve this, {}. Nothing runs outside while agents.defaults.sandbox.mode is \"{}\"",
+            error.remedy,
+            self.config.mode.as_str()
+        ))
+    }
+}
+
+/// Where programs are searched when the environment does not say it.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,154 @@
+//! The sandboxes of all runs. Those of one scope share one, and the temporary files in it, until nobody has used it for a while.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pinch_sandbox::choose::{self, EnteredSandbox, SandboxBackend};
+use pinch_sandbox::config::SandboxPrune;
+use pinch_sandbox::confinement::Confinement;
+use pinch_sandbox::contract::SandboxUnavailable;
+
+/// Sandboxes that are kept for later runs at most.
+const MAX_IDLE: usize = 64;
+const HOUR_MS: f64 = 3_600_000.0;
+
+/// What is asked of the sandbox of a run.
+pub(crate) struct SandboxAsked<'a> {
+    /// Runs with the same key share it.
+    pub(crate) key: String,
+    pub(crate) backend: SandboxBackend,
+    pub(crate) confinement: Confinement,
+    /// Where programs are searched.
+    pub(crate) path: &'a str,
+    pub(crate) prune: SandboxPrune,
+    pub(crate) now_ms: i64,
+}
+
+/// The sandboxes of all runs.
+#[derive(Clone, Default)]
+pub(crate) struct Sandboxes {
+    known: Arc<Mutex<BTreeMap<String, Slot>>>,
+}
+
+/// Runs that need the same sandbox wait for the one that enters it.
+type Slot = Arc<tokio::sync::Mutex<Option<KnownSandbox>>>;
+
+struct KnownSandbox {
+    backend: SandboxBackend,
+    confinement: Confinement,
+    entered: EnteredSandbox,
+    entered_at_ms: i64,
+    used_at_ms: i64,
+}
+
+impl KnownSandbox {
+    fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.entered.machine) == 1
+    }
+
+    /// Whether it was not used for so long, or is so old, that it is removed. 0 switches a rule off.
+    fn is_due(&self, prune: SandboxPrune, now_ms: i64) -> bool {
+        let is_over = |since: i64, hours: f64| hours > 0.0 && (now_ms - since) as f64 > hours * HOUR_MS;
+        self.is_idle()
+            && (is_over(self.used_at_ms, prune.idle_hours) || is_over(self.entered_at_ms, prune.max_age_days * 24.0))
+    }
+}
+
+impl Sandboxes {
+    /// The sandbox of a run: the one that its scope has, if that is what is asked for, else a new one.
+    pub(crate) async fn enter(&self, asked: SandboxAsked<'_>) -> Result<EnteredSandbox, SandboxUnavailable> {
+        let slot = self.slot(&asked);
+        let mut slot = slot.lock().await;
+        if let Some(known) = slot.as_mut()
+            && known.backend == asked.backend
+            && known.confinement == asked.confinement
+        {
+            known.used_at_ms = asked.now_ms;
+            return Ok(known.entered.clone());
+        }
+        let entered = choose::enter(asked.backend, asked.path, &asked.confinement).await?;
+        let known = slot.insert(KnownSandbox {
+            backend: asked.backend,
+            confinement: asked.confinement,
+            entered,
+            entered_at_ms: asked.now_ms,
+            used_at_ms: asked.now_ms,
+        });
+        Ok(known.entered.clone())
+    }
+
+    /// The place of a sandbox. Those that are due are removed.
+    fn slot(&self, asked: &SandboxAsked<'_>) -> Slot {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle: Vec<(i64, String)> = Vec::new();
+        known.retain(|key, slot| {
+            // One that is being entered is in use.
+            let Ok(slot) = slot.try_lock() else { return true };
+            let Some(sandbox) = &*slot else { return false };
+            if sandbox.is_idle() && *key != asked.key {
+                idle.push((sandbox.used_at_ms, key.clone()));
+            }
+            !sandbox.is_due(asked.prune, asked.now_ms)
+        });
+        idle.sort_unstable();
+        for (_, key) in idle.iter().take(idle.len().saturating_sub(MAX_IDLE)) {
+            known.remove(key);
+        }
+        Arc::clone(known.entry(asked.key.clone()).or_default())
+    }
+}
+
+#[cfg(all(test, target_os = "linux", target_pointer_width = "64"))]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn asked(key: &str, workspace: &std::path::Path, now_ms: i64) -> SandboxAsked<'static> {
+        SandboxAsked {
+            key: key.to_owned(),
+            backend: SandboxBackend::Landlock,
+            confinement: Confinement::new(workspace),
+            path: "",
+            prune: SandboxPrune { idle_hours: 1.0, max_age_days: 1.0 },
+            now_ms,
+        }
+    }
+
+    /// A first sandbox, where the kernel has what it needs.
+    async fn first(sandboxes: &Sandboxes, workspace: &std::path::Path) -> Option<EnteredSandbox> {
+        let entered = sandboxes.enter(asked("a", workspace, 0)).await;
+        entered.inspect_err(|error| drop(writeln!(std::io::stderr(), "skipped: {error}"))).ok()
+    }
+
+    #[tokio::test]
+    async fn runs_of_one_scope_share_a_sandbox_until_it_is_due() {
+        let workspace = tempfile::tempdir().unwrap();
+        let sandboxes = Sandboxes::default();
+        let temp = |entered: &EnteredSandbox| entered.machine.temp_dir().unwrap().to_owned();
+        let hour = 3_600_000;
+        let Some(first) = first(&sandboxes, workspace.path()).await else { return };
+        let same = sandboxes.enter(asked("a", workspace.path(), 10)).await.unwrap();
+        let other = sandboxes.enter(asked("b", workspace.path(), 10)).await.unwrap();
+        assert_eq!(temp(&first), temp(&same));
+        assert_ne!(temp(&first), temp(&other));
+        // In use, however long.
+        let later = sandboxes.enter(asked("a", workspace.path(), 30 * hour)).await.unwrap();
+        assert_eq!(temp(&first), temp(&later));
+        let gone = temp(&first);
+        drop((first, same, later));
+        let anew = sandboxes.enter(asked("a", workspace.path(), 32 * hour)).await.unwrap();
+        assert_ne!(temp(&anew), gone);
+    }
+
+    #[tokio::test]
+    async fn a_sandbox_that_differs_from_what_is_asked_for_is_not_used() {
+        let workspace = tempfile::tempdir().unwrap();
+        let sandboxes = Sandboxes::default();
+        let Some(first) = first(&sandboxes, workspace.path()).await else { return };
+        let mut narrower = asked("a", workspace.path(), 1);
+        narrower.confinement = narrower.confinement.read_only();
+        let second = sandboxes.enter(narrower).await.unwrap();
+        assert_ne!(first.machine.temp_dir(), second.machine.temp_dir());
+    }
+}

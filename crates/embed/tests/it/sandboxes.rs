@@ -1,0 +1,289 @@
+//! Runs in a sandbox: what the tools of a model reach, and what happens where it cannot be had.
+#![cfg(all(target_os = "linux", target_pointer_width = "64"))]
+
+use std::io::Write as _;
+
+use pinch_coding_agent::tools::CODING;
+use pinch_embed::run::{RunError, RunRequest};
+use pinch_embed::{Caller, Engine};
+use pinch_sandbox::contract::Sandbox as _;
+use pinch_sandbox::landlock::LandlockSandbox;
+use serde_json::{Value, json};
+
+use crate::host::tool;
+use crate::world::{World, answer, call, stream, within};
+
+/// Whether the kernel has what these tests need.
+async fn works() -> bool {
+    match LandlockSandbox.probe().await {
+        Ok(_) => true,
+        Err(error) => {
+            drop(writeln!(std::io::stderr(), "skipped: {error}"));
+            false
+        }
+    }
+}
+
+/// A world whose runs are in a sandbox with these settings, and beside whose workspace is a secret.
+async fn world(sandbox: Value) -> World {
+    let world = World::with(|config| {
+        let mut section = json!({"mode": "all", "backend": "landlock"});
+        section.as_object_mut().unwrap().extend(sandbox.as_object().unwrap().clone());
+        config["agents"]["defaults"]["sandbox"] = section;
+    })
+    .await;
+    world.write("secret.txt", "top secret");
+    world.write("workspace/note.txt", "a note");
+    world
+}
+
+/// The result of one call of a model, and the system prompt of the run.
+async fn called(world: &World, engine: &Engine, request: RunRequest, name: &str, input: Value) -> (String, String) {
+    world.server.reply(stream(call("c1", name, &input))).reply(stream(answer("m1", "Done.")));
+    within(engine.run(request).finish()).await.unwrap();
+    let body = world.server.requests().last().unwrap().json();
+    let result = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    (result, body["system"].to_string())
+}
+
+#[tokio::test]
+async fn a_sandboxed_run_reaches_its_workspace_and_nothing_else() {
+    if !works().await {
+        return;
+    }
+    let world = world(json!({"workspaceAccess": "rw"})).await;
+    let mut document = world.document();
+    document["tools"] = json!({"sandbox": {"tools": {"alsoAllow": ["ls"]}}});
+    let engine = world.configured(&document).builtin_tools(CODING).builtin_tools(["apply_patch", "ls"]).build();
+    let secret = world.path("secret.txt").display().to_string();
+    let config = world.path("state/agents/main/agent/settings.json").display().to_string();
+    let patch = format!("*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch", world.path("new.txt").display());
+    for (name, input) in [
+        ("bash", json!({"command": format!("cat {secret} ../secret.txt")})),
+        ("bash", json!({"command": format!("cat {config}")})),
+        ("bash", json!({"command": format!("echo x > {secret}")})),
+        (
+            "bash",
+            json!({"command": format!("exec 3<>/dev/tcp/{}", world.server.url().replace("http://", "").replace(':', "/"))}),
+        ),
+        ("read", json!({"path": secret})),
+        ("read", json!({"path": "../secret.txt"})),
+        ("write", json!({"path": secret, "content": "x"})),
+        ("edit", json!({"path": secret, "edits": [{"oldText": "top", "newText": "no"}]})),
+        ("ls", json!({"path": world.path("state").display().to_string()})),
+        ("apply_patch", json!({"input": patch})),
+    ] {
+        let (result, _) = called(&world, &engine, world.request("s1", "go"), name, input.clone()).await;
+        assert!(result.contains("\"is_error\":true") && !result.contains("not found\""), "{name} {input}: {result}");
+        assert!(!result.contains("top secret") && !result.contains("keepRecentTokens"), "{name} {input}: {result}");
+    }
+    assert_eq!(std::fs::read_to_string(&secret).unwrap(), "top secret");
+    assert!(!world.path("new.txt").exists());
+    let input = json!({"command": "cat note.txt && echo new > made.txt && echo $TMPDIR"});
+    let (result, system) = called(&world, &engine, world.request("s1", "go"), "bash", input).await;
+    assert!(result.contains("a note") && result.contains("pinch-sandbox-"), "{result}");
+    assert_eq!(std::fs::read_to_string(world.path("workspace/made.txt")).unwrap(), "new\n");
+    for line in [
+        "Tools execute in: landlock".to_owned(),
+        format!("Sandbox workspace: {}", world.path("workspace").display()),
+        "Agent workspace access: rw".to_owned(),
+    ] {
+        assert!(system.contains(&line), "{line}: {system}");
+    }
+}
+
+#[tokio::test]
+async fn commands_under_rules_are_confined_as_well() {
+    if !works().await {
+        return;
+    }
+    let world = world(json!({"workspaceAccess": "rw"})).await;
+    let mut document = world.document();
+    document["tools"] = json!({"exec": {"mode": "full", "host": "sandbox"}});
+    let engine = world.configured(&document).builtin_tools(["exec", "process"]).build();
+    let command = format!("cat note.txt; cat {}", world.path("secret.txt").display());
+    let (result, _) = called(&world, &engine, world.request("s1", "go"), "exec", json!({"command": command})).await;
+    assert!(result.contains("a note") && result.contains("Permission denied"), "{result}");
+    assert!(!result.contains("top secret"), "{result}");
+}
+
+#[tokio::test]
+async fn an_image_outside_of_the_sandbox_is_not_shown_to_the_model() {
+    if !works().await {
+        return;
+    }
+    let world = world(json!({"workspaceAccess": "rw"})).await;
+    const PIXEL: [u8; 67] = [
+        0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52, 0, 0, 0, 1, 0, 0, 0, 1,
+        8, 6, 0, 0, 0, 0x1f, 0x15, 0xc4, 0x89, 0, 0, 0, 0x0a, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x63, 0, 1, 0, 0, 5,
+        0, 1, 0x0d, 0x0a, 0x2d, 0xb4, 0, 0, 0, 0, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
+    ];
+    for (dir, is_shown) in [("workspace", true), (".", false)] {
+        let path = world.path(dir).join("pixel.png");
+        pinch_stdx::fs::write_atomic(&path, &PIXEL, pinch_stdx::fs::Access::Keep).unwrap();
+        world.server.reply(stream(answer("m1", "Seen.")));
+        world.ask(&format!("s-{is_shown}"), &format!("what is in {}", path.display())).await.unwrap();
+        let body = world.server.requests().last().unwrap().json()["messages"].to_string();
+        assert_eq!(body.contains("\"type\":\"image\""), is_shown, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn without_access_a_run_works_in_a_copy() {
+    if !works().await {
+        return;
+    }
+    for access in ["none", "ro"] {
+        let world = world(json!({"workspaceAccess": access})).await;
+        world.write("workspace/AGENTS.md", "Be brief.");
+        let workspace = world.path("workspace").display().to_string();
+        let command = format!("pwd; cat AGENTS.md; cat {workspace}/note.txt; echo x > {workspace}/x; echo y > y.txt");
+        let (result, system) =
+            called(&world, &world.engine, world.request("s1", "go"), "bash", json!({"command": command})).await;
+        let copies = world.path("state/sandboxes");
+        let copy = std::fs::read_dir(&copies).unwrap().next().unwrap().unwrap().path();
+        assert!(result.contains(&copy.display().to_string()) && result.contains("Be brief."), "{access}: {result}");
+        assert_eq!(result.contains("a note"), access == "ro", "{access}: {result}");
+        assert!(!world.path("workspace/x").exists(), "{access}");
+        assert_eq!(std::fs::read_to_string(copy.join("y.txt")).unwrap(), "y\n", "{access}");
+        assert!(system.contains("Be brief.") && system.contains(&format!("Agent workspace access: {access}")));
+        assert_eq!(system.contains(&format!("(mounted at {workspace})")), access == "ro", "{access}: {system}");
+        // What was changed in the copy stays, and a link there is not written through.
+        let swap = format!("echo Sing. > AGENTS.md; rm -f SOUL.md; ln -s {workspace}/x SOUL.md");
+        called(&world, &world.engine, world.request("s1", "go"), "bash", json!({"command": swap})).await;
+        world.write("workspace/SOUL.md", "A soul.");
+        let (result, _) =
+            called(&world, &world.engine, world.request("s2", "go"), "bash", json!({"command": "cat AGENTS.md"})).await;
+        assert!(result.contains("Sing.") && !world.path("workspace/x").exists(), "{access}: {result}");
+    }
+}
+
+#[tokio::test]
+async fn sessions_share_a_sandbox_as_far_as_its_scope_says() {
+    if !works().await {
+        return;
+    }
+    for (scope, is_shared) in [("session", false), ("agent", true), ("shared", true)] {
+        let world = world(json!({"workspaceAccess": "rw", "scope": scope})).await;
+        let request = |key: &str, id: &str| {
+            let mut request = world.request(id, "go");
+            request.session_key = Some(format!("agent:main:{key}"));
+            request
+        };
+        let keep = json!({"command": "echo kept > $TMPDIR/kept"});
+        called(&world, &world.engine, request("one", "s1"), "bash", keep).await;
+        let look = json!({"command": "cat $TMPDIR/kept"});
+        let (same, _) = called(&world, &world.engine, request("one", "s1"), "bash", look.clone()).await;
+        let (other, _) = called(&world, &world.engine, request("two", "s2"), "bash", look).await;
+        assert!(same.contains("kept"), "{scope}: {same}");
+        assert_eq!(!other.contains("is_error\":true"), is_shared, "{scope}: {other}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_main_session_stays_outside_in_mode_non_main() {
+    if !works().await {
+        return;
+    }
+    let world = world(json!({"mode": "non-main", "workspaceAccess": "rw"})).await;
+    let command = json!({"command": format!("cat {}", world.path("secret.txt").display())});
+    for (key, is_outside) in
+        [(Some("main"), true), (Some("agent:main:MAIN"), true), (Some("agent:main:x"), false), (None, false)]
+    {
+        let mut request = world.request(&format!("s{key:?}"), "go");
+        request.session_key = key.map(str::to_owned);
+        let (result, system) = called(&world, &world.engine, request, "bash", command.clone()).await;
+        assert_eq!(result.contains("top secret"), is_outside, "{key:?}: {result}");
+        assert_eq!(!system.contains("## Sandbox"), is_outside, "{key:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_sandbox_offers_the_tools_of_its_policy_alone() {
+    if !works().await {
+        return;
+    }
+    let world = world(json!({"workspaceAccess": "rw"})).await;
+    let offered = |document: Value| {
+        let engine = world.configured(&document).builtin_tools(["read", "write"]).tool(tool("home", "at home")).build();
+        let request = world.request("s1", "go").caller(Caller::new());
+        world.server.reply(stream(answer("m1", "Hello.")));
+        let server = &world.server;
+        async move {
+            within(engine.run(request).finish()).await.unwrap();
+            let tools = server.requests().last().unwrap().json()["tools"].clone();
+            let tools = tools.as_array().cloned().unwrap_or_default();
+            tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(offered(world.document()).await, ["read", "write"], "tools of the host act outside");
+    let mut document = world.document();
+    document["tools"] = json!({"sandbox": {"tools": {"allow": ["read", "home"]}}});
+    assert_eq!(offered(document.clone()).await, ["read", "home"]);
+    let engine = world.configured(&document).builtin_tools(["read", "write"]).build();
+    let decision = engine.tool_policy(world.request("s1", "")).unwrap();
+    assert_eq!(decision.explain("write").to_string(), "write is not in sandbox tools.allow");
+}
+
+#[tokio::test]
+async fn a_sandbox_that_cannot_be_had_ends_the_run_before_the_model_is_asked() {
+    for (sandbox, expect) in [
+        (json!({"backend": "bubblewrap"}), "bwrap"),
+        (json!({"backend": "firejail"}), "unknown sandbox backend \"firejail\""),
+        (json!({"backend": "landlock", "docker": {"memory": "1g"}}), "docker.memory"),
+        (json!({"backend": "landlock", "docker": {"network": "host"}}), "network"),
+        (json!({"mode": "al", "backend": "bubblewrap"}), "bwrap"),
+    ] {
+        let world = World::new().await;
+        let mut document = world.document();
+        document["agents"]["defaults"]["sandbox"] = json!({"mode": "all"});
+        document["agents"]["defaults"]["sandbox"].as_object_mut().unwrap().extend(sandbox.as_object().unwrap().clone());
+        let config = document.as_object().unwrap().clone();
+        let (config, _) = pinch_embed::Config::from_document(config, &world.path("pinch.json"));
+        let host = pinch_stdx::host::Host::builder()
+            .home(world.path("."))
+            .env(pinch_stdx::host::Env::from_iter([("PATH", "/nowhere")]))
+            .build();
+        let engine = Engine::builder(world.path("state")).host(host).config(config).builtin_tools(CODING).build();
+        match within(engine.run(world.request("s1", "go")).finish()).await {
+            Err(RunError::Config(message)) => assert!(message.contains(expect), "{expect}: {message}"),
+            other => panic!("{sandbox}: {other:?}"),
+        }
+        assert!(world.server.requests().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_with_credentials_is_no_sandbox() {
+    if !works().await {
+        return;
+    }
+    let world = world(json!({"workspaceAccess": "rw"})).await;
+    for dir in [".", "state"] {
+        let mut document = world.document();
+        document["agents"]["defaults"]["workspace"] = json!(world.path(dir));
+        let engine = world.configured(&document).builtin_tools(CODING).build();
+        match within(engine.run(world.request("s1", "go")).finish()).await {
+            Err(RunError::Config(message)) => assert!(message.contains("credentials"), "{message}"),
+            other => panic!("{dir}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_line_agent_does_not_answer_from_outside_of_a_sandbox() {
+    if !works().await {
+        return;
+    }
+    let world = world(json!({"workspaceAccess": "rw"})).await;
+    let mut document = world.document();
+    document["agents"]["defaults"]["model"] = json!({"primary": "echo-cli/x"});
+    document["agents"]["defaults"]["cliBackends"] =
+        json!({"echo-cli": {"command": "/bin/sh", "args": ["-c", "touch ran; echo hello"], "output": "text"}});
+    let engine = world.configured(&document).build();
+    match within(engine.run(world.request("s1", "go")).finish()).await {
+        Err(RunError::Config(message)) => assert!(message.contains("outside of the sandbox"), "{message}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(!world.path("workspace/ran").exists());
+}
