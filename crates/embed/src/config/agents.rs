@@ -49,6 +49,8 @@ pub struct AgentDefaults {
     pub thinking: Option<ThinkingLevel>,
     /// Upper bound of any model's context, in tokens.
     pub context_tokens: Option<u64>,
+    /// Pixels of the longer side of images (`imageMaxDimensionPx`); `None`: what the model takes.
+    pub image_max_side: Option<u32>,
     /// Command-line agents (`cliBackends`).
     pub cli_backends: CliBackends,
     /// Compaction.
@@ -294,6 +296,7 @@ impl AgentDefaults {
             max_concurrent: node.get("maxConcurrent").count(problems).and_then(|n| usize::try_from(n).ok()),
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             context_tokens: node.get("contextTokens").count(problems),
+            image_max_side: node.get("imageMaxDimensionPx").count(problems).and_then(|n| u32::try_from(n.max(1)).ok()),
             cli_backends: CliBackends::read(&node.get("cliBackends"), problems),
             compaction: CompactionConfig::read(&node.get("compaction"), compaction, problems),
             pruning: PruningConfig::read(&node.get("contextPruning"), problems),

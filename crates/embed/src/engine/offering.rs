@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pinch_coding_agent::images::{Intake, Treatment};
 use pinch_coding_agent::machine::{Machine, RootedMachine};
+use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::tools::ToolParts;
 use pinch_coding_agent::tools::bash::Shell;
 use pinch_coding_agent::tools::facts::SessionFacts;
@@ -54,13 +56,27 @@ impl RunMachines {
     }
 }
 
-/// The tools of a run.
+/// What the tools of a run share with its session.
+#[derive(Clone)]
+pub(super) struct SharedWithSession {
+    pub(super) facts: SessionFacts,
+    pub(super) images: Intake,
+}
+
+impl SharedWithSession {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let treatment = if settings.images.auto_resize { Treatment::Resized } else { Treatment::Checked };
+        Self { facts: SessionFacts::default(), images: Intake::new(treatment) }
+    }
+}
+
+/// The tools of a run. `variables`: those that skills set for commands.
 pub(super) fn offer(
     parts: &Parts,
     request: &RunRequest,
     workspace: &Path,
     machines: RunMachines,
-    (facts, variables): (SessionFacts, &[(String, String)]),
+    (shared, variables): (&SharedWithSession, &[(String, String)]),
 ) -> Result<ToolOffer, RunError> {
     let registered = &parts.registered;
     let place = WorkingDirectory { cwd: workspace.to_owned(), home: parts.host.home().map(Into::into) };
@@ -68,7 +84,8 @@ pub(super) fn offer(
     let commands = command_tools(parts, request, workspace, &machines, (shell.program.clone(), variables))?;
     let mut tool_parts = ToolParts::new(machines.files, place, shell);
     tool_parts.files = registered.files.clone();
-    tool_parts.facts = facts;
+    tool_parts.facts = shared.facts.clone();
+    tool_parts.images = shared.images.clone();
     let layers = registered.toolbox.of_run(request, &tool_parts, commands.tools);
     let (layers, foreground) = match &request.memory_flush_write_path {
         Some(path) if request.trigger == RunTrigger::Memory => (notes::only_notes(layers, &tool_parts, path), None),

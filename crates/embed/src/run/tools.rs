@@ -8,6 +8,7 @@ use pinch_llm::model::Model;
 use pinch_ports::Caller;
 use pinch_tools::pipeline::{OfferedTools, ToolLayers};
 use pinch_tools::policy::{PolicyDecision, PolicyRequest, RunPolicy, ToolPolicies, ToolRules};
+use pinch_tools::results::{result_limit, with_limit};
 
 use super::RunError;
 
@@ -72,7 +73,7 @@ impl ToolOffer {
         }
     }
 
-    /// The tools that a model is offered.
+    /// The tools that a model is offered. Their results take no more of its context than they may.
     ///
     /// # Errors
     /// If an allow list is configured and leaves no tool at all: that is a mistake in the configuration, and an agent without hands would not
@@ -86,7 +87,8 @@ impl ToolOffer {
             tracing::warn!("{conflict}");
         }
         if !offered.decision.is_emptied() {
-            return Ok(offered.tools);
+            let limit = result_limit(model.context_window);
+            return Ok(offered.tools.iter().map(|tool| with_limit(Arc::clone(tool), limit)).collect());
         }
         let reasons = offered.decision.explanations().map(|explanation| explanation.to_string());
         let reasons = reasons.collect::<Vec<_>>().join("; ");

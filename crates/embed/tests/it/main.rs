@@ -31,6 +31,7 @@ mod processes;
 mod prompts;
 mod replies;
 mod rest;
+mod results;
 mod rotation;
 mod sandboxes;
 mod sessions;

@@ -115,7 +115,7 @@ fn is_version_of(base: &str, name: &str) -> bool {
 
 /// Where a program is started.
 #[derive(Clone, Copy, Default)]
-struct CallPlace {
+struct StartContext {
     /// The directory may have changed.
     has_moved: bool,
     /// It gets further arguments that are not written down.
@@ -125,12 +125,12 @@ struct CallPlace {
 /// Judges a command.
 pub fn judge(command: &str, rules: &CommandRules<'_>) -> Judgement {
     let mut judgement = Judgement::default();
-    rules.judge(command, CallPlace::default(), 0, &mut judgement);
+    rules.judge(command, StartContext::default(), 0, &mut judgement);
     judgement
 }
 
 impl CommandRules<'_> {
-    fn judge(&self, command: &str, mut place: CallPlace, depth: usize, judgement: &mut Judgement) {
+    fn judge(&self, command: &str, mut place: StartContext, depth: usize, judgement: &mut Judgement) {
         if depth > MAX_DEPTH {
             judgement.misunderstand("commands are nested too deep");
             return;
@@ -150,7 +150,7 @@ impl CommandRules<'_> {
         }
     }
 
-    fn judge_call(&self, argv: &[String], place: CallPlace, depth: usize, judgement: &mut Judgement) {
+    fn judge_call(&self, argv: &[String], place: StartContext, depth: usize, judgement: &mut Judgement) {
         if depth > MAX_DEPTH {
             return judgement.misunderstand("commands are nested too deep");
         }
@@ -182,7 +182,7 @@ impl CommandRules<'_> {
             Unwrapped::Unknown(why) => judgement.misunderstand(&why),
             Unwrapped::Script(script) => self.judge(&script, place, depth + 1, judgement),
             Unwrapped::Calls { calls, needs_wrapper } => {
-                let place = CallPlace { is_fed: place.is_fed || FEEDING.contains(&base.as_str()), ..place };
+                let place = StartContext { is_fed: place.is_fed || FEEDING.contains(&base.as_str()), ..place };
                 for inner in calls {
                     self.judge_call(&inner, place, depth + 1, judgement);
                 }
@@ -198,7 +198,7 @@ impl CommandRules<'_> {
     }
 
     /// Looks for a call in the allow list and among the safe programs.
-    fn cover(&self, call: &ProgramCall, place: CallPlace, judgement: &mut Judgement) {
+    fn cover(&self, call: &ProgramCall, place: StartContext, judgement: &mut Judgement) {
         let (argv, program) = (call.argv.as_slice(), call.program.as_deref());
         let is_covering = |entry: &&AllowedProgram| {
             let is_it = match &entry.arguments_hash {
