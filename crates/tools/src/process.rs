@@ -8,6 +8,8 @@ mod log;
 
 mod keys;
 
+mod host;
+
 mod options;
 
 mod registry;
@@ -19,6 +21,7 @@ mod exec_tool;
 mod process_tool;
 
 pub use exec_tool::ExecTool;
+pub use host::{CommandHosts, ConfiguredHost, ElevatedLevel, ElevatedRules};
 pub use keys::{EncodedKeys, encode_keys, encode_paste};
 pub use log::{LogSlice, slice_log};
 pub use name::session_name;

@@ -18,7 +18,7 @@ use pinch_tools::policy::PolicyDecision;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::offering::{RunMachines, SharedWithSession, loop_guard, offer};
+use super::offering::{RunMachines, SharedWithSession, elevated, loop_guard, offer};
 use super::{prompting, sandboxed};
 use crate::compaction::{self, SummaryPlan};
 use crate::config::Config;
@@ -33,6 +33,7 @@ use crate::models::window::Window;
 use crate::models::{implicit, lookup};
 use crate::parts::Parts;
 use crate::plugin::{ResultHooks, RunHooks};
+use crate::prompt::SandboxPrompt;
 use crate::run::cli_sessions::CliSessions;
 use crate::run::request::BlockReplies;
 use crate::run::scope::RunScope;
@@ -137,7 +138,11 @@ pub(super) async fn scope(
     let machine = Arc::clone(&machines.files);
     let tools = offer(parts, &request, &workspace, machines, (&shared, &skills.variables))?
         .in_sandbox(sandbox.is_some().then(|| parts.config.tools.sandbox(agent_id.as_str())));
-    let sandbox = sandbox.map(|sandbox| sandbox.prompt);
+    let may_leave = elevated(&parts.config, &request, &agent_id);
+    let sandbox = sandbox.map(|sandbox| SandboxPrompt {
+        elevated: (may_leave.is_enabled && may_leave.is_allowed).then(|| may_leave.level.name().to_owned()),
+        ..sandbox.prompt
+    });
     Ok(RunScope {
         tools,
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),

@@ -7,7 +7,7 @@ use pinch_agent_core::tool::{Tool, ToolSet};
 use pinch_llm::model::Model;
 use pinch_ports::Caller;
 use pinch_tools::pipeline::{OfferedTools, ToolLayers};
-use pinch_tools::policy::{PolicyDecision, PolicyRequest, RunPolicy, ToolPolicies, ToolRules};
+use pinch_tools::policy::{PermissionMode, PolicyDecision, PolicyRequest, RunPolicy, ToolPolicies, ToolRules};
 use pinch_tools::results::{result_limit, with_limit};
 
 use super::RunError;
@@ -32,6 +32,8 @@ pub struct ToolOffer {
     caller: Caller,
     /// The rules of the sandbox that the run is in.
     sandbox: Option<ToolRules>,
+    /// What the session may do at most.
+    mode: Option<PermissionMode>,
 }
 
 impl ToolOffer {
@@ -41,7 +43,13 @@ impl ToolOffer {
         policies: Arc<ToolPolicies>,
         caller: Caller,
     ) -> Self {
-        Self { layers, foreground, policies, caller, sandbox: None }
+        Self { layers, foreground, policies, caller, sandbox: None, mode: None }
+    }
+
+    /// Sets what the session may do at most.
+    pub(crate) fn in_mode(mut self, mode: Option<PermissionMode>) -> Self {
+        self.mode = mode;
+        self
     }
 
     /// Adds the rules of the sandbox that the run is in.
@@ -67,6 +75,7 @@ impl ToolOffer {
 
     fn request<'a>(&'a self, model: &'a Model) -> PolicyRequest<'a> {
         let request = PolicyRequest::new(&self.caller, model.provider.as_str(), model.id.as_str());
+        let request = self.mode.iter().fold(request, |request, mode| request.mode(*mode));
         match &self.sandbox {
             Some(rules) => request.sandbox(rules.clone()),
             None => request,

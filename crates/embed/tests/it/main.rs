@@ -23,6 +23,7 @@ mod logins;
 mod loops;
 mod memories;
 mod meta;
+mod modes;
 mod overflow;
 mod plugins;
 mod ports;

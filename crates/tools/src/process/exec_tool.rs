@@ -33,6 +33,8 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Variables to set"},
             "yieldMs": {"type": "number", "description": "Milliseconds to wait before it goes to the background (10 to 120000)"},
             "background": {"type": "boolean", "description": "Let it go to the background at once"},
+            "host": {"type": "string", "description": "Where it runs: sandbox or gateway (the machine outside)"},
+            "elevated": {"type": "boolean", "description": "Run it outside of the sandbox, if that is allowed"},
             "timeout": {"type": "number", "description": "Seconds after which it is ended"},
         },
     }))
@@ -67,6 +69,8 @@ impl ExecTool {
         if !self.options.allow_background && (is_given("background") || is_given("yieldMs")) {
             warnings.push("Warning: background execution is disabled; running synchronously.".to_owned());
         }
+        let options = &self.options;
+        let chosen = options.hosts.choose(input, (options.security, options.ask), &options.scope)?;
         let cwd = self.workdir(input.get("workdir").and_then(Value::as_str), &mut warnings).await;
         let env = self.environment(input)?;
         let call = CommandCall {
@@ -74,18 +78,19 @@ impl ExecTool {
             cwd: &cwd,
             env: &env,
             sets_env: input.get("env").and_then(Value::as_object).is_some_and(|env| !env.is_empty()),
-            security: self.options.security,
-            ask: self.options.ask,
+            security: chosen.security,
+            ask: chosen.ask,
         };
         let permit = self.options.permit(&call, cx).await?;
         let shell = self.options.shell.clone();
         let spec = CommandSpec::new(shell, vec!["-c".into(), command.to_owned()], cwd.clone(), env.clone());
         let timeout = input.get("timeout").and_then(Value::as_f64).filter(|secs| *secs > 0.0);
         let timeout = timeout.map_or(self.options.timeout, |secs| Duration::from_secs_f64(secs.min(MAX_TIMEOUT_SECS)));
+        let machine = chosen.outside.as_ref().unwrap_or(&self.machine);
         permit.check(&self.options, &call)?;
         let session = self
             .registry
-            .start(&*self.machine, spec.with_input(), command, &self.options.scope, Some(timeout), cx.host)
+            .start(&**machine, spec.with_input(), command, &self.options.scope, Some(timeout), cx.host)
             .await?;
         let output = self.follow(&session, input, &warnings, timeout, cx).await;
         // A command that ended while somebody looked is forgotten.

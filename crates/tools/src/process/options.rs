@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pinch_ports::{ApprovalBroker, DenyAll};
 
+use super::host::CommandHosts;
 use crate::exec::environment::ChildEnvironment;
 use crate::exec::modes::{ExecAsk, ExecSecurity};
 use crate::exec::safe_bins::SafeBins;
@@ -26,6 +27,8 @@ pub struct CommandOptions {
     pub host_env: Vec<(String, String)>,
     /// Which of those commands get.
     pub environment: ChildEnvironment,
+    /// Where they run.
+    pub hosts: CommandHosts,
     /// Which commands may run.
     pub security: ExecSecurity,
     /// When a person is asked.
@@ -60,6 +63,7 @@ impl CommandOptions {
             shell: PathBuf::from("/bin/sh"),
             host_env,
             environment: ChildEnvironment::default(),
+            hosts: CommandHosts::default(),
             security: ExecSecurity::Allowlist,
             ask: ExecAsk::OnMiss,
             approvals_file: None,
