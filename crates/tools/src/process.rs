@@ -12,6 +12,8 @@ mod host;
 
 mod options;
 
+mod screen;
+
 mod registry;
 
 mod permission;

@@ -208,6 +208,18 @@ async fn tools_for_files_see_the_workspace_alone_where_that_is_configured() {
     assert!(!text.contains("hush"), "{text}");
 }
 
+#[tokio::test]
+async fn a_command_that_asks_for_a_terminal_gets_one_where_there_are_any() {
+    let world = world(json!({"exec": {"mode": "full"}})).await;
+    let engine = engine(&world, |builder| builder);
+    let arguments = json!({"command": "test -t 0 && stty size || echo none", "pty": true});
+    let (text, _) = result_of(&world, &engine, "s1", "exec", arguments).await;
+    match cfg!(feature = "pty") {
+        true => assert_eq!(text.trim(), "30 120"),
+        false => assert!(text.starts_with("Warning: ") && text.ends_with("none"), "{text}"),
+    }
+}
+
 /// Allows everything, after something has happened.
 struct Meanwhile<F>(F);
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use pinch_llm::schema::Schema;
-use pinch_machine::{CommandSpec, Exit, FileKind, Machine, ProcessEnd};
+use pinch_machine::{CommandSpec, Exit, FileKind, Machine, ProcessEnd, TerminalSize};
 use pinch_stdx::cancel::CancelReason;
 use serde_json::{Value, json};
 
@@ -35,6 +35,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "background": {"type": "boolean", "description": "Let it go to the background at once"},
             "host": {"type": "string", "description": "Where it runs: sandbox or gateway (the machine outside)"},
             "elevated": {"type": "boolean", "description": "Run it outside of the sandbox, if that is allowed"},
+            "pty": {"type": "boolean", "description": "Run it on a terminal, for programs that need one"},
             "timeout": {"type": "number", "description": "Seconds after which it is ended"},
         },
     }))
@@ -43,6 +44,10 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec::new("exec", about, parameters)
 });
 
+/// The terminal of commands that ask for one.
+const TERMINAL: TerminalSize = TerminalSize { columns: 120, rows: 30 };
+/// What kind of terminal that is, unless the environment says it.
+const TERM: &str = "xterm-256color";
 /// Milliseconds that a call may wait before its command goes to the background.
 const YIELD_MS: (f64, f64) = (10.0, 120_000.0);
 /// Seconds that a command may be given at most.
@@ -87,11 +92,26 @@ impl ExecTool {
         let timeout = input.get("timeout").and_then(Value::as_f64).filter(|secs| *secs > 0.0);
         let timeout = timeout.map_or(self.options.timeout, |secs| Duration::from_secs_f64(secs.min(MAX_TIMEOUT_SECS)));
         let machine = chosen.outside.as_ref().unwrap_or(&self.machine);
+        let is_inside = self.options.hosts.outside.is_some() && chosen.outside.is_none();
+        let wants_terminal = input.get("pty") == Some(&Value::Bool(true));
+        if wants_terminal && is_inside {
+            warnings.push("Warning: there are no terminals in the sandbox; running without one.".to_owned());
+        }
         permit.check(&self.options, &call)?;
-        let session = self
-            .registry
-            .start(&**machine, spec.with_input(), command, &self.options.scope, Some(timeout), cx.host)
-            .await?;
+        let start = |spec| self.registry.start(&**machine, spec, command, &self.options.scope, Some(timeout), cx.host);
+        let on_terminal = match wants_terminal && !is_inside {
+            true => Some(start(on_terminal(spec.clone())).await),
+            false => None,
+        };
+        let session = match on_terminal {
+            Some(Ok(session)) => session,
+            Some(Err(error)) if error.code == "ENOTSUP" => {
+                warnings.push("Warning: this build has no terminals; running without one.".to_owned());
+                start(spec.with_input()).await?
+            }
+            Some(Err(error)) => return Err(error.into()),
+            None => start(spec.with_input()).await?,
+        };
         let output = self.follow(&session, input, &warnings, timeout, cx).await;
         // A command that ended while somebody looked is forgotten.
         if !session.log().is_backgrounded {
@@ -186,6 +206,16 @@ impl ExecTool {
             Ok(true) => Ok(ended(session, warnings, timeout)),
         }
     }
+}
+
+/// The command on a terminal.
+fn on_terminal(mut spec: CommandSpec) -> CommandSpec {
+    let is_named = |name: &str, value: &str| name == "TERM" && !value.is_empty() && value != "dumb";
+    if !spec.env.iter().any(|(name, value)| is_named(name, value)) {
+        spec.env.retain(|(name, _)| name != "TERM");
+        spec.env.push(("TERM".to_owned(), TERM.to_owned()));
+    }
+    spec.on_terminal(TERMINAL)
 }
 
 fn shown(warnings: &[String], output: &str) -> String {

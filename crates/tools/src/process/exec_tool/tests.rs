@@ -12,6 +12,9 @@ use super::super::registry::ProcessLimits;
 use super::*;
 use crate::exec::modes::{ExecAsk, ExecSecurity};
 
+#[cfg(all(unix, feature = "pty"))]
+mod terminal;
+
 async fn call(tool: &dyn Tool, input: Value) -> Result<(String, Value), String> {
     let (cancel, host, progress) = (Cancel::new(), Host::system(), Progress::ignored());
     let call = "call-1".into();
