@@ -17,6 +17,7 @@ pub(crate) mod paths;
 pub mod models;
 pub mod secrets;
 pub mod auth;
+pub mod elevated;
 pub mod exec;
 mod tools;
 pub mod streaming;
@@ -36,6 +37,7 @@ pub mod preset;
 pub use agents::{AgentConfig, AgentDefaults, Agents};
 pub use auth::{AuthConfig, Cooldowns, InlineProfile};
 use channels::ChannelsConfig;
+use elevated::ElevatedConfig;
 use exec::ExecConfig;
 use messages::QueueConfig;
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
@@ -64,6 +66,8 @@ pub struct Config {
     pub tools: Arc<ToolPolicies>,
     /// `tools.exec`: which commands run, and how.
     pub exec: ExecConfig,
+    /// `tools.elevated`: who may run commands outside of the sandbox.
+    pub elevated: ElevatedConfig,
     /// `tools.loopDetection`: when repeated calls count as a loop.
     pub loop_detection: Value,
     /// `tools.fs.workspaceOnly`: whether the tools for files see the workspace alone.
@@ -166,6 +170,7 @@ impl Config {
         let need_sandbox = tools::need_sandbox(&node.get("tools"));
         let sandbox = SandboxSettings::read(&node, &mut problems);
         let exec = ExecConfig::read(&node.get("tools").get("exec"), &mut problems);
+        let elevated = ElevatedConfig::read(&node.get("tools").get("elevated"), &mut problems);
         let loop_detection = tools::loop_detection(&node.get("tools"), &mut problems);
         let workspace_only = tools::workspace_only(&node.get("tools")).unwrap_or(false);
         let tools = Arc::new(tools::policies(&node, &mut problems));
@@ -192,6 +197,7 @@ impl Config {
                 models,
                 tools,
                 exec,
+                elevated,
                 loop_detection,
                 workspace_only,
                 unenforced,

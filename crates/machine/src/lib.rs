@@ -113,18 +113,37 @@ pub struct CommandSpec {
     pub env: Vec<(String, String)>,
     /// Whether it gets input; see [`Process::take_input`].
     pub has_input: bool,
+    /// The terminal that it is on; `None`: it is on none. Machines that have no terminals fail with `ENOTSUP`.
+    pub terminal: Option<TerminalSize>,
+}
+
+/// The size of a terminal, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TerminalSize {
+    /// Characters in a row.
+    pub columns: u16,
+    /// Rows.
+    pub rows: u16,
 }
 
 impl CommandSpec {
     /// A command.
     pub fn new(program: PathBuf, args: Vec<String>, cwd: PathBuf, env: Vec<(String, String)>) -> Self {
-        Self { program, args, cwd, env, has_input: false }
+        Self { program, args, cwd, env, has_input: false, terminal: None }
     }
 
     /// Gives it an input that can be written to.
     #[must_use]
     pub fn with_input(mut self) -> Self {
         self.has_input = true;
+        self
+    }
+
+    /// Puts it on a terminal of its own, which is its input as well: keys go to [`Process::take_input`].
+    #[must_use]
+    pub fn on_terminal(mut self, size: TerminalSize) -> Self {
+        self.has_input = true;
+        self.terminal = Some(size);
         self
     }
 }

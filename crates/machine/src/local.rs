@@ -13,7 +13,7 @@ use pinch_stdx::process::{self, ProcessEnd, SpawnError};
 use pinch_stdx::pull::{Emitter, pulled};
 
 use super::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
-use super::{CommandSpec, FileKind, Machine, MachineError, Process, ProcessInput, Stat};
+use super::{CommandSpec, FileKind, Machine, MachineError, Process, ProcessInput, Stat, TerminalSize};
 
 mod names;
 
@@ -146,12 +146,13 @@ impl Machine for LocalMachine {
 
     fn spawn<'a>(&'a self, command: CommandSpec) -> BoxFuture<'a, Result<Box<dyn Process>, MachineError>> {
         Box::pin(async move {
-            let CommandSpec { program, args, cwd, env, has_input } = command;
+            let CommandSpec { program, args, cwd, env, has_input, terminal } = command;
             let mut command = std::process::Command::new(&program);
             command.args(args).current_dir(cwd).env_clear().envs(env);
-            let spawned = match has_input {
-                true => process::ChildTree::spawn_with_input(command),
-                false => process::ChildTree::spawn(command),
+            let spawned = match terminal {
+                Some(size) => on_terminal(command, size),
+                None if has_input => process::ChildTree::spawn_with_input(command),
+                None => process::ChildTree::spawn(command),
             };
             match spawned {
                 Ok(process) => Ok(Box::new(LocalProcess(process)) as Box<dyn Process>),
@@ -163,6 +164,18 @@ impl Machine for LocalMachine {
             }
         })
     }
+}
+
+#[cfg(all(unix, feature = "pty"))]
+fn on_terminal(command: std::process::Command, size: TerminalSize) -> Result<process::ChildTree, SpawnError> {
+    process::ChildTree::spawn_on_terminal(command, size.columns, size.rows)
+}
+
+/// Without the feature `pty` there are no terminals.
+#[cfg(not(all(unix, feature = "pty")))]
+fn on_terminal(command: std::process::Command, _: TerminalSize) -> Result<process::ChildTree, SpawnError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    Err(SpawnError::Io { program, source: io::ErrorKind::Unsupported.into() })
 }
 
 /// Whether this process may write a file.

@@ -29,6 +29,8 @@ mod hunt;
 mod strays;
 mod group;
 mod reaper;
+#[cfg(all(unix, feature = "pty"))]
+mod terminal;
 pub mod tail;
 
 pub use alive::{is_alive, start_ticks};

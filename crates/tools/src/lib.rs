@@ -9,6 +9,7 @@
 //! * [`web`] keeps a model away from internal addresses, and marks what comes from outside.
 //! * `cron` (feature `cron`) is about jobs that run at times.
 //! * [`process`] has the tools `exec` and `process`.
+//! * [`results`] limits what a result takes of a model's context.
 //! * [`pipeline`] puts the tools of all sources into one list and applies the policy to it.
 
 pub mod policy;
@@ -16,6 +17,8 @@ pub mod policy;
 pub mod arguments;
 
 pub mod pipeline;
+
+pub mod results;
 
 pub mod loops;
 

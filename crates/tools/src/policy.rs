@@ -1,15 +1,16 @@
 //! Which tools a run is offered.
 //!
 //! A [`ToolPolicies`] is read from a configuration once. [`ToolPolicies::resolve`] picks the rules that hold for one caller and one model; the result,
-//! a [`RunPolicy`], decides about any list of tools and explains each decision. There are up to eleven steps, and each can only remove tools:
+//! a [`RunPolicy`], decides about any list of tools and explains each decision. There are up to twelve steps, and each can only remove tools:
 //!
 //! 1. owner: tools that only the owner of the agent may use;
 //! 2. profile, and the profile of the model's provider;
 //! 3. `tools` and `tools.byProvider`, for all agents;
 //! 4. `tools` and `tools.byProvider` of the agent;
 //! 5. the group that the message was sent in, and its sender;
-//! 6. the sandbox;
-//! 7. the depth of a sub-agent.
+//! 6. the mode of the session;
+//! 7. the sandbox;
+//! 8. the depth of a sub-agent.
 //!
 //! What cannot be understood denies: an unreadable list, and an allow list that names no tool that exists.
 
@@ -23,6 +24,8 @@ mod group;
 
 mod levels;
 
+mod mode;
+
 mod decide;
 
 mod resolve;
@@ -30,6 +33,7 @@ mod resolve;
 pub use config::PolicyProblem;
 pub use decide::{Explanation, OfferedTool, PolicyDecision, PolicyWarning, RemovalReason};
 pub use levels::nesting_depth;
+pub use mode::PermissionMode;
 pub use names::canonical_name;
 pub use resolve::{PolicyRequest, RunPolicy, ToolPolicies};
 pub use rules::ToolRules;

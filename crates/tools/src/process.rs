@@ -8,15 +8,25 @@ mod log;
 
 mod keys;
 
+mod host;
+
+mod options;
+
+mod screen;
+
 mod registry;
+
+mod permission;
 
 mod exec_tool;
 
 mod process_tool;
 
-pub use exec_tool::{CommandOptions, ExecTool};
+pub use exec_tool::ExecTool;
+pub use host::{CommandHosts, ConfiguredHost, ElevatedLevel, ElevatedRules};
 pub use keys::{EncodedKeys, encode_keys, encode_paste};
 pub use log::{LogSlice, slice_log};
 pub use name::session_name;
+pub use options::CommandOptions;
 pub use process_tool::BackgroundTool;
 pub use registry::{ExitListener, ProcessLimits, ProcessRegistry};

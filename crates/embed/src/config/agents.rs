@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use super::cli::CliBackends;
 use super::compaction::CompactionConfig;
+use pinch_tools::process::ElevatedLevel;
+
+use super::elevated::ElevatedConfig;
 use super::exec::ExecConfig;
 use super::node::Node;
 use super::params::StreamParams;
@@ -49,6 +52,10 @@ pub struct AgentDefaults {
     pub thinking: Option<ThinkingLevel>,
     /// Upper bound of any model's context, in tokens.
     pub context_tokens: Option<u64>,
+    /// At which level commands leave the sandbox where they may (`elevatedDefault`).
+    pub elevated_level: Option<ElevatedLevel>,
+    /// Pixels of the longer side of images (`imageMaxDimensionPx`); `None`: what the model takes.
+    pub image_max_side: Option<u32>,
     /// Command-line agents (`cliBackends`).
     pub cli_backends: CliBackends,
     /// Compaction.
@@ -189,6 +196,8 @@ pub struct AgentConfig {
     pub human_delay: Option<Option<HumanDelay>>,
     /// `tools.exec`: its settings of commands, over those for all agents.
     pub exec: ExecConfig,
+    /// `tools.elevated`: it narrows who may run commands outside of the sandbox.
+    pub elevated: ElevatedConfig,
     /// `tools.loopDetection`: when its repeated calls count as a loop, over what holds for all agents.
     pub loop_detection: Value,
     /// `tools.fs.workspaceOnly`, over what holds for all agents.
@@ -294,6 +303,12 @@ impl AgentDefaults {
             max_concurrent: node.get("maxConcurrent").count(problems).and_then(|n| usize::try_from(n).ok()),
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             context_tokens: node.get("contextTokens").count(problems),
+            elevated_level: node.get("elevatedDefault").word(
+                problems,
+                &["off", "on", "ask", "full"],
+                ElevatedLevel::parse,
+            ),
+            image_max_side: node.get("imageMaxDimensionPx").count(problems).and_then(|n| u32::try_from(n.max(1)).ok()),
             cli_backends: CliBackends::read(&node.get("cliBackends"), problems),
             compaction: CompactionConfig::read(&node.get("compaction"), compaction, problems),
             pruning: PruningConfig::read(&node.get("contextPruning"), problems),
@@ -322,6 +337,7 @@ impl AgentConfig {
             skills: node.get("skills").texts(problems),
             human_delay: HumanDelay::read(&node.get("humanDelay"), problems),
             exec: ExecConfig::read(&node.get("tools").get("exec"), problems),
+            elevated: ElevatedConfig::read(&node.get("tools").get("elevated"), problems),
             loop_detection: tools::loop_detection(&node.get("tools"), problems),
             workspace_only: tools::workspace_only(&node.get("tools")),
             unenforced: tools::unenforced(&node.get("tools")),

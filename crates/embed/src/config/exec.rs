@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pinch_coding_agent::document::Problem;
 use pinch_tools::exec::modes::{ExecAsk, ExecSecurity, ModeError, configured_modes};
+use pinch_tools::process::ConfiguredHost;
 use serde_json::{Map, Value};
 
 use super::node::Node;
@@ -12,6 +13,8 @@ use super::node::Node;
 /// Settings of commands, for all agents or for one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExecConfig {
+    /// Where commands run (`host`); `None`: in the sandbox of the run, if it has one.
+    pub host: Option<ConfiguredHost>,
     /// `mode`, `security` and `ask` as they stand there: what cannot be read must not be passed over.
     modes: Map<String, Value>,
     /// How long commands may run (`timeoutSeconds`); `None`: half an hour.
@@ -39,6 +42,12 @@ impl ExecConfig {
         let modes = modes.collect();
         let seconds = exec.get("timeoutSeconds").number(problems).filter(|seconds| *seconds > 0.0);
         Self {
+            host: exec.get("host").value().and_then(Value::as_str).and_then(|word| match word.trim() {
+                "auto" => Some(ConfiguredHost::Auto),
+                "sandbox" => Some(ConfiguredHost::Sandbox),
+                "gateway" => Some(ConfiguredHost::Gateway),
+                _ => None,
+            }),
             modes,
             timeout: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
             yield_after: exec.get("backgroundMs").count(problems).map(Duration::from_millis),
@@ -65,6 +74,7 @@ impl ExecConfig {
         modes.extend(self.modes.clone());
         let own = self.clone();
         Self {
+            host: own.host.or(all.host),
             modes,
             timeout: own.timeout.or(all.timeout),
             yield_after: own.yield_after.or(all.yield_after),
@@ -81,12 +91,12 @@ impl ExecConfig {
         !self.modes.is_empty()
     }
 
-    /// Which commands run, and when a person is asked.
+    /// Which commands run, and when a person is asked; `None` if nothing is said about it.
     ///
     /// # Errors
     /// When both ways of setting that are used, or a word is not known.
-    pub fn modes(&self) -> Result<(ExecSecurity, ExecAsk), ModeError> {
-        configured_modes(&Value::Object(self.modes.clone()))
+    pub fn configured_modes(&self) -> Result<Option<(ExecSecurity, ExecAsk)>, ModeError> {
+        self.sets_modes().then(|| configured_modes(&Value::Object(self.modes.clone()))).transpose()
     }
 }
 
@@ -110,21 +120,21 @@ mod tests {
     #[test]
     fn an_agent_overrides_single_members_and_one_way_of_setting_modes_replaces_the_other() {
         let all = read(&json!({"security": "full", "ask": "off", "timeoutSeconds": 5, "safeBins": ["jq"]}));
-        assert_eq!(all.modes(), Ok((ExecSecurity::Full, ExecAsk::Off)));
+        assert_eq!(all.configured_modes(), Ok(Some((ExecSecurity::Full, ExecAsk::Off))));
         let own = read(&json!({"ask": "always", "safeBins": []})).over(&all);
-        assert_eq!(own.modes(), Ok((ExecSecurity::Full, ExecAsk::Always)));
+        assert_eq!(own.configured_modes(), Ok(Some((ExecSecurity::Full, ExecAsk::Always))));
         assert_eq!((own.timeout, own.safe_bins), (Some(Duration::from_secs(5)), Some(Vec::new())));
         let own = read(&json!({"mode": "deny"})).over(&all);
-        assert_eq!(own.modes(), Ok((ExecSecurity::Deny, ExecAsk::Off)));
+        assert_eq!(own.configured_modes(), Ok(Some((ExecSecurity::Deny, ExecAsk::Off))));
         let back = read(&json!({"security": "allowlist"})).over(&own);
-        assert_eq!(back.modes(), Ok((ExecSecurity::Allowlist, ExecAsk::OnMiss)));
+        assert_eq!(back.configured_modes(), Ok(Some((ExecSecurity::Allowlist, ExecAsk::OnMiss))));
         assert!(!ExecConfig::default().sets_modes());
     }
 
     #[test]
     fn what_is_mixed_or_unknown_is_an_error() {
-        assert_eq!(read(&json!({"mode": "full", "ask": "off"})).modes(), Err(ModeError::Mixed));
-        assert!(read(&json!({"security": "none"})).modes().is_err());
-        assert!(read(&json!({"ask": 5})).modes().is_err());
+        assert_eq!(read(&json!({"mode": "full", "ask": "off"})).configured_modes(), Err(ModeError::Mixed));
+        assert!(read(&json!({"security": "none"})).configured_modes().is_err());
+        assert!(read(&json!({"ask": 5})).configured_modes().is_err());
     }
 }

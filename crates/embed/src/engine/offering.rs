@@ -3,12 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pinch_coding_agent::images::{Intake, Treatment};
 use pinch_coding_agent::machine::{Machine, RootedMachine};
+use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::tools::ToolParts;
 use pinch_coding_agent::tools::bash::Shell;
 use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_coding_agent::tools::path::WorkingDirectory;
 use pinch_tools::loops::{LoopConfig, LoopGuard};
+use pinch_tools::policy::PermissionMode;
+use pinch_tools::process::{CommandHosts, ElevatedRules};
 use serde_json::Value;
 
 use super::sandboxed::RunSandbox;
@@ -28,6 +32,8 @@ pub(super) struct RunMachines {
     /// What is seen of files: everything, or the workspace alone.
     pub(super) files: Arc<dyn Machine>,
     commands: Arc<dyn Machine>,
+    /// The machine outside, if commands are in a sandbox.
+    outside: Option<Arc<dyn Machine>>,
     workspace_only: bool,
 }
 
@@ -40,27 +46,43 @@ impl RunMachines {
         agent: &AgentId,
         sandbox: Option<&RunSandbox>,
     ) -> Self {
-        let commands = match sandbox {
-            Some(sandbox) => Arc::clone(&sandbox.machine),
-            None => (parts.registered.machine_for)(request),
+        let outside = (parts.registered.machine_for)(request);
+        let (commands, outside) = match sandbox {
+            Some(sandbox) => (Arc::clone(&sandbox.machine), Some(outside)),
+            None => (outside, None),
         };
         let own = parts.config.agents.get(agent).and_then(|agent| agent.workspace_only);
-        let workspace_only = own.unwrap_or(parts.config.workspace_only);
+        let is_rooted = request.permission_mode.is_some_and(PermissionMode::is_rooted);
+        let workspace_only = is_rooted || own.unwrap_or(parts.config.workspace_only);
         let files: Arc<dyn Machine> = match workspace_only {
             true => Arc::new(RootedMachine::new(Arc::clone(&commands), workspace)),
             false => Arc::clone(&commands),
         };
-        Self { files, commands, workspace_only }
+        Self { files, commands, outside, workspace_only }
     }
 }
 
-/// The tools of a run.
+/// What the tools of a run share with its session.
+#[derive(Clone)]
+pub(super) struct SharedWithSession {
+    pub(super) facts: SessionFacts,
+    pub(super) images: Intake,
+}
+
+impl SharedWithSession {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let treatment = if settings.images.auto_resize { Treatment::Resized } else { Treatment::Checked };
+        Self { facts: SessionFacts::default(), images: Intake::new(treatment) }
+    }
+}
+
+/// The tools of a run. `variables`: those that skills set for commands.
 pub(super) fn offer(
     parts: &Parts,
     request: &RunRequest,
     workspace: &Path,
     machines: RunMachines,
-    (facts, variables): (SessionFacts, &[(String, String)]),
+    (shared, variables): (&SharedWithSession, &[(String, String)]),
 ) -> Result<ToolOffer, RunError> {
     let registered = &parts.registered;
     let place = WorkingDirectory { cwd: workspace.to_owned(), home: parts.host.home().map(Into::into) };
@@ -68,13 +90,15 @@ pub(super) fn offer(
     let commands = command_tools(parts, request, workspace, &machines, (shell.program.clone(), variables))?;
     let mut tool_parts = ToolParts::new(machines.files, place, shell);
     tool_parts.files = registered.files.clone();
-    tool_parts.facts = facts;
+    tool_parts.facts = shared.facts.clone();
+    tool_parts.images = shared.images.clone();
     let layers = registered.toolbox.of_run(request, &tool_parts, commands.tools);
     let (layers, foreground) = match &request.memory_flush_write_path {
         Some(path) if request.trigger == RunTrigger::Memory => (notes::only_notes(layers, &tool_parts, path), None),
         _ => (layers, commands.foreground),
     };
-    Ok(ToolOffer::new(layers, foreground, Arc::clone(&parts.config.tools), request.caller.clone()))
+    Ok(ToolOffer::new(layers, foreground, Arc::clone(&parts.config.tools), request.caller.clone())
+        .in_mode(request.permission_mode))
 }
 
 /// Detects loops in the calls of one run.
@@ -96,9 +120,17 @@ fn command_tools(
     let (registered, config) = (&parts.registered, &parts.config);
     let (agent, _) = workspace::agent_of(&config.agents, request.agent_id.as_deref(), request.session_key.as_deref());
     let exec = config.agents.get(&agent).map_or_else(|| config.exec.clone(), |own| own.exec.over(&config.exec));
-    let names = registered.toolbox.command_tools(exec.sets_modes());
+    let mode = request.permission_mode;
+    let has_rules = exec.sets_modes() || mode.is_some_and(|mode| mode != PermissionMode::Full);
+    let names = registered.toolbox.command_tools(has_rules);
+    let mut hosts = CommandHosts::default();
+    hosts.outside.clone_from(&machines.outside);
+    hosts.configured = exec.host.unwrap_or_default();
+    hosts.elevated = elevated(config, request, &agent);
     let own = CommandParts {
         config: &exec,
+        hosts,
+        mode,
         machine: Arc::clone(&machines.commands),
         workspace,
         workspace_only: machines.workspace_only,
@@ -114,6 +146,16 @@ fn command_tools(
         files: registered.files.clone(),
     };
     own.tools(&names).map_err(|error| RunError::Config(format!("{error}. No command runs until that is corrected")))
+}
+
+/// Whether the commands of a run may leave its sandbox.
+pub(super) fn elevated(config: &Config, request: &RunRequest, agent: &AgentId) -> ElevatedRules {
+    let level = request.elevated_level.or(config.agents.defaults.elevated_level).unwrap_or_default();
+    let of_agent = config.agents.get(agent).map(|agent| &agent.elevated);
+    let mut rules = config.elevated.rules(of_agent, &request.caller, level);
+    // A mode that keeps to the workspace does not lead out of the sandbox.
+    rules.is_allowed &= !request.permission_mode.is_some_and(PermissionMode::is_rooted);
+    rules
 }
 
 /// How commands are run.

@@ -9,7 +9,6 @@ use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
 use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::store::SessionRef;
-use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_llm::catalog;
 use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
@@ -19,11 +18,11 @@ use pinch_tools::policy::PolicyDecision;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::offering::{RunMachines, loop_guard, offer};
+use super::offering::{RunMachines, SharedWithSession, elevated, loop_guard, offer};
 use super::{prompting, sandboxed};
 use crate::compaction::{self, SummaryPlan};
 use crate::config::Config;
-use crate::config::agents::Agents;
+use crate::config::agents::{AgentDefaults, Agents};
 use crate::config::compaction::SummaryModelSetting;
 use crate::history::{self, HistoryLimit};
 use crate::key::AgentId;
@@ -34,6 +33,7 @@ use crate::models::window::Window;
 use crate::models::{implicit, lookup};
 use crate::parts::Parts;
 use crate::plugin::{ResultHooks, RunHooks};
+use crate::prompt::SandboxPrompt;
 use crate::run::cli_sessions::CliSessions;
 use crate::run::request::BlockReplies;
 use crate::run::scope::RunScope;
@@ -127,7 +127,7 @@ pub(super) async fn scope(
     for of_model in compaction.of_models.values_mut() {
         of_model.reserve_tokens = of_model.reserve_tokens.map(|tokens| tokens.max(floor));
     }
-    let facts = SessionFacts::default();
+    let shared = SharedWithSession::new(&parts.settings);
     let mut skills = prompting::skills(parts, &agent_id, &workspace);
     let (workspace, sandbox) = match &planned {
         Some(planned) => (planned.workspace.clone(), Some(Box::pin(planned.enter(parts, &skills)).await?)),
@@ -136,9 +136,13 @@ pub(super) async fn scope(
     skills.variables.extend(sandbox.iter().flat_map(|sandbox| sandbox.variables.clone()));
     let machines = RunMachines::of(parts, &request, &workspace, &agent_id, sandbox.as_ref());
     let machine = Arc::clone(&machines.files);
-    let tools = offer(parts, &request, &workspace, machines, (facts.clone(), &skills.variables))?
+    let tools = offer(parts, &request, &workspace, machines, (&shared, &skills.variables))?
         .in_sandbox(sandbox.is_some().then(|| parts.config.tools.sandbox(agent_id.as_str())));
-    let sandbox = sandbox.map(|sandbox| sandbox.prompt);
+    let may_leave = elevated(&parts.config, &request, &agent_id);
+    let sandbox = sandbox.map(|sandbox| SandboxPrompt {
+        elevated: (may_leave.is_enabled && may_leave.is_allowed).then(|| may_leave.level.name().to_owned()),
+        ..sandbox.prompt
+    });
     Ok(RunScope {
         tools,
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
@@ -149,7 +153,9 @@ pub(super) async fn scope(
         workspace,
         machine,
         sandbox,
-        facts,
+        images: shared.images,
+        block_images: parts.settings.images.block,
+        facts: shared.facts,
         compaction,
         summaries: summaries(parts),
         pruning: parts.config.agents.defaults.pruning.clone(),
@@ -184,7 +190,7 @@ pub(super) fn tool_policy(parts: &Parts, mut request: RunRequest) -> Result<Poli
     complete_caller(&mut request, &agent_id);
     // The names of tools are the same wherever they act.
     let machines = RunMachines::of(parts, &request, &dir, &agent_id, None);
-    let offer = offer(parts, &request, &dir, machines, (SessionFacts::default(), &[]))?
+    let offer = offer(parts, &request, &dir, machines, (&SharedWithSession::new(&parts.settings), &[]))?
         .in_sandbox(is_sandboxed.then(|| parts.config.tools.sandbox(agent_id.as_str())));
     let models = candidates(parts, &request)?;
     models.first().map(|model| offer.decide(model)).ok_or(RunError::NoModel)
@@ -350,16 +356,16 @@ pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<
     let has_auth = |provider: &ProviderId| parts.profiles.is_configured(provider);
     let find = |provider: Option<&str>, name: &str| -> Result<Arc<Model>, RunError> {
         if let Some(model) = lookup::of_cli(&agents.defaults.cli_backends, provider, name) {
-            return Ok(within_cap(Arc::new(model), agents.defaults.context_tokens));
+            return Ok(as_configured(Arc::new(model), &agents.defaults));
         }
         lookup::find(&parts.registry, &parts.config.models, provider, name, &has_auth)
-            .map(|found| within_cap(found, agents.defaults.context_tokens))
+            .map(|found| as_configured(found, &agents.defaults))
             .map_err(RunError::UnknownModel)
     };
     let first = match (&request.model, &setting.primary) {
         (Some(model), _) => find(request.provider.as_deref(), alias(parts, model))?,
         (None, Some(primary)) => find(None, alias(parts, primary))?,
-        (None, None) => within_cap(with_key(parts, &has_auth)?, agents.defaults.context_tokens),
+        (None, None) => as_configured(with_key(parts, &has_auth)?, &agents.defaults),
     };
     let wanted = ModelRef::new(first.provider.as_str(), first.id.as_str());
     setting.primary.get_or_insert_with(|| format!("{}/{}", first.provider, first.id));
@@ -403,15 +409,18 @@ fn check_allowed(parts: &Parts, wanted: &ModelRef, asked: &CandidateRequest<'_>)
     }
 }
 
-/// The model with its window limited to what the configuration allows.
-fn within_cap(model: Arc<Model>, cap: Option<u64>) -> Arc<Model> {
-    let window = Window::resolve(None, Some(model.context_window), cap);
-    if window.tokens == model.context_window {
+/// The model with its window and its images limited to what the configuration allows.
+fn as_configured(model: Arc<Model>, defaults: &AgentDefaults) -> Arc<Model> {
+    let window = Window::resolve(None, Some(model.context_window), defaults.context_tokens);
+    let limits = model.image_limits();
+    let max_side = defaults.image_max_side.unwrap_or(u32::MAX);
+    if window.tokens == model.context_window && limits.max_width.max(limits.max_height) <= max_side {
         return model;
     }
-    let mut capped = Model::clone(&model);
-    capped.context_window = window.tokens;
-    Arc::new(capped)
+    let mut limited = Model::clone(&model);
+    limited.context_window = window.tokens;
+    limited.limit_image_sides(max_side);
+    Arc::new(limited)
 }
 
 fn alias<'a>(parts: &'a Parts, name: &'a str) -> &'a str {

@@ -8,10 +8,11 @@ use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_ports::ApprovalBroker;
 use pinch_tools::exec::environment::ChildEnvironment;
-use pinch_tools::exec::modes::ModeError;
+use pinch_tools::exec::modes::{ModeError, modes_of_session};
 use pinch_tools::exec::safe_bins::SafeBins;
 use pinch_tools::patch::{ApplyPatchTool, PatchPlace};
-use pinch_tools::process::{BackgroundTool, CommandOptions, ExecTool, ProcessRegistry};
+use pinch_tools::policy::PermissionMode;
+use pinch_tools::process::{BackgroundTool, CommandHosts, CommandOptions, ExecTool, ProcessRegistry};
 
 use crate::config::exec::ExecConfig;
 use crate::run::tools::ToolPair;
@@ -37,6 +38,9 @@ pub(crate) struct CommandParts<'a> {
     /// Who may see the commands of this run.
     pub(crate) scope: String,
     pub(crate) files: FileQueue,
+    pub(crate) hosts: CommandHosts,
+    /// What the session may do at most.
+    pub(crate) mode: Option<PermissionMode>,
     /// Patches change files of the workspace alone, whatever else is configured.
     pub(crate) workspace_only: bool,
 }
@@ -55,7 +59,7 @@ impl CommandParts<'_> {
         let has = |name: &str| names.contains(&name);
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         let mut foreground = None;
-        let (security, ask) = self.config.modes()?;
+        let (security, ask) = modes_of_session(self.mode, self.config.configured_modes()?);
         if has("apply_patch") {
             let in_workspace = self.workspace_only || self.config.patch_workspace_only.unwrap_or(true);
             let place = PatchPlace {
@@ -69,6 +73,8 @@ impl CommandParts<'_> {
             let names: Vec<String> = self.variables.iter().map(|(name, _)| name.clone()).collect();
             let env = self.env.into_iter().filter(|(name, _)| !names.contains(name)).chain(self.variables).collect();
             let mut options = CommandOptions::new(self.workspace, env);
+            options.hosts = self.hosts;
+            options.root = self.mode.filter(|mode| mode.is_rooted()).map(|_| self.workspace.to_owned());
             options.home = self.home.map(Into::into);
             options.shell = self.shell;
             options.environment = ChildEnvironment {

@@ -10,6 +10,9 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_ports::Caller;
 use pinch_stdx::cancel::{Cancel, Deadline};
 
+pub use pinch_tools::policy::PermissionMode;
+pub use pinch_tools::process::ElevatedLevel;
+
 pub use crate::config::params::StreamParams;
 use crate::inbox::TurnGuard;
 use crate::key;
@@ -109,6 +112,10 @@ pub struct RunRequest {
     pub media_roots: Vec<PathBuf>,
     /// The one file of the workspace that a run with [`RunTrigger::Memory`] may append to; it has no other tools then but `read`.
     pub memory_flush_write_path: Option<String>,
+    /// What the run may do at most; `None`: what the configuration says. A configuration can only restrict it further.
+    pub permission_mode: Option<PermissionMode>,
+    /// At which level commands leave the sandbox, if the sender may do that; `None`: the configured one.
+    pub elevated_level: Option<ElevatedLevel>,
     /// Offers no tools to the model.
     pub disable_tools: bool,
     /// Does not offer the tool `message`.
@@ -230,6 +237,8 @@ impl RunRequest {
             owner_numbers: Vec::new(),
             block_replies: None,
             memory_flush_write_path: None,
+            permission_mode: None,
+            elevated_level: None,
             disable_tools: false,
             disable_message_tool: false,
             message_to: None,
@@ -315,6 +324,20 @@ impl RunRequest {
     #[must_use]
     pub fn owner_numbers(mut self, numbers: Vec<String>) -> Self {
         self.owner_numbers = numbers;
+        self
+    }
+
+    /// Sets what the run may do at most.
+    #[must_use]
+    pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
+        self.permission_mode = Some(mode);
+        self
+    }
+
+    /// Sets at which level commands leave the sandbox.
+    #[must_use]
+    pub fn elevated_level(mut self, level: ElevatedLevel) -> Self {
+        self.elevated_level = Some(level);
         self
     }
 

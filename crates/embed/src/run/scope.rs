@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pinch_coding_agent::compaction::CompactionRules;
 use pinch_coding_agent::extension::Extensions;
+use pinch_coding_agent::images::Intake;
 use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_llm::model::Model;
@@ -44,6 +45,10 @@ pub struct RunScope {
     pub tools: ToolOffer,
     /// Finds calls that go round in circles; one for all attempts of the run.
     pub loops: Arc<LoopGuard>,
+    /// Makes images fit that enter the conversation, those of tools included.
+    pub images: Intake,
+    /// No image is sent to a model; a note replaces each.
+    pub block_images: bool,
     /// What the tools know about the session; a runtime with a session keeps it up to date.
     pub facts: SessionFacts,
     /// Creates the system prompt for a model and the active tools.

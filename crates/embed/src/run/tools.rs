@@ -7,7 +7,8 @@ use pinch_agent_core::tool::{Tool, ToolSet};
 use pinch_llm::model::Model;
 use pinch_ports::Caller;
 use pinch_tools::pipeline::{OfferedTools, ToolLayers};
-use pinch_tools::policy::{PolicyDecision, PolicyRequest, RunPolicy, ToolPolicies, ToolRules};
+use pinch_tools::policy::{PermissionMode, PolicyDecision, PolicyRequest, RunPolicy, ToolPolicies, ToolRules};
+use pinch_tools::results::{result_limit, with_limit};
 
 use super::RunError;
 
@@ -31,6 +32,8 @@ pub struct ToolOffer {
     caller: Caller,
     /// The rules of the sandbox that the run is in.
     sandbox: Option<ToolRules>,
+    /// What the session may do at most.
+    mode: Option<PermissionMode>,
 }
 
 impl ToolOffer {
@@ -40,7 +43,13 @@ impl ToolOffer {
         policies: Arc<ToolPolicies>,
         caller: Caller,
     ) -> Self {
-        Self { layers, foreground, policies, caller, sandbox: None }
+        Self { layers, foreground, policies, caller, sandbox: None, mode: None }
+    }
+
+    /// Sets what the session may do at most.
+    pub(crate) fn in_mode(mut self, mode: Option<PermissionMode>) -> Self {
+        self.mode = mode;
+        self
     }
 
     /// Adds the rules of the sandbox that the run is in.
@@ -66,13 +75,14 @@ impl ToolOffer {
 
     fn request<'a>(&'a self, model: &'a Model) -> PolicyRequest<'a> {
         let request = PolicyRequest::new(&self.caller, model.provider.as_str(), model.id.as_str());
+        let request = self.mode.iter().fold(request, |request, mode| request.mode(*mode));
         match &self.sandbox {
             Some(rules) => request.sandbox(rules.clone()),
             None => request,
         }
     }
 
-    /// The tools that a model is offered.
+    /// The tools that a model is offered. Their results take no more of its context than they may.
     ///
     /// # Errors
     /// If an allow list is configured and leaves no tool at all: that is a mistake in the configuration, and an agent without hands would not
@@ -86,7 +96,8 @@ impl ToolOffer {
             tracing::warn!("{conflict}");
         }
         if !offered.decision.is_emptied() {
-            return Ok(offered.tools);
+            let limit = result_limit(model.context_window);
+            return Ok(offered.tools.iter().map(|tool| with_limit(Arc::clone(tool), limit)).collect());
         }
         let reasons = offered.decision.explanations().map(|explanation| explanation.to_string());
         let reasons = reasons.collect::<Vec<_>>().join("; ");

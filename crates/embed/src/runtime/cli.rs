@@ -25,6 +25,7 @@ use pinch_llm::model::Model;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::fs::{Access, write_atomic};
 use pinch_stdx::pull::pulled;
+use pinch_tools::policy::PermissionMode;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -99,6 +100,12 @@ impl AttemptRuntime for CliRuntime {
             if scope.sandbox.is_some() {
                 return Err(RunError::Config(format!(
                     "{name} uses its own tools, outside of the sandbox that this run has to be in. Choose another model, or change agents.defaults.sandbox"
+                )));
+            }
+            if let Some(mode) = scope.request.permission_mode.filter(|mode| *mode != PermissionMode::Full) {
+                return Err(RunError::Config(format!(
+                    "{name} uses its own tools, which do not follow the permission mode {}. Choose another model or mode",
+                    mode.name()
                 )));
             }
             let is_answering = Arc::new(AtomicBool::new(false));

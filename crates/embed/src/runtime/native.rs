@@ -83,6 +83,8 @@ impl NativeRuntime {
         parts.thinking = Some(request.think_level.unwrap_or_default());
         parts.hooks = scope.loops.clone();
         parts.tools = tools.clone();
+        parts.images = scope.images.clone();
+        parts.block_images = scope.block_images;
         parts.facts = scope.facts.clone();
         let prompt = scope.prompt.for_model(&parts.model);
         parts.prompt_for = Some(Arc::clone(&prompt));

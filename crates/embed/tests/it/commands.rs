@@ -1,5 +1,6 @@
 //! Commands of a run under rules: which ones run, what they see, and what is left of them.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
@@ -205,4 +206,69 @@ async fn tools_for_files_see_the_workspace_alone_where_that_is_configured() {
     let engine = configured(false, Some(true));
     let (text, _) = result_of(&world, &engine, "s7", "read", json!({"path": "../secret.txt"})).await;
     assert!(!text.contains("hush"), "{text}");
+}
+
+#[tokio::test]
+async fn a_command_that_asks_for_a_terminal_gets_one_where_there_are_any() {
+    let world = world(json!({"exec": {"mode": "full"}})).await;
+    let engine = engine(&world, |builder| builder);
+    let arguments = json!({"command": "test -t 0 && stty size || echo none", "pty": true});
+    let (text, _) = result_of(&world, &engine, "s1", "exec", arguments).await;
+    match cfg!(feature = "pty") {
+        true => assert_eq!(text.trim(), "30 120"),
+        false => assert!(text.starts_with("Warning: ") && text.ends_with("none"), "{text}"),
+    }
+}
+
+/// Allows everything, after something has happened.
+struct Meanwhile<F>(F);
+
+impl<F: Fn() + Send + Sync> ApprovalBroker for Meanwhile<F> {
+    fn request<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
+        Box::pin(async move {
+            // The clock of the file system has steps of a few milliseconds.
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            (self.0)();
+            ApprovalDecision::AllowOnce
+        })
+    }
+}
+
+fn write_script(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+}
+
+#[tokio::test]
+async fn a_program_that_is_replaced_while_a_person_is_asked_does_not_run() {
+    type Meantime = fn(&Path);
+    let cases: [(&str, &str, Meantime); 5] = [
+        ("tool", "", |_| {}),
+        ("tool", "second/tool was changed or replaced", |dir| {
+            write_script(&dir.join("new"), "touch bad");
+            std::fs::rename(dir.join("new"), dir.join("second/tool")).unwrap();
+        }),
+        ("tool", "second/tool was changed or replaced", |dir| write_script(&dir.join("first/tool"), "touch bad")),
+        ("sh job.sh", "job.sh was changed or replaced", |dir| write_script(&dir.join("workspace/job.sh"), "touch bad")),
+        ("ls && ./job.sh", "job.sh was changed or replaced", |dir| {
+            std::fs::remove_file(dir.join("workspace/job.sh")).unwrap();
+        }),
+    ];
+    for (command, expect, meantime) in cases {
+        let world = world(json!({})).await;
+        write_script(&world.path("second/tool"), "touch good");
+        write_script(&world.path("workspace/job.sh"), "touch good");
+        let mut document = world.document();
+        document["tools"] =
+            json!({"exec": {"mode": "ask", "pathPrepend": [world.path("first"), world.path("second")]}});
+        let host = Host::builder().home(world.path("")).env(Env::from_iter([("PATH", "/usr/bin:/bin")])).build();
+        let dir = world.path("");
+        let builder = world.configured(&document).host(host).builtin_tools(HANDS);
+        let engine = builder.approvals(Arc::new(Meanwhile(move || meantime(&dir)))).build();
+        let (text, _) = result_of(&world, &engine, "s1", "exec", json!({"command": command})).await;
+        assert!(text.contains(expect), "{command}: {text}");
+        assert_eq!(world.path("workspace/good").exists(), expect.is_empty(), "{command}: {text}");
+        assert!(!world.path("workspace/bad").exists(), "{command}: {text}");
+    }
 }

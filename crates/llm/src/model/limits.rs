@@ -1,6 +1,8 @@
 //! What a model takes of an image.
 
-use serde_json::Value;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
 
 use super::Model;
 
@@ -60,6 +62,27 @@ impl Model {
         let limits = self.extra.get("inputLimits").map_or(&Value::Null, |limits| &limits["images"]["resize"]);
         ImageLimits::from_record(limits)
     }
+
+    /// Lowers the sides that images may have to this many pixels.
+    pub fn limit_image_sides(&mut self, max_side: u32) {
+        let limits = self.image_limits();
+        let (mut input, mut images, mut resize) = (Map::new(), Map::new(), Map::new());
+        copy(self.extra.get("inputLimits"), &mut input);
+        copy(input.get("images"), &mut images);
+        copy(images.get("resize"), &mut resize);
+        resize.insert("maxWidth".to_owned(), limits.max_width.min(max_side).into());
+        resize.insert("maxHeight".to_owned(), limits.max_height.min(max_side).into());
+        images.insert("resize".to_owned(), Value::Object(resize));
+        input.insert("images".to_owned(), Value::Object(images));
+        Arc::make_mut(&mut self.extra).insert("inputLimits".to_owned(), Value::Object(input));
+    }
+}
+
+/// Copies the members of a value that is an object.
+fn copy(value: Option<&Value>, into: &mut Map<String, Value>) {
+    if let Some(Value::Object(members)) = value {
+        into.clone_from(members);
+    }
 }
 
 #[cfg(test)]
@@ -88,6 +111,23 @@ mod tests {
         );
         check(json!({"maxWidth": 1, "jpegQuality": 1}), (1, 2000, 4_718_592, 1));
         check(json!({"maxHeight": 1e300, "maxBytes": 1e300}), (2000, u32::MAX, u64::MAX, 80));
+    }
+
+    #[test]
+    fn sides_are_lowered_and_nothing_else_changes() {
+        for (limits, expect) in [
+            (json!(null), (1200, 1200, 4_718_592)),
+            (json!({"images": {"resize": {"maxWidth": 800, "maxBytes": 5000}, "maxPerMessage": 2}}), (800, 1200, 5000)),
+            (json!({"images": []}), (1200, 1200, 4_718_592)),
+        ] {
+            let record = json!({"id": "m", "api": "a", "provider": "p", "inputLimits": limits});
+            let mut model = Model::from_record(&record).unwrap();
+            let counts = model.image_counts();
+            model.limit_image_sides(1200);
+            let found = model.image_limits();
+            assert_eq!((found.max_width, found.max_height, found.max_encoded_bytes), expect);
+            assert_eq!(model.image_counts(), counts);
+        }
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub struct CommandRules<'a> {
     pub path: &'a [PathBuf],
     /// The shell.
     pub shell: ShellKind,
+    /// Whether the call sets variables of its own.
+    pub sets_env: bool,
     /// Whether a path is a file that can be executed.
     pub is_executable: &'a (dyn Fn(&Path) -> bool + Sync),
     /// Whether something is at a path.
@@ -41,10 +43,22 @@ pub struct Judgement {
     pub not_understood: Option<String>,
     /// Why it is not covered; `None` if all its programs are.
     pub not_covered: Option<String>,
-    /// The programs that it starts and where they were found, in order, with those inside of others.
-    pub programs: Vec<(Vec<String>, Option<PathBuf>)>,
+    /// The programs that it starts, in order, with those inside of others.
+    pub programs: Vec<ProgramCall>,
     /// Patterns of the allow list that were needed, with the program.
     pub used: Vec<(String, PathBuf)>,
+}
+
+/// A program that a command starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramCall {
+    /// Its name and arguments.
+    pub argv: Vec<String>,
+    /// Where it was found; `None` for commands of the shell, and if it was not found.
+    pub program: Option<PathBuf>,
+    /// Whether these are all its arguments, in the directory that the command was given, without variables of its own. Only such a call can be
+    /// recognised again.
+    pub is_exact: bool,
 }
 
 impl Judgement {
@@ -68,6 +82,9 @@ const KEYWORDS: [&str; 44] = [
 /// Built-in commands that change nothing but the shell that ends with the command.
 const HARMLESS: [&str; 6] = ["cd", "pwd", "true", "false", ":", "echo"];
 
+/// Programs that add arguments to those of the programs that they start.
+const FEEDING: [&str; 2] = ["xargs", "find"];
+
 /// Interpreters, and the arguments that give them code. Code in a command line is never known.
 const INLINE_CODE: [(&str, &[&str]); 14] = [
     ("python", &["-c"]),
@@ -86,15 +103,34 @@ const INLINE_CODE: [(&str, &[&str]); 14] = [
     ("sed", &["-i", "--in-place", "-f", "--file"]),
 ];
 
+/// Programs that run a script that they are given by name.
+pub(super) fn is_script_runner(base: &str) -> bool {
+    wrappers::SHELLS.contains(&base) || INLINE_CODE.iter().any(|(name, _)| is_version_of(base, name))
+}
+
+/// Whether a program is this one, with or without a version in its name.
+fn is_version_of(base: &str, name: &str) -> bool {
+    base.strip_prefix(name).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
+}
+
+/// Where a program is started.
+#[derive(Clone, Copy, Default)]
+struct StartContext {
+    /// The directory may have changed.
+    has_moved: bool,
+    /// It gets further arguments that are not written down.
+    is_fed: bool,
+}
+
 /// Judges a command.
 pub fn judge(command: &str, rules: &CommandRules<'_>) -> Judgement {
     let mut judgement = Judgement::default();
-    rules.judge(command, 0, &mut judgement);
+    rules.judge(command, StartContext::default(), 0, &mut judgement);
     judgement
 }
 
 impl CommandRules<'_> {
-    fn judge(&self, command: &str, depth: usize, judgement: &mut Judgement) {
+    fn judge(&self, command: &str, mut place: StartContext, depth: usize, judgement: &mut Judgement) {
         if depth > MAX_DEPTH {
             judgement.misunderstand("commands are nested too deep");
             return;
@@ -108,14 +144,13 @@ impl CommandRules<'_> {
             return judgement.misunderstand(&format!("the character {c:?} is not expected in a command"));
         }
         // Programs given by a relative path are others once the directory has changed.
-        let mut has_moved = false;
         for argv in analysis.segments() {
-            self.judge_call(argv, has_moved, depth, judgement);
-            has_moved |= argv.first().is_some_and(|name| matches!(name.as_str(), "cd" | "pushd" | "popd"));
+            self.judge_call(argv, place, depth, judgement);
+            place.has_moved |= argv.first().is_some_and(|name| matches!(name.as_str(), "cd" | "pushd" | "popd"));
         }
     }
 
-    fn judge_call(&self, argv: &[String], has_moved: bool, depth: usize, judgement: &mut Judgement) {
+    fn judge_call(&self, argv: &[String], place: StartContext, depth: usize, judgement: &mut Judgement) {
         if depth > MAX_DEPTH {
             return judgement.misunderstand("commands are nested too deep");
         }
@@ -133,37 +168,47 @@ impl CommandRules<'_> {
             return judgement.misunderstand(&format!("{name:?} is not the name of a program"));
         }
         if HARMLESS.contains(&name.as_str()) {
-            judgement.programs.push((argv.to_vec(), None));
+            judgement.programs.push(ProgramCall { argv: argv.to_vec(), program: None, is_exact: true });
             return;
         }
-        let program = self.find(name).filter(|_| !(has_moved && name.contains('/') && !Path::new(name).is_absolute()));
-        judgement.programs.push((argv.to_vec(), program.clone()));
+        let program =
+            self.find(name).filter(|_| !(place.has_moved && name.contains('/') && !Path::new(name).is_absolute()));
+        let is_exact = !(place.has_moved || place.is_fed || self.sets_env) && n_assigned == 0;
+        let call = ProgramCall { argv: argv.to_vec(), program, is_exact };
+        judgement.programs.push(call.clone());
         let base =
             Path::new(name).file_name().map_or(name.as_str().into(), |name| name.to_string_lossy()).to_lowercase();
         match unwrap(&base, argv) {
             Unwrapped::Unknown(why) => judgement.misunderstand(&why),
-            Unwrapped::Script(script) => self.judge(&script, depth + 1, judgement),
+            Unwrapped::Script(script) => self.judge(&script, place, depth + 1, judgement),
             Unwrapped::Calls { calls, needs_wrapper } => {
-                for call in calls {
-                    self.judge_call(&call, has_moved, depth + 1, judgement);
+                let place = StartContext { is_fed: place.is_fed || FEEDING.contains(&base.as_str()), ..place };
+                for inner in calls {
+                    self.judge_call(&inner, place, depth + 1, judgement);
                 }
                 if needs_wrapper {
-                    self.cover(argv, program.as_deref(), judgement);
+                    self.cover(&call, place, judgement);
                 }
             }
             Unwrapped::Program if gives_code(&base, argv) => {
                 judgement.fail_to_cover(format!("{base} is given code to run"));
             }
-            Unwrapped::Program => self.cover(argv, program.as_deref(), judgement),
+            Unwrapped::Program => self.cover(&call, place, judgement),
         }
     }
 
     /// Looks for a call in the allow list and among the safe programs.
-    fn cover(&self, argv: &[String], program: Option<&Path>, judgement: &mut Judgement) {
+    fn cover(&self, call: &ProgramCall, place: StartContext, judgement: &mut Judgement) {
+        let (argv, program) = (call.argv.as_slice(), call.program.as_deref());
         let is_covering = |entry: &&AllowedProgram| {
-            matches_program(&entry.pattern, program, self.home)
-                && entry.arguments_hash.as_ref().is_none_or(|hash| *hash == arguments_hash(argv))
-                && entry.cwd.as_ref().is_none_or(|cwd| Path::new(cwd) == self.cwd)
+            let is_it = match &entry.arguments_hash {
+                // Such an entry names one file, whatever characters its name has.
+                Some(hash) => {
+                    call.is_exact && program == Some(Path::new(&entry.pattern)) && *hash == arguments_hash(argv)
+                }
+                None => matches_program(&entry.pattern, program, self.home),
+            };
+            is_it && entry.cwd.as_ref().is_none_or(|cwd| Path::new(cwd) == self.cwd && !place.has_moved)
         };
         if let (Some(entry), Some(program)) = (self.allowlist.iter().find(is_covering), program) {
             judgement.used.push((entry.pattern.clone(), program.to_owned()));
@@ -219,9 +264,7 @@ fn is_assignment(word: &str) -> bool {
 }
 
 fn gives_code(base: &str, argv: &[String]) -> bool {
-    let is_version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let is_interpreter = |name: &str| base.strip_prefix(name).is_some_and(is_version);
-    let Some((_, flags)) = INLINE_CODE.iter().find(|(name, _)| is_interpreter(name)) else { return false };
+    let Some((name, flags)) = INLINE_CODE.iter().find(|(name, _)| is_version_of(base, name)) else { return false };
     let is_code = |argument: &String| {
         flags.iter().any(|flag| match *flag {
             "" => true,
@@ -232,7 +275,14 @@ fn gives_code(base: &str, argv: &[String]) -> bool {
             flag => argument == flag || argument.strip_prefix(flag).is_some_and(|rest| rest.starts_with('=')),
         })
     };
-    argv.iter().skip(1).any(is_code)
+    argv.iter().skip(1).any(is_code) || (*name != "sed" && reads_code(argv))
+}
+
+/// Whether an interpreter reads what it runs from its input: it is given nothing but flags.
+fn reads_code(argv: &[String]) -> bool {
+    const ABOUT: [&str; 6] = ["--version", "-V", "-v", "--help", "-h", "-VV"];
+    let mut words = argv.iter().skip(1).map(String::as_str);
+    words.clone().all(|word| word.starts_with('-')) && !words.any(|word| ABOUT.contains(&word))
 }
 
 /// Redirections that write nothing but what is thrown away. Each is replaced by a space where it stands outside of quotes.

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+use crate::policy::PermissionMode;
+
 /// Which commands may run. The order is from the strictest to the freest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExecSecurity {
@@ -152,6 +154,23 @@ pub fn configured_modes(exec: &Value) -> Result<(ExecSecurity, ExecAsk), ModeErr
     })
 }
 
+/// What holds for commands in a session with a mode; `configured`: what the configuration says, if anything. A mode loosens nothing that is
+/// configured.
+pub fn modes_of_session(
+    mode: Option<PermissionMode>,
+    configured: Option<(ExecSecurity, ExecAsk)>,
+) -> (ExecSecurity, ExecAsk) {
+    let usual = (ExecSecurity::Allowlist, ExecAsk::OnMiss);
+    match (mode, configured) {
+        (Some(PermissionMode::ReadOnly), _) => (ExecSecurity::Deny, ExecAsk::Off),
+        (Some(PermissionMode::Guarded | PermissionMode::Workspace), Some((ExecSecurity::Full, ask))) => {
+            (ExecSecurity::Allowlist, ask.more_demanding(ExecAsk::OnMiss))
+        }
+        (Some(PermissionMode::Full), None) => (ExecSecurity::Full, ExecAsk::Off),
+        (_, configured) => configured.unwrap_or(usual),
+    }
+}
+
 /// Whether a person has to be asked about a command.
 pub fn requires_approval(ask: ExecAsk, security: ExecSecurity, is_understood: bool, is_satisfied: bool) -> bool {
     match ask {
@@ -166,6 +185,30 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_mode_of_a_session_loosens_nothing_that_is_configured() {
+        use PermissionMode::{Full, Guarded, ReadOnly, Workspace};
+        let full = (ExecSecurity::Full, ExecAsk::Off);
+        let list = (ExecSecurity::Allowlist, ExecAsk::Off);
+        let ask = (ExecSecurity::Allowlist, ExecAsk::OnMiss);
+        let deny = (ExecSecurity::Deny, ExecAsk::Off);
+        for (mode, configured, expect) in [
+            (None, None, ask),
+            (None, Some(full), full),
+            (Some(ReadOnly), Some(full), deny),
+            (Some(Guarded), None, ask),
+            (Some(Guarded), Some(full), ask),
+            (Some(Guarded), Some(list), list),
+            (Some(Workspace), Some(full), ask),
+            (Some(Workspace), Some(deny), deny),
+            (Some(Full), None, full),
+            (Some(Full), Some(ask), ask),
+            (Some(Full), Some(deny), deny),
+        ] {
+            assert_eq!(modes_of_session(mode, configured), expect, "{mode:?} {configured:?}");
+        }
+    }
 
     #[test]
     fn one_way_of_setting_the_modes_is_used() {

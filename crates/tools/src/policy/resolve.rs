@@ -7,6 +7,7 @@ use super::config::{ChannelGroups, LevelConfig, PolicyProblem, Reader, ToolsSect
 use super::decide::{OfferedTool, PolicyDecision, PolicyStep, UnknownEntries};
 use super::group::{group_rules, sender_rules};
 use super::levels::{nesting_depth, sandbox_rules, subagent_rules};
+use super::mode::PermissionMode;
 use super::names;
 use super::rules::ToolRules;
 
@@ -38,6 +39,8 @@ pub struct PolicyRequest<'a> {
     pub model: &'a str,
     /// The rules of an active sandbox, usually [`ToolPolicies::sandbox`].
     pub sandbox: Option<ToolRules>,
+    /// What the session may do at most.
+    pub mode: Option<PermissionMode>,
     /// How deep the session is nested in sub-agents, if it is stored; otherwise its key says so.
     pub depth: Option<u32>,
 }
@@ -45,13 +48,20 @@ pub struct PolicyRequest<'a> {
 impl<'a> PolicyRequest<'a> {
     /// A request outside of a sandbox.
     pub fn new(caller: &'a Caller, provider: &'a str, model: &'a str) -> Self {
-        Self { caller, provider, model, sandbox: None, depth: None }
+        Self { caller, provider, model, sandbox: None, mode: None, depth: None }
     }
 
     /// Adds the rules of a sandbox.
     #[must_use]
     pub fn sandbox(mut self, rules: ToolRules) -> Self {
         self.sandbox = Some(rules);
+        self
+    }
+
+    /// Sets what the session may do at most.
+    #[must_use]
+    pub fn mode(mut self, mode: PermissionMode) -> Self {
+        self.mode = Some(mode);
         self
     }
 
@@ -157,6 +167,10 @@ impl ToolPolicies {
         add("tools.toolsBySender.allow".to_owned(), rules(sender_rules(&self.tools.senders, caller)), unknown);
         let senders = agent.and_then(|tools| sender_rules(&tools.senders, caller));
         add(format!("agents.{agent_id}.tools.toolsBySender.allow"), rules(senders), unknown);
+        let mode = request.mode.map(|mode| (format!("the session mode {}", mode.name()), mode.rules()));
+        if let Some((label, rules)) = mode {
+            add(label, Some(rules), UnknownEntries::Unchecked);
+        }
         add("sandbox tools.allow".to_owned(), request.sandbox.clone(), UnknownEntries::Unchecked);
         let depth = nesting_depth(key, None, &|_| request.depth);
         // Whoever was spawned is a sub-agent, however its key looks.

@@ -1,91 +1,20 @@
 //! `exec`: runs a command.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use pinch_llm::schema::Schema;
-use pinch_machine::{CommandSpec, Exit, FileKind, Machine, ProcessEnd};
-use pinch_ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest, DenyAll};
+use pinch_machine::{CommandSpec, Exit, FileKind, Machine, ProcessEnd, TerminalSize};
 use pinch_stdx::cancel::CancelReason;
-use pinch_stdx::fs::is_executable;
 use serde_json::{Value, json};
 
+use super::options::CommandOptions;
+use super::permission::CommandCall;
 use super::registry::{ProcessRegistry, TrackedCommand};
-use crate::exec::analysis::ShellKind;
-use crate::exec::approvals::{ApprovalDefaults, ApprovalsFile, EffectiveApprovals};
-use crate::exec::environment::ChildEnvironment;
-use crate::exec::judge::{CommandRules, Judgement, judge};
-use crate::exec::modes::{ExecAsk, ExecSecurity, requires_approval};
-use crate::exec::safe_bins::SafeBins;
 use crate::paths::PathRoot;
-
-/// How commands run.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct CommandOptions {
-    /// The directory they run in, unless a call names another.
-    pub cwd: PathBuf,
-    /// The directory that they must run in or below; `None` for any.
-    pub root: Option<PathBuf>,
-    /// The home directory.
-    pub home: Option<PathBuf>,
-    /// The shell.
-    pub shell: PathBuf,
-    /// Variables of the host.
-    pub host_env: Vec<(String, String)>,
-    /// Which of those commands get.
-    pub environment: ChildEnvironment,
-    /// Which commands may run.
-    pub security: ExecSecurity,
-    /// When a person is asked.
-    pub ask: ExecAsk,
-    /// Where approvals are kept.
-    pub approvals_file: Option<PathBuf>,
-    /// Who is asked.
-    pub approvals: Arc<dyn ApprovalBroker>,
-    /// How long an answer is awaited.
-    pub approval_timeout: Duration,
-    /// Programs that need no approval.
-    pub safe_bins: SafeBins,
-    /// The agent whose approvals hold.
-    pub agent: String,
-    /// Who may see the commands: usually the session's key.
-    pub scope: String,
-    /// Whether commands may go to the background: whether `process` is offered.
-    pub allow_background: bool,
-    /// How long a call waits before its command goes to the background.
-    pub yield_after: Duration,
-    /// How long commands may run.
-    pub timeout: Duration,
-}
-
-impl CommandOptions {
-    /// The defaults: no command runs unless it is on the allow list, and nobody is asked.
-    pub fn new(cwd: impl Into<PathBuf>, host_env: Vec<(String, String)>) -> Self {
-        Self {
-            cwd: cwd.into(),
-            root: None,
-            home: None,
-            shell: PathBuf::from("/bin/sh"),
-            host_env,
-            environment: ChildEnvironment::default(),
-            security: ExecSecurity::Allowlist,
-            ask: ExecAsk::OnMiss,
-            approvals_file: None,
-            approvals: Arc::new(DenyAll),
-            approval_timeout: Duration::from_secs(30 * 60),
-            safe_bins: SafeBins::default(),
-            agent: "main".to_owned(),
-            scope: "agent:main".to_owned(),
-            allow_background: true,
-            yield_after: Duration::from_secs(10),
-            timeout: Duration::from_secs(1800),
-        }
-    }
-}
 
 /// Runs commands.
 pub struct ExecTool {
@@ -104,6 +33,9 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Variables to set"},
             "yieldMs": {"type": "number", "description": "Milliseconds to wait before it goes to the background (10 to 120000)"},
             "background": {"type": "boolean", "description": "Let it go to the background at once"},
+            "host": {"type": "string", "description": "Where it runs: sandbox or gateway (the machine outside)"},
+            "elevated": {"type": "boolean", "description": "Run it outside of the sandbox, if that is allowed"},
+            "pty": {"type": "boolean", "description": "Run it on a terminal, for programs that need one"},
             "timeout": {"type": "number", "description": "Seconds after which it is ended"},
         },
     }))
@@ -112,6 +44,10 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec::new("exec", about, parameters)
 });
 
+/// The terminal of commands that ask for one.
+const TERMINAL: TerminalSize = TerminalSize { columns: 120, rows: 30 };
+/// What kind of terminal that is, unless the environment says it.
+const TERM: &str = "xterm-256color";
 /// Milliseconds that a call may wait before its command goes to the background.
 const YIELD_MS: (f64, f64) = (10.0, 120_000.0);
 /// Seconds that a command may be given at most.
@@ -138,15 +74,44 @@ impl ExecTool {
         if !self.options.allow_background && (is_given("background") || is_given("yieldMs")) {
             warnings.push("Warning: background execution is disabled; running synchronously.".to_owned());
         }
+        let options = &self.options;
+        let chosen = options.hosts.choose(input, (options.security, options.ask), &options.scope)?;
         let cwd = self.workdir(input.get("workdir").and_then(Value::as_str), &mut warnings).await;
         let env = self.environment(input)?;
-        self.permit(command, &cwd, &env, cx).await?;
-        let spec =
-            CommandSpec::new(self.options.shell.clone(), vec!["-c".into(), command.to_owned()], cwd, env).with_input();
+        let call = CommandCall {
+            command,
+            cwd: &cwd,
+            env: &env,
+            sets_env: input.get("env").and_then(Value::as_object).is_some_and(|env| !env.is_empty()),
+            security: chosen.security,
+            ask: chosen.ask,
+        };
+        let permit = self.options.permit(&call, cx).await?;
+        let shell = self.options.shell.clone();
+        let spec = CommandSpec::new(shell, vec!["-c".into(), command.to_owned()], cwd.clone(), env.clone());
         let timeout = input.get("timeout").and_then(Value::as_f64).filter(|secs| *secs > 0.0);
         let timeout = timeout.map_or(self.options.timeout, |secs| Duration::from_secs_f64(secs.min(MAX_TIMEOUT_SECS)));
-        let session =
-            self.registry.start(&*self.machine, spec, command, &self.options.scope, Some(timeout), cx.host).await?;
+        let machine = chosen.outside.as_ref().unwrap_or(&self.machine);
+        let is_inside = self.options.hosts.outside.is_some() && chosen.outside.is_none();
+        let wants_terminal = input.get("pty") == Some(&Value::Bool(true));
+        if wants_terminal && is_inside {
+            warnings.push("Warning: there are no terminals in the sandbox; running without one.".to_owned());
+        }
+        permit.check(&self.options, &call)?;
+        let start = |spec| self.registry.start(&**machine, spec, command, &self.options.scope, Some(timeout), cx.host);
+        let on_terminal = match wants_terminal && !is_inside {
+            true => Some(start(on_terminal(spec.clone())).await),
+            false => None,
+        };
+        let session = match on_terminal {
+            Some(Ok(session)) => session,
+            Some(Err(error)) if error.code == "ENOTSUP" => {
+                warnings.push("Warning: this build has no terminals; running without one.".to_owned());
+                start(spec.with_input()).await?
+            }
+            Some(Err(error)) => return Err(error.into()),
+            None => start(spec.with_input()).await?,
+        };
         let output = self.follow(&session, input, &warnings, timeout, cx).await;
         // A command that ended while somebody looked is forgotten.
         if !session.log().is_backgrounded {
@@ -185,90 +150,6 @@ impl ExecTool {
             given.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
         let host = self.options.host_env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         Ok(self.options.environment.build(host, &overrides)?)
-    }
-
-    /// Whether the command may run; asks if it has to.
-    async fn permit(
-        &self,
-        command: &str,
-        cwd: &Path,
-        env: &[(String, String)],
-        cx: &ToolCx<'_>,
-    ) -> Result<(), ToolError> {
-        let options = &self.options;
-        let given = ApprovalDefaults { security: Some(options.security), ask: Some(options.ask) };
-        let file = match &options.approvals_file {
-            Some(path) => Some(ApprovalsFile::load(path)?),
-            None => None,
-        };
-        let effective = match &file {
-            Some(file) => file.effective(&options.agent, given),
-            None => {
-                EffectiveApprovals { security: options.security, ask: options.ask, ..EffectiveApprovals::default() }
-            }
-        };
-        let (security, ask) =
-            (effective.security.stricter(options.security), effective.ask.more_demanding(options.ask));
-        if security == ExecSecurity::Deny {
-            return Err(ToolError::new("exec denied: host=gateway security=deny"));
-        }
-        let judgement = self.judge(command, cwd, env, &effective);
-        let needs_answer =
-            requires_approval(ask, security, judgement.not_understood.is_none(), judgement.not_covered.is_none());
-        if !needs_answer {
-            return match security == ExecSecurity::Full || judgement.is_allowed() {
-                true => Ok(()),
-                false => Err(ToolError::new("exec denied: allowlist miss")),
-            };
-        }
-        let reason = [&judgement.not_understood, &judgement.not_covered].into_iter().flatten().next();
-        let reason = reason.map_or("every command needs an approval", String::as_str);
-        let mut request = ApprovalRequest::new(command, cwd.to_string_lossy(), reason, options.approval_timeout);
-        request.session_key = Some(options.scope.clone());
-        request.programs =
-            judgement.programs.iter().filter_map(|(_, path)| Some(path.as_ref()?.display().to_string())).collect();
-        let asked = tokio::time::timeout(options.approval_timeout, options.approvals.request(&request));
-        match cx.cancel.run(asked).await.map_err(|_| ToolError::aborted())? {
-            Ok(ApprovalDecision::AllowOnce) => Ok(()),
-            Ok(ApprovalDecision::AllowAlways) => self.remember(&judgement, file, cwd, cx),
-            Ok(ApprovalDecision::Deny) => Err(ToolError::new(format!("exec denied: {reason}"))),
-            Err(_) => Err(ToolError::new(format!("exec denied: nobody answered in time ({reason})"))),
-        }
-    }
-
-    fn judge(&self, command: &str, cwd: &Path, env: &[(String, String)], effective: &EffectiveApprovals) -> Judgement {
-        let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path);
-        let path: Vec<PathBuf> = std::env::split_paths(path).collect();
-        let rules = CommandRules {
-            allowlist: &effective.allowlist,
-            safe_bins: &self.options.safe_bins,
-            cwd,
-            home: self.options.home.as_deref(),
-            path: &path,
-            shell: ShellKind::Posix,
-            is_executable: &is_executable,
-            exists: &|path| path.symlink_metadata().is_ok(),
-        };
-        judge(command, &rules)
-    }
-
-    /// Writes down that a command may always run. One that is not understood cannot be recognised again.
-    fn remember(
-        &self,
-        judgement: &Judgement,
-        file: Option<ApprovalsFile>,
-        cwd: &Path,
-        cx: &ToolCx<'_>,
-    ) -> Result<(), ToolError> {
-        let (Some(mut file), Some(path), None) = (file, &self.options.approvals_file, &judgement.not_understood) else {
-            return Ok(());
-        };
-        for (argv, program) in &judgement.programs {
-            if let Some(program) = program {
-                file.allow_always(&self.options.agent, program, argv, cwd);
-            }
-        }
-        Ok(file.save(path, cx.host)?)
     }
 
     /// Waits for the end of a command, until it goes to the background.
@@ -325,6 +206,16 @@ impl ExecTool {
             Ok(true) => Ok(ended(session, warnings, timeout)),
         }
     }
+}
+
+/// The command on a terminal.
+fn on_terminal(mut spec: CommandSpec) -> CommandSpec {
+    let is_named = |name: &str, value: &str| name == "TERM" && !value.is_empty() && value != "dumb";
+    if !spec.env.iter().any(|(name, value)| is_named(name, value)) {
+        spec.env.retain(|(name, _)| name != "TERM");
+        spec.env.push(("TERM".to_owned(), TERM.to_owned()));
+    }
+    spec.on_terminal(TERMINAL)
 }
 
 fn shown(warnings: &[String], output: &str) -> String {

@@ -110,14 +110,20 @@ pub fn encode_keys(literal: Option<&str>, hex: &[String], keys: &[String]) -> En
     encoded
 }
 
+/// What ends a text that is pasted.
+const PASTE_END: &str = "\u{1b}[201~";
+
 /// A text as terminals send what is pasted, so that programs do not take it for typed keys.
 pub fn encode_paste(text: &str, bracketed: bool) -> Vec<u8> {
     if !bracketed {
         return text.as_bytes().to_vec();
     }
-    // A text must not end its own brackets.
-    let text = text.replace("\u{1b}[201~", "");
-    format!("\u{1b}[200~{text}\u{1b}[201~").into_bytes()
+    // A text must not end its own brackets, nor does what is left when they are removed.
+    let mut text = text.to_owned();
+    while text.contains(PASTE_END) {
+        text = text.replace(PASTE_END, "");
+    }
+    format!("\u{1b}[200~{text}{PASTE_END}").into_bytes()
 }
 
 impl EncodedKeys {
@@ -237,6 +243,8 @@ mod tests {
             assert_eq!(found.warnings, [""; 0], "{key}");
         }
         assert_eq!(encode_paste("a\u{1b}[201~b", true), b"\x1b[200~ab\x1b[201~");
+        let nested = encode_paste("a\u{1b}[2\u{1b}[201~01~b", true);
+        assert_eq!(nested, b"\x1b[200~ab\x1b[201~");
         assert_eq!(encode_paste("a", false), b"a");
     }
 }

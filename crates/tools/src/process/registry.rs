@@ -9,8 +9,10 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
 use pinch_stdx::text::utf8::Utf8Decoder;
 use tokio::io::AsyncWriteExt as _;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
+
+use super::screen::TerminalText;
 
 /// How much is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +68,8 @@ pub(super) struct TrackedCommand {
     pub(super) started_ms: i64,
     pub(super) cancel: Cancel,
     pub(super) changed: Notify,
+    /// What is on a terminal has an input that does not end: see [`TrackedCommand::write`].
+    is_on_terminal: bool,
     input: tokio::sync::Mutex<Option<ProcessInput>>,
     output: Mutex<CommandLog>,
 }
@@ -80,13 +84,23 @@ pub(super) struct CommandLog {
     pub(super) is_truncated: bool,
     pub(super) end: Option<(Result<ProcessEnd, String>, i64)>,
     decoder: Utf8Decoder,
+    /// There if the command is on a terminal.
+    screen: Option<TerminalText>,
 }
 
 impl CommandLog {
     fn push(&mut self, bytes: &[u8], limits: &ProcessLimits) {
         let mut text = String::new();
         self.decoder.push(bytes, &mut text);
-        self.add(&text, limits);
+        self.show(&text, limits);
+    }
+
+    /// Adds what was decoded, of a terminal without what is for the terminal itself.
+    fn show(&mut self, text: &str, limits: &ProcessLimits) {
+        let Some(screen) = &mut self.screen else { return self.add(text, limits) };
+        let mut shown = String::with_capacity(text.len());
+        screen.push(text, &mut shown);
+        self.add(&shown, limits);
     }
 
     fn add(&mut self, text: &str, limits: &ProcessLimits) {
@@ -124,6 +138,12 @@ fn is_shown(c: char) -> bool {
 
 /// Characters of output in the report of an end.
 const NOTICE_TAIL: usize = 400;
+/// The key that ends the input of a program on a terminal: Ctrl-D.
+const END_OF_INPUT: &[u8] = b"\x04";
+/// What a terminal answers to a request for the position of the cursor: the first column of the first row.
+const CURSOR_POSITION: &[u8] = b"\x1b[1;1R";
+/// Answers that may wait to be written; programs ask for one after the other.
+const MAX_ANSWERS: usize = 16;
 /// How long a command that is ended may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long a command may take to read what is written to it.
@@ -138,7 +158,7 @@ impl TrackedCommand {
         let mut log = self.log();
         let mut rest = String::new();
         log.decoder.finish(&mut rest);
-        log.add(&rest, limits);
+        log.show(&rest, limits);
         log.end = Some((end, now_ms));
     }
 
@@ -172,10 +192,15 @@ impl TrackedCommand {
         let writer = input.as_mut()?;
         let written = async {
             writer.write_all(data).await?;
+            if ends && self.is_on_terminal {
+                writer.write_all(END_OF_INPUT).await?;
+            }
             writer.flush().await
         };
+        // On a terminal a key ends the input, and the next program can read on.
+        let is_closed = ends && !self.is_on_terminal;
         let is_written = matches!(tokio::time::timeout(WRITE_PATIENCE, written).await, Ok(Ok(())));
-        if ends || !is_written {
+        if is_closed || !is_written {
             *input = None;
         }
         is_written.then_some(())
@@ -241,6 +266,7 @@ impl ProcessRegistry {
             return Err(MachineError::new(error, "spawn", None));
         }
         let cwd = spec.cwd.display().to_string();
+        let is_on_terminal = spec.terminal.is_some();
         let mut process = machine.spawn(spec).await?;
         let mut state = self.state();
         while state.drivers.try_join_next().is_some() {}
@@ -253,19 +279,43 @@ impl ProcessRegistry {
             started_ms: host.now_ms(),
             cancel: Cancel::new(),
             changed: Notify::new(),
+            is_on_terminal,
             input: tokio::sync::Mutex::new(process.take_input()),
-            output: Mutex::default(),
+            output: Mutex::new(CommandLog {
+                screen: is_on_terminal.then(TerminalText::default),
+                ..CommandLog::default()
+            }),
         });
         state.sessions.push(Arc::clone(&session));
         let (driven, limits, host) = (Arc::clone(&session), self.0.limits.clone(), host.clone());
         // Weak: what runs does not keep the registry that owns it.
         let registry = Arc::downgrade(&self.0);
         state.drivers.spawn(async move {
+            let (requests, mut requested) = mpsc::channel::<()>(MAX_ANSWERS);
             let mut take = |bytes: &[u8]| {
-                driven.log().push(bytes, &limits);
+                let n_requests = {
+                    let mut log = driven.log();
+                    log.push(bytes, &limits);
+                    log.screen.as_mut().map_or(0, TerminalText::take_requests)
+                };
+                // A program that asks more often than it reads is not answered.
+                for _ in 0..n_requests {
+                    if requests.try_send(()).is_err() {
+                        break;
+                    }
+                }
                 driven.changed.notify_waiters();
             };
-            let end = process.pump(&driven.cancel, timeout, GRACE, &mut take).await;
+            let answering = async {
+                while requested.recv().await.is_some() {
+                    driven.write(CURSOR_POSITION, false).await;
+                }
+                std::future::pending().await
+            };
+            let end = tokio::select! {
+                end = process.pump(&driven.cancel, timeout, GRACE, &mut take) => end,
+                () = answering => Ok(ProcessEnd::Exited(Exit::Code(0))),
+            };
             driven.finish(end.map_err(|error| error.to_string()), host.now_ms(), &limits);
             *driven.input.lock().await = None;
             driven.changed.notify_waiters();

@@ -30,6 +30,7 @@ fn judged(command: &str) -> Judgement {
         home: Some(Path::new("/home/u")),
         path: &["/usr/bin".into(), "relative".into()],
         shell: ShellKind::Posix,
+        sets_env: false,
         is_executable: &is_executable,
         exists: &|path| path == Path::new("/w/secret"),
     };
@@ -318,6 +319,12 @@ fn nothing_forbidden_runs_unasked() {
         "node -pe x",
         "sed -i s/a/b/ x",
         "sed --in-place x y",
+        // Code that comes in.
+        "python3",
+        "python3 -u",
+        "python3 -",
+        "echo x | node",
+        "cd /tmp && bash -c './make'",
         // Harmless programs with arguments that are not.
         "head secret",
         "head /etc/passwd",
@@ -342,7 +349,7 @@ fn an_entry_with_arguments_is_for_these_arguments_in_this_directory() {
         arguments_hash: Some(arguments_hash(&argv)),
         cwd: Some("/w".into()),
     };
-    let check = |command: &str, cwd: &str| {
+    let check_with = |command: &str, cwd: &str, sets_env: bool| {
         let rules = CommandRules {
             allowlist: std::slice::from_ref(&entry),
             safe_bins: &SafeBins::default(),
@@ -350,11 +357,52 @@ fn an_entry_with_arguments_is_for_these_arguments_in_this_directory() {
             home: None,
             path: &["/usr/bin".into()],
             shell: ShellKind::Posix,
-            is_executable: &|path| path == Path::new("/usr/bin/git"),
+            sets_env,
+            is_executable: &|path| ["/usr/bin/git", "/usr/bin/xargs"].map(Path::new).contains(&path),
             exists: &|_| false,
         };
         judge(command, &rules).is_allowed()
     };
+    let check = |command: &str, cwd: &str| check_with(command, cwd, false);
     assert!(check("git push", "/w") && check("git 'push'", "/w"));
-    assert!(!check("git push --force", "/w") && !check("git push", "/other") && !check("git", "/w"));
+    assert!(check("cd /w; pwd", "/w") && check("bash -c 'git push'", "/w") && check("git push; cd /other", "/w"));
+    for other in [
+        "git push --force",
+        "git",
+        "cd /other && git push",
+        "cd /other && bash -c 'git push'",
+        "A=1 git push",
+        "env A=1 git push",
+        "echo --force | xargs git push",
+        "find . -exec git push {} +",
+    ] {
+        assert!(!check(other, "/w"), "{other}");
+    }
+    assert!(!check("git push", "/other") && !check_with("git push", "/w", true));
+}
+
+#[test]
+fn an_entry_with_arguments_names_one_file() {
+    let argv = ["t".to_owned()];
+    let entry = |pattern: &str| AllowedProgram {
+        pattern: pattern.into(),
+        arguments_hash: Some(arguments_hash(&argv)),
+        cwd: None,
+    };
+    let check = |pattern: &str, command: &str| {
+        let rules = CommandRules {
+            allowlist: &[entry(pattern)],
+            safe_bins: &SafeBins::default(),
+            cwd: Path::new("/w"),
+            home: None,
+            path: &[],
+            shell: ShellKind::Posix,
+            sets_env: false,
+            is_executable: &|_| true,
+            exists: &|_| false,
+        };
+        judge(command, &rules).is_allowed()
+    };
+    assert!(check("/w/tool", "./tool"));
+    assert!(!check("/w/*", "./tool") && !check("/w/Tool", "./tool"));
 }

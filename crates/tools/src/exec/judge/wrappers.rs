@@ -61,7 +61,7 @@ const WRAPPERS: [WrapperRules; 11] = [
     },
 ];
 
-const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash"];
+pub(super) const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash"];
 
 /// Programs that can start anything in ways that are not followed.
 const OPAQUE: [&str; 17] = [

@@ -1,13 +1,19 @@
+use std::path::Path;
 use std::sync::Mutex;
 
 use pinch_agent_core::tool::Progress;
 use pinch_machine::LocalMachine;
+use pinch_ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
 use super::super::process_tool::BackgroundTool;
 use super::super::registry::ProcessLimits;
 use super::*;
+use crate::exec::modes::{ExecAsk, ExecSecurity};
+
+#[cfg(all(unix, feature = "pty"))]
+mod terminal;
 
 async fn call(tool: &dyn Tool, input: Value) -> Result<(String, Value), String> {
     let (cancel, host, progress) = (Cancel::new(), Host::system(), Progress::ignored());

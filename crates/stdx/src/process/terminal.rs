@@ -1,0 +1,55 @@
+//! Commands on a terminal of their own.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use tokio::process::{ChildStdin, ChildStdout};
+
+use super::group::ProcessGroup;
+use super::mark::ProcessMark;
+use super::{ChildTree, SpawnError};
+
+impl ChildTree {
+    /// Starts a command on a terminal of this size, in characters, which is its input and its output; it leads a session of its own.
+    /// [`ChildTree::take_stdin`] takes keys, and [`ChildTree::take_stdout`] gives what is shown. Keys do not end when the input is dropped:
+    /// Ctrl-D ends the input of most programs.
+    ///
+    /// # Errors
+    /// [`SpawnError`].
+    pub fn spawn_on_terminal(mut command: std::process::Command, columns: u16, rows: u16) -> Result<Self, SpawnError> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let dir = command.get_current_dir().map(std::path::PathBuf::from).filter(|dir| !dir.is_dir());
+        let failed = |source: io::Error| SpawnError::Io { program: program.clone(), source };
+        if let Some(path) = dir {
+            return Err(SpawnError::MissingDir { path });
+        }
+        // The leader of a session leads a group as well.
+        let mark = ProcessMark::put_on(&mut command);
+        let mut command = tokio::process::Command::from(command);
+        command.kill_on_drop(true);
+        let opened = || -> Result<_, pty_process::Error> {
+            let (terminal, side_of_command) = pty_process::open()?;
+            terminal.resize(pty_process::Size::new(rows, columns))?;
+            let ends: (OwnedFd, OwnedFd) =
+                (terminal.as_fd().try_clone_to_owned()?, terminal.as_fd().try_clone_to_owned()?);
+            let child = pty_process::Command::from(command).spawn(side_of_command)?;
+            Ok((child, ends))
+        };
+        let (mut child, (input, output)) = opened().map_err(|error| failed(into_io(error)))?;
+        let mut tree = Self { group: ProcessGroup::of(child.id(), mark), is_told: false, child: None, exit: None };
+        let input = ChildStdin::from_std(std::process::ChildStdin::from(input));
+        let output = ChildStdout::from_std(std::process::ChildStdout::from(output));
+        let ends = input.and_then(|input| Ok((input, output?)));
+        let ends = ends.map(|(input, output)| (child.stdin, child.stdout) = (Some(input), Some(output)));
+        tree.child = Some(child);
+        // Dropping it kills what was started.
+        ends.map(|()| tree).map_err(failed)
+    }
+}
+
+fn into_io(error: pty_process::Error) -> io::Error {
+    match error {
+        pty_process::Error::Io(error) => error,
+        other => io::Error::other(other),
+    }
+}

@@ -1,0 +1,124 @@
+//! Which files a command starts: noted when it is judged, and compared before it runs.
+
+use std::path::{Path, PathBuf};
+
+use pinch_stdx::fs::stamp::FileStamp;
+
+use super::judge::{Judgement, ProgramCall, is_script_runner};
+
+/// The programs of a command, its shell, and the scripts that it gives to interpreters, as they were at one moment.
+///
+/// A file that is written, replaced, or reached through another link afterwards is noticed, whatever its length and time of modification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandIdentity(Vec<(PathBuf, Option<FileIdentity>)>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FileIdentity {
+    /// Where links lead.
+    real_path: PathBuf,
+    stamp: FileStamp,
+    /// When the system last changed anything about the file; programs cannot set this time.
+    changed: Option<(i64, i64)>,
+}
+
+impl CommandIdentity {
+    /// The files of a command that was judged, and that a shell runs in a directory.
+    pub fn of(judgement: &Judgement, shell: &Path, cwd: &Path) -> Self {
+        let mut paths = vec![shell.to_owned()];
+        for call in &judgement.programs {
+            paths.extend(call.program.clone());
+            paths.extend(script_of(call, cwd));
+        }
+        paths.sort();
+        paths.dedup();
+        Self(paths.into_iter().map(|path| (path.clone(), FileIdentity::of(&path))).collect())
+    }
+
+    /// A file that is not what it was.
+    pub fn changed(&self) -> Option<&Path> {
+        let is_other = |(path, before): &&(PathBuf, Option<FileIdentity>)| FileIdentity::of(path) != *before;
+        self.0.iter().find(is_other).map(|(path, _)| path.as_path())
+    }
+}
+
+impl FileIdentity {
+    fn of(path: &Path) -> Option<Self> {
+        let real_path = std::fs::canonicalize(path).ok()?;
+        Some(Self { stamp: FileStamp::of(&real_path)?, changed: changed(&real_path), real_path })
+    }
+}
+
+#[cfg(unix)]
+fn changed(path: &Path) -> Option<(i64, i64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.ctime(), meta.ctime_nsec()))
+}
+
+#[cfg(not(unix))]
+fn changed(_: &Path) -> Option<(i64, i64)> {
+    None
+}
+
+/// The file that an interpreter is given to run.
+fn script_of(call: &ProgramCall, cwd: &Path) -> Option<PathBuf> {
+    let base = Path::new(call.argv.first()?).file_name()?.to_string_lossy().to_lowercase();
+    if !is_script_runner(&base) {
+        return None;
+    }
+    let operands = call.argv.iter().skip(1).filter(|word| !word.starts_with('-'));
+    operands.map(|word| cwd.join(word)).find(|path| path.is_file())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn call(argv: &[&str], program: &Path) -> ProgramCall {
+        let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+        ProgramCall { argv, program: Some(program.to_owned()), is_exact: true }
+    }
+
+    #[test]
+    fn whatever_changes_a_file_is_noticed() {
+        type Change = fn(&Path);
+        let changes: [(&str, Change); 6] = [
+            ("written in place with its old time", |dir| {
+                let file = std::fs::File::options().write(true).open(dir.join("tool")).unwrap();
+                let before = file.metadata().unwrap().modified().unwrap();
+                std::os::unix::fs::FileExt::write_at(&file, b"X", 0).unwrap();
+                file.set_modified(before).unwrap();
+            }),
+            ("replaced", |dir| {
+                std::fs::write(dir.join("other"), "one").unwrap();
+                std::fs::rename(dir.join("other"), dir.join("tool")).unwrap();
+            }),
+            ("removed", |dir| std::fs::remove_file(dir.join("tool")).unwrap()),
+            ("another link", |dir| {
+                std::fs::rename(dir.join("tool"), dir.join("moved")).unwrap();
+                symlink(dir.join("moved"), dir.join("tool")).unwrap();
+            }),
+            ("another script", |dir| std::fs::write(dir.join("a.py"), "other").unwrap()),
+            ("another shell", |dir| std::fs::write(dir.join("sh"), "other").unwrap()),
+        ];
+        for (what, change) in changes {
+            let dir = tempfile::tempdir().unwrap();
+            for name in ["tool", "python3", "a.py", "sh"] {
+                std::fs::write(dir.path().join(name), "one").unwrap();
+            }
+            let programs = vec![
+                call(&["tool", "a"], &dir.path().join("tool")),
+                call(&["python3", "-u", "a.py"], &dir.path().join("python3")),
+            ];
+            let judgement = Judgement { programs, ..Judgement::default() };
+            let identity = CommandIdentity::of(&judgement, &dir.path().join("sh"), dir.path());
+            assert_eq!(identity.changed(), None, "{what}");
+            // The clock of the file system has steps of a few milliseconds.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            change(dir.path());
+            assert!(identity.changed().is_some(), "{what}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Whether a command may run. What it starts is looked up before anybody is asked, and once more before it is started.
+
+use std::path::{Path, PathBuf};
+
+use pinch_agent_core::tool::{ToolCx, ToolError};
+use pinch_ports::{ApprovalDecision, ApprovalRequest};
+use pinch_stdx::fs::is_executable;
+
+use super::options::CommandOptions;
+use crate::exec::analysis::ShellKind;
+use crate::exec::approvals::{ApprovalDefaults, ApprovalsFile, EffectiveApprovals};
+use crate::exec::identity::CommandIdentity;
+use crate::exec::judge::{CommandRules, Judgement, judge};
+use crate::exec::modes::{ExecAsk, ExecSecurity, requires_approval};
+
+/// A command that is about to run.
+pub(super) struct CommandCall<'a> {
+    /// The command line.
+    pub(super) command: &'a str,
+    /// Its directory.
+    pub(super) cwd: &'a Path,
+    /// Its whole environment.
+    pub(super) env: &'a [(String, String)],
+    /// Whether the call sets variables.
+    pub(super) sets_env: bool,
+    /// Which commands may run.
+    pub(super) security: ExecSecurity,
+    /// When a person is asked.
+    pub(super) ask: ExecAsk,
+}
+
+/// Permission to run a command, as long as the files that it starts are those that were judged.
+#[must_use]
+pub(super) struct CommandPermit {
+    judged: Option<(EffectiveApprovals, Judgement, CommandIdentity)>,
+}
+
+impl CommandPermit {
+    /// Looks once more at what the command starts. To be called right before it is started.
+    pub(super) fn check(&self, options: &CommandOptions, call: &CommandCall<'_>) -> Result<(), ToolError> {
+        let Some((effective, judgement, identity)) = &self.judged else { return Ok(()) };
+        let now = options.judge(call, effective);
+        let moved = judgement.programs.iter().zip(&now.programs).find(|(before, now)| before.program != now.program);
+        let shown = |program: &Option<PathBuf>, name: &str| {
+            program.as_ref().map_or_else(|| name.to_owned(), |path| path.display().to_string())
+        };
+        let changed = match moved {
+            Some((before, _)) => Some(shown(&before.program, before.argv.first().map_or("", String::as_str))),
+            None => identity.changed().map(|path| path.display().to_string()),
+        };
+        match changed {
+            None => Ok(()),
+            Some(what) => Err(ToolError::new(format!(
+                "exec denied: {what} was changed or replaced after the command was judged, so nothing ran. Run the command again to have it \
+                 judged anew."
+            ))),
+        }
+    }
+}
+
+impl CommandOptions {
+    /// Whether a command may run; asks if it has to.
+    pub(super) async fn permit(&self, call: &CommandCall<'_>, cx: &ToolCx<'_>) -> Result<CommandPermit, ToolError> {
+        let given = ApprovalDefaults { security: Some(call.security), ask: Some(call.ask) };
+        let file = match &self.approvals_file {
+            Some(path) => Some(ApprovalsFile::load(path)?),
+            None => None,
+        };
+        let effective = match &file {
+            Some(file) => file.effective(&self.agent, given),
+            None => EffectiveApprovals { security: call.security, ask: call.ask, ..EffectiveApprovals::default() },
+        };
+        let security = effective.security.stricter(call.security);
+        let ask = effective.ask.more_demanding(call.ask);
+        if security == ExecSecurity::Deny {
+            return Err(ToolError::new("exec denied: host=gateway security=deny"));
+        }
+        if security == ExecSecurity::Full && ask != ExecAsk::Always {
+            return Ok(CommandPermit { judged: None });
+        }
+        let judgement = self.judge(call, &effective);
+        let identity = CommandIdentity::of(&judgement, &self.shell, call.cwd);
+        let is_understood = judgement.not_understood.is_none();
+        if !requires_approval(ask, security, is_understood, judgement.not_covered.is_none()) {
+            return match judgement.is_allowed() {
+                true => Ok(CommandPermit { judged: Some((effective, judgement, identity)) }),
+                false => Err(ToolError::new("exec denied: allowlist miss")),
+            };
+        }
+        match self.ask(call, &judgement, cx).await? {
+            ApprovalDecision::AllowOnce => {}
+            ApprovalDecision::AllowAlways => self.remember(&judgement, file, call, cx)?,
+            ApprovalDecision::Deny => return Err(ToolError::new(format!("exec denied: {}", reason(&judgement)))),
+        }
+        Ok(CommandPermit { judged: Some((effective, judgement, identity)) })
+    }
+
+    /// Asks a person. Nobody who answers in time is an error.
+    async fn ask(
+        &self,
+        call: &CommandCall<'_>,
+        judgement: &Judgement,
+        cx: &ToolCx<'_>,
+    ) -> Result<ApprovalDecision, ToolError> {
+        let reason = reason(judgement);
+        let cwd = call.cwd.to_string_lossy();
+        let mut request = ApprovalRequest::new(call.command, cwd, reason, self.approval_timeout);
+        request.session_key = Some(self.scope.clone());
+        let programs = judgement.programs.iter().filter_map(|call| call.program.as_ref());
+        request.programs = programs.map(|path| path.display().to_string()).collect();
+        let asked = tokio::time::timeout(self.approval_timeout, self.approvals.request(&request));
+        let answer = cx.cancel.run(asked).await.map_err(|_| ToolError::aborted())?;
+        answer.map_err(|_| ToolError::new(format!("exec denied: nobody answered in time ({reason})")))
+    }
+
+    fn judge(&self, call: &CommandCall<'_>, effective: &EffectiveApprovals) -> Judgement {
+        let path = call.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path);
+        let path: Vec<PathBuf> = std::env::split_paths(path).collect();
+        let rules = CommandRules {
+            allowlist: &effective.allowlist,
+            safe_bins: &self.safe_bins,
+            cwd: call.cwd,
+            home: self.home.as_deref(),
+            path: &path,
+            shell: ShellKind::Posix,
+            sets_env: call.sets_env,
+            is_executable: &is_executable,
+            exists: &|path| path.symlink_metadata().is_ok(),
+        };
+        judge(call.command, &rules)
+    }
+
+    /// Stores that a command may always run. One that is not understood, or whose arguments are not all written down, cannot be recognised
+    /// again.
+    fn remember(
+        &self,
+        judgement: &Judgement,
+        file: Option<ApprovalsFile>,
+        call: &CommandCall<'_>,
+        cx: &ToolCx<'_>,
+    ) -> Result<(), ToolError> {
+        let (Some(mut file), Some(path), None) = (file, &self.approvals_file, &judgement.not_understood) else {
+            return Ok(());
+        };
+        for program_call in judgement.programs.iter().filter(|program_call| program_call.is_exact) {
+            if let Some(program) = &program_call.program {
+                file.allow_always(&self.agent, program, &program_call.argv, call.cwd);
+            }
+        }
+        Ok(file.save(path, cx.host)?)
+    }
+}
+
+fn reason(judgement: &Judgement) -> &str {
+    let found = [&judgement.not_understood, &judgement.not_covered].into_iter().flatten().next();
+    found.map_or("every command needs an approval", String::as_str)
+}

@@ -1,0 +1,108 @@
+//! What programs send to a terminal, as text that can be read.
+
+/// Bytes of a sequence that are remembered; longer ones are dropped all the same.
+const MAX_SEQUENCE: usize = 16;
+
+/// Removes sequences for terminals from a stream of characters, and counts requests for the position of the cursor, which programs wait for.
+///
+/// Moving the cursor begins a new line, so that what is written to different places does not run together.
+#[derive(Debug, Default)]
+pub(super) struct TerminalText {
+    state: State,
+    sequence: String,
+    /// Requests that have not been answered yet.
+    n_requests: usize,
+    ends_line: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Text,
+    /// After the character that begins a sequence.
+    Escape,
+    /// One more character belongs to the sequence.
+    Charset,
+    /// Parameters, up to a letter.
+    Control,
+    /// A text for the terminal itself, up to its end.
+    Command,
+    /// In such a text, after what may begin its end.
+    CommandEscape,
+}
+
+impl TerminalText {
+    /// Appends what is text of a piece of output.
+    pub(super) fn push(&mut self, piece: &str, out: &mut String) {
+        for c in piece.chars() {
+            match self.state {
+                State::Text if c == '\u{1b}' => self.state = State::Escape,
+                State::Text if c == '\u{9b}' => self.begin(State::Control),
+                State::Text => {
+                    out.push(c);
+                    self.ends_line = matches!(c, '\n' | '\r');
+                }
+                State::Escape => match c {
+                    '[' => self.begin(State::Control),
+                    ']' | 'P' | 'X' | '^' | '_' => self.begin(State::Command),
+                    '(' | ')' | '*' | '+' | '-' | '.' | '/' | '#' | '%' | ' ' => self.state = State::Charset,
+                    _ => self.state = State::Text,
+                },
+                State::Charset => self.state = State::Text,
+                State::Control if ('\u{40}'..='\u{7e}').contains(&c) => {
+                    self.state = State::Text;
+                    self.end(c, out);
+                }
+                State::Control if c == '\u{1b}' => self.state = State::Escape,
+                State::Control => {
+                    if self.sequence.len() < MAX_SEQUENCE {
+                        self.sequence.push(c);
+                    }
+                }
+                State::Command if c == '\u{7}' || c == '\u{9c}' => self.state = State::Text,
+                State::Command if c == '\u{1b}' => self.state = State::CommandEscape,
+                State::Command => {}
+                State::CommandEscape => self.state = if c == '\\' { State::Text } else { State::Command },
+            }
+        }
+    }
+
+    /// How many requests for the position of the cursor came since the last call.
+    pub(super) fn take_requests(&mut self) -> usize {
+        std::mem::take(&mut self.n_requests)
+    }
+
+    fn begin(&mut self, state: State) {
+        self.sequence.clear();
+        self.state = state;
+    }
+
+    fn end(&mut self, last: char, out: &mut String) {
+        match last {
+            'n' if matches!(self.sequence.as_str(), "6" | "?6") => self.n_requests += 1,
+            'H' | 'f' | 'd' | 'E' | 'F' if !self.ends_line => {
+                out.push('\n');
+                self.ends_line = true;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_are_removed_however_they_are_cut() {
+        let output = "\u{1b}[?1049h\u{1b}[1;31mred\u{1b}[0m \u{1b}]0;title\u{7}a\u{1b}(Bb\u{1b}[6nc\u{1b}[2;1Hline\u{1b}[3;1H\u{1b}[4;1Hnext\u{1b}]8;;x\u{1b}\\é\u{1b}[?6n\u{1b}M!";
+        let expect = "red abc\nline\nnexté!";
+        for at in output.char_indices().map(|(at, _)| at) {
+            let (mut screen, mut text) = (TerminalText::default(), String::new());
+            screen.push(&output[..at], &mut text);
+            let early = screen.take_requests();
+            screen.push(&output[at..], &mut text);
+            assert_eq!((text.as_str(), early + screen.take_requests()), (expect, 2), "cut at {at}");
+        }
+    }
+}
