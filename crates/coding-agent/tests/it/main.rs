@@ -30,6 +30,7 @@ mod prompt;
 mod models;
 mod private;
 mod refresh;
+mod resource_switches;
 mod resources;
 mod rpc;
 mod rpc_commands;
