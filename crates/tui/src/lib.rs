@@ -14,6 +14,7 @@
 //! * [`markdown`]: Markdown as it arrives;
 //! * [`diff`]: changes of a file, word by word;
 //! * [`widget`]: lists to choose from, and a sign that something is going on;
+//! * [`configure`]: enabling and disabling extensions, skills, prompts and themes;
 //! * [`app`]: the interactive mode;
 //! * [`chat`]: a chat with agents, wherever they run.
 //!
@@ -62,6 +63,8 @@ mod editor_line;
 mod effect;
 
 mod dialog;
+
+pub mod configure;
 
 pub mod app;
 

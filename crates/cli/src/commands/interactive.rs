@@ -18,7 +18,7 @@ use crate::wiring::SessionUser;
 use crate::{browser, signals, wiring};
 
 /// Exit code of programs whose terminal went away.
-pub(super) const HUNG_UP: u8 = 129;
+pub(crate) const HUNG_UP: u8 = 129;
 
 /// Whether the interactive mode is wanted and possible: there is a terminal, and nothing asks for output of another kind.
 pub(crate) fn is_wanted(options: &CliOptions) -> bool {
@@ -26,7 +26,7 @@ pub(crate) fn is_wanted(options: &CliOptions) -> bool {
 }
 
 /// Fails where the cursor of the terminal cannot be moved.
-fn check_movable(host: &Host) -> Result<(), CommandFailure> {
+pub(crate) fn check_movable(host: &Host) -> Result<(), CommandFailure> {
     if host.env().get("TERM") == Some("dumb") {
         return Err(CommandFailure::user(
             "the interactive mode needs a terminal that can move its cursor, and TERM is dumb\nhint: to ask something, use: pinch -p \"…\"",

@@ -12,7 +12,7 @@ pub(super) fn usage(name: PackageCommandName) -> &'static str {
              [--approve|--no-approve] [--force]"
         }
         PackageCommandName::List => "pinch list [--approve|--no-approve]",
-        PackageCommandName::Config => "pinch config [--approve|--no-approve]",
+        PackageCommandName::Config => "pinch config [-l] [--approve|--no-approve]",
     }
 }
 
@@ -32,7 +32,8 @@ pub(super) fn options(name: PackageCommandName) -> Vec<OptionText> {
             ("--models", None, "Update model catalogs; not supported, they are part of pinch"),
             ("--force", None, "Show how to reinstall the same version of pinch"),
         ],
-        PackageCommandName::List | PackageCommandName::Config => &[],
+        PackageCommandName::Config => &[("-l, --local", None, "Begin with the project's settings")],
+        PackageCommandName::List => &[],
     };
     const OF_ALL: [OptionText; 2] = [
         ("-a, --approve", None, "Trust the project for this command"),
@@ -63,7 +64,9 @@ pub(super) fn help(name: PackageCommandName) -> String {
             "Show how to update pinch, and update packages. Packages pinned to a version are not updated."
         }
         PackageCommandName::List => "List the packages of the user and of a trusted project.",
-        PackageCommandName::Config => "Enable or disable resources of packages.",
+        PackageCommandName::Config => {
+            "Enable or disable extensions, skills, prompts and themes, in the settings of the user or of the project."
+        }
     };
     let options = options(name).into_iter().map(|(names, value, about)| {
         let value = value.map(|value| format!(" <{value}>")).unwrap_or_default();
@@ -89,9 +92,3 @@ pub(super) const PACKAGES_STAY: &str =
 /// The error of `pinch update --models`.
 pub(super) const NO_MODELS: &str =
     "model catalogs are part of pinch and cannot be updated separately\nhint: add models to models.json";
-
-/// The error of `pinch config` without a terminal.
-pub(super) const NO_TERMINAL: &str = "pinch config needs a terminal\nhint: edit \"packages\" in settings.json: an object with a source and lists of patterns";
-
-/// The error of `pinch config` in a terminal.
-pub(super) const NO_CONFIG: &str = "pinch config is not supported yet\nhint: edit \"packages\" in settings.json: an object with a source and lists of patterns";
