@@ -4,6 +4,7 @@ mod name;
 mod texts;
 mod parse;
 mod config;
+mod catalogs;
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -94,6 +95,7 @@ async fn carry_out(
             }?;
             say(format_args!("Removed {source}"))
         }
+        PackageAction::Update(update) if update.models => catalogs::run(folders, command, host, cancel).await,
         PackageAction::Update(update) => update_all(&packages()?, update, cancel).await,
         PackageAction::List => list(&packages()?.list()),
         PackageAction::Config => return config::run(folders, command, host, cancel).await,
@@ -108,9 +110,6 @@ async fn update_all(packages: &Packages, update: &Update, cancel: &Cancel) -> Re
             Some(source) => say(format_args!("Updated {source}"))?,
             None => say("Updated packages")?,
         }
-    }
-    if update.models {
-        return Err(CommandFailure::user(texts::NO_MODELS));
     }
     if update.program {
         say(texts::how_to_update(update.force))?;

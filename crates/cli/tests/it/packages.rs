@@ -1,5 +1,6 @@
 //! Package commands as scripts meet them: output, messages, exit codes and settings.
 
+use pinch_testing::server::ServerReply;
 use serde_json::{Value, json};
 
 use crate::help::{CommandOutput, TestUser};
@@ -123,6 +124,35 @@ async fn passwords_of_sources_are_not_printed() {
     assert_ne!(ran.code, Some(0));
     assert!(ran.out.contains("http://me:***@127.0.0.1:1/a/b"), "{}", ran.out);
     assert!(!format!("{}{}", ran.out, ran.err).contains("secret"), "{}{}", ran.out, ran.err);
+}
+
+#[tokio::test]
+async fn catalogs_of_models_are_fetched_for_those_with_credentials() {
+    let user = user().await;
+    let update = async |vars: &[(&str, &str)]| {
+        let mut command = user.program(&["update", "--models"]);
+        command.env("PINCH_AGENT_DIR", user.path("agent")).env("PINCH_MODEL_CATALOG_URL", user.server.url());
+        user.ran(command.envs(vars.iter().copied()).output().await.unwrap())
+    };
+    let none = update(&[]).await;
+    assert!(none.code == Some(1) && none.err.contains("no provider has credentials"), "{none:?}");
+    let offline = update(&[("PINCH_OFFLINE", "1"), ("ANTHROPIC_API_KEY", "k")]).await;
+    assert!(offline.code == Some(1) && offline.err.contains("offline"), "{offline:?}");
+    let record = json!({
+        "id": "claude-next", "name": "Claude Next", "api": "anthropic-messages", "provider": "anthropic",
+        "baseUrl": "https://api.anthropic.com", "input": ["text"], "contextWindow": 1000, "maxTokens": 100,
+    });
+    user.server.reply(ServerReply::json(200, &json!({"models": [record]})));
+    let done = update(&[("ANTHROPIC_API_KEY", "k")]).await;
+    assert_eq!(done, ran(0, "anthropic: 1 models\nModel catalogs refreshed\n", ""));
+    let mut list = user.program(&["--list-models", "claude-next"]);
+    list.env("PINCH_AGENT_DIR", user.path("agent")).env("ANTHROPIC_API_KEY", "k");
+    let listed = user.ran(list.output().await.unwrap());
+    assert!(listed.out.contains("claude-next"), "{listed:?}");
+    user.server.reply(ServerReply::status(403));
+    let failed = update(&[("ANTHROPIC_API_KEY", "k")]).await;
+    let text = "Error: could not refresh model catalogs: anthropic: the server answered 403 Forbidden\n";
+    assert_eq!(failed, ran(3, "", text));
 }
 
 #[cfg(target_os = "linux")]

@@ -67,6 +67,12 @@ pub const GROUPS: &[KeyGroup] = &[
                 "",
                 "Thinking level of new sessions by model, e.g. `{\"anthropic/claude-sonnet-4-5\": \"high\"}`; takes precedence over `defaultThinkingLevel`",
             ),
+            of_user(
+                "modelCatalogUrl",
+                ValueType::Text,
+                "",
+                "Server that `pinch update --models` fetches catalogs of models from; unset: `https://pi.dev`",
+            ),
             key("enabledModels", ValueType::Texts, "", "Patterns of the models to cycle through, as for `--models`"),
             key(
                 "thinkingBudgets.minimal",

@@ -27,6 +27,7 @@ mod login_keys;
 #[cfg(feature = "packages")]
 mod packages;
 mod prompt;
+mod model_catalogs;
 mod models;
 mod private;
 mod refresh;

@@ -29,7 +29,7 @@ pub(super) fn options(name: PackageCommandName) -> Vec<OptionText> {
             ("--extensions", None, "Update all packages"),
             ("--all", None, "Update pinch and all packages"),
             ("--extension", Some("SRC"), "Update one package"),
-            ("--models", None, "Update model catalogs; not supported, they are part of pinch"),
+            ("--models", None, "Fetch newer catalogs of models for the providers you have credentials for"),
             ("--force", None, "Show how to reinstall the same version of pinch"),
         ],
         PackageCommandName::Config => &[("-l, --local", None, "Begin with the project's settings")],
@@ -61,7 +61,8 @@ pub(super) fn help(name: PackageCommandName) -> String {
             "Remove a package from the settings and delete its files. Alias: pinch uninstall."
         }
         PackageCommandName::Update => {
-            "Show how to update pinch, and update packages. Packages pinned to a version are not updated."
+            "Show how to update pinch, update packages, or fetch newer catalogs of models. Packages pinned to a version are\n\
+             not updated."
         }
         PackageCommandName::List => "List the packages of the user and of a trusted project.",
         PackageCommandName::Config => {
@@ -88,7 +89,3 @@ pub(super) fn how_to_update(again: bool) -> String {
 /// Printed when no package was named.
 pub(super) const PACKAGES_STAY: &str =
     "Packages were not updated. Use `pinch update --extensions` for all of them, or `pinch update <source>` for one";
-
-/// The error of `pinch update --models`.
-pub(super) const NO_MODELS: &str =
-    "model catalogs are part of pinch and cannot be updated separately\nhint: add models to models.json";
