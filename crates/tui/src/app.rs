@@ -49,6 +49,10 @@ pub struct InteractiveOptions {
     pub resume: bool,
     /// Show what was loaded even if the settings want a quiet start.
     pub verbose: bool,
+    /// What changed in which version, in Markdown with headings such as `## [1.2.3]`; empty: nothing is shown of it.
+    pub changelog: &'static str,
+    /// Do not ask whether there is a later version, whatever the settings say.
+    pub offline: bool,
 }
 
 impl InteractiveOptions {
@@ -64,6 +68,8 @@ impl InteractiveOptions {
             browser: None,
             resume: false,
             verbose: false,
+            changelog: "",
+            offline: false,
         }
     }
 }
@@ -121,6 +127,8 @@ async fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> Result<Co
         tui_mode: options.tui_mode,
         browser: options.browser,
         verbose: options.verbose,
+        changelog: options.changelog,
+        offline: options.offline,
     };
     let app = App::new(options, &capabilities);
     let front = Front::new(device, capabilities, app.links())?;
@@ -201,6 +209,7 @@ pub async fn interactive<E>(
     }
     let mut driver = Driver::new(console, opened.runtime, stop.clone());
     driver.choose_mode();
+    driver.show_news().await;
     if resume {
         driver.choose_session();
     }

@@ -52,6 +52,8 @@ mod clipboard;
 
 mod front;
 
+mod prompt_history;
+
 mod transcript;
 
 mod compose;

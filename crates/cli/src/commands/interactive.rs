@@ -20,6 +20,9 @@ use crate::{browser, signals, wiring};
 /// Exit code of programs whose terminal went away.
 pub(crate) const HUNG_UP: u8 = 129;
 
+/// What changed in which version.
+const CHANGELOG: &str = include_str!("../../CHANGELOG.md");
+
 /// Whether the interactive mode is wanted and possible: there is a terminal, and nothing asks for output of another kind.
 pub(crate) fn is_wanted(options: &CliOptions) -> bool {
     !options.print && options.mode.is_none() && terminal::is_terminal()
@@ -75,6 +78,8 @@ fn interface(options: &CliOptions, folders: &Folders, host: &Host) -> Interactiv
     wanted.tui_mode.clone_from(&options.tui_mode);
     wanted.verbose = options.verbose;
     wanted.resume = options.resume;
+    wanted.changelog = CHANGELOG;
+    wanted.offline = options.offline;
     wanted.browser = Some(browser::open);
     wanted
 }

@@ -310,3 +310,100 @@ async fn an_image_that_a_tool_reads_is_shown_as_a_png() {
     let text = String::from_utf8_lossy(&program.bytes).into_owned();
     assert!(text.contains("c=1,r=1,q=2,m=0;iVBOR"), "a PNG");
 }
+
+#[tokio::test]
+async fn prompts_of_earlier_sessions_come_back_in_their_project() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let user = TestUser::new().await;
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    user.answer("fine");
+    program.keys("what is a kestrel\r").await;
+    program.wait_for("fine").await;
+    program.wait_until("an idle footer", |screen| !screen.contains("Working")).await;
+    program.keys("!echo falcon\r").await;
+    program.wait_for("falcon").await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    let file = user.path("agent/prompt-history.jsonl");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    // A new session has the prompts, the newest one first.
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    program.keys("\u{1b}[A").await;
+    program.wait_for("!echo falcon").await;
+    program.keys("\u{1b}[A").await;
+    program.wait_for("what is a kestrel").await;
+    program.keys("\u{3}\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    // Another project has its own.
+    user.write("other/x", "");
+    let agent_dir = user.path("agent");
+    let args = ["--agent-dir", agent_dir.to_str().unwrap(), "--model", "local/m1"];
+    let mut program = TerminalProgram::run_in(&user, "other", &args);
+    program.wait_for("/ for commands").await;
+    program.keys("\u{1b}[Anothing").await;
+    program.wait_for("nothing").await;
+    assert!(
+        !program.contents().contains("kestrel") && !program.contents().contains("falcon"),
+        "{}",
+        program.contents()
+    );
+    program.keys("\u{3}\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    // Nothing is kept where it is not wanted.
+    let kept = std::fs::read(&file).unwrap();
+    let settings = json!({"editor": {"historyFile": false}, "retry": {"enabled": false}});
+    user.write("agent/settings.json", &settings.to_string());
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    program.keys("\u{1b}[A!echo owl\r").await;
+    program.wait_until("the output", |screen| screen.matches("owl").count() > 1).await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    assert_eq!(std::fs::read(&file).unwrap(), kept);
+    // A session that is not stored leaves nothing behind either.
+    user.write("agent/settings.json", &json!({"retry": {"enabled": false}}).to_string());
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1", "--no-session"]).await;
+    program.keys("!echo owl\r").await;
+    program.wait_until("the output", |screen| screen.matches("owl").count() > 1).await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    assert_eq!(std::fs::read(&file).unwrap(), kept);
+}
+
+#[tokio::test]
+async fn queued_messages_are_edited_and_removed_one_by_one() {
+    let user = TestUser::new().await;
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    let gate = Gate::new();
+    let first = AnthropicResponse::new("msg_1").text("working on it").stop("end_turn").concat();
+    user.server.reply(ServerReply::sse("").gated(&gate, [first]));
+    program.keys("/queue\r").await;
+    program.wait_for("There are no queued messages").await;
+    program.keys("begin\r").await;
+    program.wait_for("Working").await;
+    program.keys("turn left\r").await;
+    program.wait_for("Steering: turn left").await;
+    program.keys("turn right\r").await;
+    program.wait_for("Steering: turn right").await;
+    program.keys("go straight\r").await;
+    program.wait_for("Steering: go straight").await;
+    program.keys("/queue\r").await;
+    program.wait_for("Queued messages").await;
+    program.keys("\u{1b}[3~").await;
+    program.wait_for("Removed a queued message").await;
+    // The second of those that are left.
+    program.keys("\u{1b}[B\r").await;
+    program
+        .wait_until("the message in the editor", |screen| {
+            screen.contains("go straight") && !screen.contains("Steering: go straight") && !screen.contains("turn left")
+        })
+        .await;
+    assert!(program.contents().contains("Steering: turn right"), "{}", program.contents());
+    user.answer("turned");
+    gate.open();
+    program.wait_for("turned").await;
+    let bodies: String =
+        user.server.requests().iter().map(|sent| String::from_utf8_lossy(&sent.body).into_owned()).collect();
+    assert!(bodies.contains("turn right") && !bodies.contains("turn left") && !bodies.contains("go straight"));
+    program.keys("\u{3}\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}

@@ -31,7 +31,7 @@ use self::lookups::LookupResult;
 use super::bridge::UiRequest;
 use super::state::{App, SessionActivity};
 use crate::dialog::{DialogNews, DialogView};
-use crate::effect::{DialogName, Effect, SubmittedMessage};
+use crate::effect::{DialogName, Effect, SubmittedMessage, WaitingMessage};
 use crate::front::{Front, FrontEvent};
 use crate::terminal::TerminalInput;
 
@@ -258,6 +258,8 @@ impl Console {
             }
             Effect::Abort => self.abort(),
             Effect::Dequeue => self.dequeue(),
+            Effect::Unqueue { message, edit } => self.unqueue(&message, edit),
+            Effect::Remember(text) => self.remember(text),
             Effect::DialogAnswer(answer) => self.app.answer(answer),
             Effect::Bash { command, exclude } => self.run_bash(command, exclude),
             Effect::Copy => self.copy().await,
@@ -389,6 +391,24 @@ impl Console {
         }
         texts.extend(self.app.take_waiting());
         self.app.restore(texts);
+    }
+
+    /// Takes one message out of its queue, and puts it into the editor if it is to be edited.
+    fn unqueue(&mut self, message: &WaitingMessage, edit: bool) {
+        let taken = match (message.id, &self.session) {
+            (Some(id), Some(session)) => session.control.remove_queued(id).is_some(),
+            (Some(_), None) => false,
+            (None, _) => self.app.remove_waiting(message),
+        };
+        if let Some(session) = &self.session {
+            let (steering, follow_up) = session.control.waiting();
+            self.app.set_queue(steering, follow_up);
+        }
+        match (taken, edit) {
+            (true, true) => self.app.edit_waiting(&message.text),
+            (true, false) => self.app.status("Removed a queued message"),
+            (false, _) => self.app.status("The message is not queued any more"),
+        }
     }
 
     fn abort(&mut self) {

@@ -24,7 +24,7 @@ use pinch_stdx::text::with_causes;
 use tokio::sync::mpsc;
 
 use super::console::{Console, EndedBash, SessionHandles};
-use super::state::SessionActivity;
+use super::state::{ChangelogNews, SessionActivity};
 use crate::dialog::DialogNews;
 use crate::effect::{DialogName, Effect, SubmittedMessage};
 
@@ -45,6 +45,7 @@ impl Driver {
         console.app.session_opened(&runtime);
         console.sum_up(runtime.session().log().snapshot());
         console.remove_old_pastes();
+        console.recall_prompts();
         Self { console, runtime, stop }
     }
 
@@ -52,6 +53,16 @@ impl Driver {
     pub(super) fn choose_mode(&mut self) {
         if self.console.app.wants_fullscreen() {
             self.console.set_fullscreen(true);
+        }
+    }
+
+    /// Shows what is new since the last version, where a session begins, and looks for a later one.
+    pub(super) async fn show_news(&mut self) {
+        self.console.look_for_version();
+        if self.runtime.session().messages().is_empty()
+            && let ChangelogNews::Note(version) = self.console.app.show_changes()
+        {
+            self.console.perform(Effect::Set { key: "lastChangelogVersion", value: version.into() }).await;
         }
     }
 

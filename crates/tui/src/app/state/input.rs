@@ -5,7 +5,7 @@ use pinch_coding_agent::settings::values::DoubleEscape;
 
 use super::scroll::page;
 use super::{App, SessionActivity};
-use crate::app::commands::{self, ParsedCommand};
+use crate::app::commands::{self, ParsedCommand, ShownText};
 use crate::dialog::{DialogCx, DialogEvent};
 use crate::editor::{EditorEvent, image_path};
 use crate::effect::{DialogAnswer, DialogName, Effect, SubmittedMessage};
@@ -187,7 +187,7 @@ impl App {
                 Some(self.submitted(text, &submission, true))
             }
             KeyAction::MessageDequeue => one(Effect::Dequeue),
-            KeyAction::QueueEdit => one(Effect::Dequeue),
+            KeyAction::QueueEdit => one(Effect::Open(DialogName::Queue)),
             KeyAction::PasteExpand => {
                 self.editor.expand_marker();
                 Some(Vec::new())
@@ -262,16 +262,23 @@ impl App {
             return Vec::new();
         }
         self.editor.remember(submission);
+        let mut effects = self.keeps_history().then(|| Effect::Remember(text.clone())).into_iter().collect::<Vec<_>>();
         match commands::parse(&text) {
-            Some(ParsedCommand::Effects(effects)) => return effects,
+            Some(ParsedCommand::Effects(more)) => {
+                effects.extend(more);
+                return effects;
+            }
             Some(ParsedCommand::Show(shown)) => {
-                let text = commands::text(shown, &self.keymap, &self.commands);
+                let text = match shown {
+                    ShownText::Changelog => self.changelog(),
+                    shown => commands::text(shown, &self.keymap, &self.commands),
+                };
                 self.transcript.markdown(&text);
-                return Vec::new();
+                return effects;
             }
             Some(ParsedCommand::Problem(text)) => {
                 self.warning(&text);
-                return Vec::new();
+                return effects;
             }
             None => {}
         }
@@ -280,7 +287,8 @@ impl App {
                 let path = image.path.display().to_string().replace('\'', "'\\''");
                 command = command.replace(&image.label, &format!("'{path}'"));
             }
-            return vec![Effect::Bash { command, exclude }];
+            effects.push(Effect::Bash { command, exclude });
+            return effects;
         }
         if self.unconfirmed.take().as_ref() != Some(&text)
             && let Some(unknown) = commands::unknown(&text, self.commands.iter().map(String::as_str))
@@ -288,7 +296,7 @@ impl App {
             self.warning(&slash::unknown_warning(&unknown));
             self.editor.restore(&text);
             self.unconfirmed = Some(text);
-            return Vec::new();
+            return effects;
         }
         let message = SubmittedMessage { text, images: submission.images.clone() };
         if !message.images.is_empty()
@@ -296,7 +304,8 @@ impl App {
         {
             self.status(&format!("{model} does not accept images; a note replaces them in its requests"));
         }
-        vec![if follow_up { Effect::FollowUp(message) } else { Effect::Submit(message) }]
+        effects.push(if follow_up { Effect::FollowUp(message) } else { Effect::Submit(message) });
+        effects
     }
 
     /// The completion that is to be looked up, if there is one.
