@@ -19,7 +19,7 @@ use crate::figures::short_path;
 use crate::front::{Front, FrontEvent, ScreenFrame};
 use crate::hyperlink::Hyperlinks;
 use crate::keymap::Keymap;
-use crate::terminal::{Cursor, DeviceError, TerminalCapabilities, TerminalDevice, TerminalInput};
+use crate::terminal::{Cursor, DeviceError, TerminalCapabilities, TerminalInput};
 use crate::theme::Palette;
 
 /// How the resources are shown.
@@ -147,8 +147,7 @@ pub async fn configure(
         None => Palette::builtin(Palette::name_for(capabilities.light_background), capabilities.depth),
     };
     let mut theme = palette(&capabilities);
-    let device = TerminalDevice::open()?;
-    let mut front = Front::new(device, capabilities.clone(), Hyperlinks::default())?;
+    let mut front = Front::new(capabilities.clone(), Hyperlinks::default())?;
     let is_project = options.begins_with_project && switches.has_project();
     let scope = if is_project { WriteScope::Project } else { WriteScope::Global };
     let view = ConfigureView::new(switches.has_project());
@@ -204,7 +203,7 @@ pub async fn configure(
 fn draw(front: &mut Front, (live, cursor): (Vec<Row>, Option<(usize, usize)>)) -> io::Result<()> {
     let cursor = cursor.map(|(row, column)| Cursor { row, column, visible: true });
     let frame = ScreenFrame { live, cursor, title: "pinch config".to_owned(), ..ScreenFrame::default() };
-    front.draw(&frame)
+    front.draw(&frame, 0)
 }
 
 #[cfg(test)]

@@ -72,6 +72,11 @@ pub(crate) trait DialogView<E = Effect> {
     /// Handles a key.
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent<E>;
 
+    /// Handles a line that was typed where the terminal edits lines itself; `None`: its characters are keys, with enter behind them.
+    fn line(&mut self, _line: &str, _cx: DialogCx<'_>) -> Option<DialogEvent<E>> {
+        None
+    }
+
     /// Handles pasted text.
     fn paste(&mut self, _text: &str) {}
 

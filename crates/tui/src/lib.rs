@@ -60,6 +60,8 @@ mod compose;
 
 mod slash;
 
+mod typed_line;
+
 mod editor_line;
 
 mod effect;

@@ -39,6 +39,12 @@ pub const ENVIRONMENT: &[Variable] = &[
         None,
         "Server of `pinch update --models`, in place of the setting modelCatalogUrl",
     ),
+    variable("PINCH_PLAIN", None, "1: screen-reader mode, as --plain"),
+    variable(
+        "PINCH_SKIP_VERSION_CHECK",
+        Some("PI_SKIP_VERSION_CHECK"),
+        "1: do not ask the server of the setting versionCheckUrl for a later version",
+    ),
     variable("PINCH_TRUST", None, "1: trust the project, as --approve does"),
     variable("PINCH_STATE_DIR", Some("OPENCLAW_STATE_DIR"), "State directory of embedded runs (default: ~/.pinch)"),
     variable("PINCH_CONFIG_PATH", Some("OPENCLAW_CONFIG_PATH"), "Configuration of embedded runs"),

@@ -318,6 +318,12 @@ pub const GROUPS: &[KeyGroup] = &[
                 "",
                 "Screen of the interactive mode: `regular` keeps the terminal's scrollback, `fullscreen` scrolls by itself; unset: `regular`",
             ),
+            of_user(
+                "ui.plain",
+                ValueType::Flag,
+                "false",
+                "Screen-reader mode of the interactive mode and the chat: plain lines one below the other, read line by line",
+            ),
             key(
                 "quietStartup",
                 ValueType::FlagOr(&["header"]),

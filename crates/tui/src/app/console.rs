@@ -184,7 +184,7 @@ impl Console {
         let (size, is_fullscreen) = (self.front.size(), self.front.is_fullscreen());
         self.app.set_screen(size, self.front.cell_size());
         let frame = self.app.view(size, is_fullscreen, self.host.now_ms());
-        let mut drawn = self.front.draw(&frame);
+        let mut drawn = self.front.draw(&frame, self.host.now_ms());
         self.convert_images();
         if let Some(bytes) = self.app.take_notification(self.front.capabilities().notification) {
             drawn = drawn.and_then(|()| self.front.write(&bytes));
@@ -194,6 +194,9 @@ impl Console {
 
     /// Changes between the regular and the fullscreen mode.
     pub(super) fn set_fullscreen(&mut self, on: bool) {
+        if self.app.is_plain() {
+            return;
+        }
         let done = self.front.set_fullscreen(on);
         self.app.mode_changed(on);
         self.check(done);

@@ -1,6 +1,7 @@
 //! The loop of the interactive mode: it owns the session, lends it to runs, and does between runs what needs it whole.
 
 use std::collections::VecDeque;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -45,7 +46,6 @@ impl Driver {
         console.app.session_opened(&runtime);
         console.sum_up(runtime.session().log().snapshot());
         console.remove_old_pastes();
-        console.recall_prompts();
         Self { console, runtime, stop }
     }
 
@@ -56,13 +56,25 @@ impl Driver {
         }
     }
 
+    /// Gives the editor what was submitted in earlier sessions of the project, if that is wanted.
+    pub(super) fn recall_prompts(&mut self, earlier: io::Result<Vec<String>>) {
+        if self.console.app.prompt_history().is_none() {
+            return;
+        }
+        match earlier {
+            Ok(texts) => self.console.app.add_older_history(texts),
+            Err(error) => self.console.app.warning(&format!("The history of prompts cannot be read: {error}")),
+        }
+    }
+
     /// Shows what is new since the last version, where a session begins, and looks for a later one.
     pub(super) async fn show_news(&mut self) {
         self.console.look_for_version();
         if self.runtime.session().messages().is_empty()
             && let ChangelogNews::Note(version) = self.console.app.show_changes()
         {
-            self.console.perform(Effect::Set { key: "lastChangelogVersion", value: version.into() }).await;
+            let effect = Effect::Set { key: "lastChangelogVersion", value: version.into() };
+            Box::pin(self.console.perform(effect)).await;
         }
     }
 

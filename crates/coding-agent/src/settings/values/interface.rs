@@ -12,6 +12,8 @@ pub struct Interface {
     pub theme: Option<String>,
     /// The way the screen is used, in the words of the document.
     pub tui_mode: Option<String>,
+    /// Plain lines are written one below the other.
+    pub plain: bool,
     /// What is shown at the start.
     pub quiet_startup: QuietStartup,
     /// What is new is shown in one line.
@@ -101,6 +103,7 @@ impl SettingsReader<'_> {
         Interface {
             theme: self.text("theme"),
             tui_mode: self.text("tuiMode"),
+            plain: self.flag("ui.plain"),
             quiet_startup: match self.value("quietStartup") {
                 Some(Value::Bool(true)) => QuietStartup::On,
                 Some(Value::String(_)) => QuietStartup::Header,

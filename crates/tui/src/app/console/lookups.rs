@@ -22,9 +22,6 @@ use crate::effect::{DialogName, Effect};
 use crate::image::ImageSource;
 use crate::widget::PickItem;
 
-/// Submissions of earlier sessions that the editor gets.
-const RECALLED: usize = 100;
-
 /// Something that was looked up beside the session.
 pub(super) enum LookupResult {
     Sessions(Result<Vec<SessionSummary>, String>),
@@ -35,8 +32,6 @@ pub(super) enum LookupResult {
     Image(Result<PathBuf, String>),
     /// An image, and the same as a PNG.
     Converted(Box<(ImageSource, Option<ImageSource>)>),
-    /// What was submitted in earlier sessions of the project.
-    History(Vec<String>),
     /// A later version of the program.
     Version(Option<LatestRelease>),
     /// What the session cost, and which sum that is.
@@ -64,20 +59,6 @@ impl Console {
         let number = self.app.sum_number();
         let sum = tokio::task::spawn_blocking(move || Spent::of(&log));
         self.lookups.push(async move { LookupResult::Spent(number, sum.await.unwrap_or_default()) }.boxed());
-    }
-
-    /// Reads what was submitted in earlier sessions of the project.
-    pub(in crate::app) fn recall_prompts(&mut self) {
-        let Some(history) = self.app.prompt_history() else { return };
-        let read = tokio::task::spawn_blocking(move || history.load(RECALLED));
-        let work = async move {
-            match read.await {
-                Ok(Ok(texts)) => LookupResult::History(texts),
-                Ok(Err(error)) => LookupResult::Done(Err(format!("The history of prompts cannot be read: {error}"))),
-                Err(_) => LookupResult::History(Vec::new()),
-            }
-        };
-        self.lookups.push(work.boxed());
     }
 
     /// Asks for a later version of the program, if the settings name a server that knows.
@@ -145,6 +126,7 @@ impl Console {
                 self.indexing = false;
                 if let Some(files) = files {
                     self.app.set_files(files);
+                    self.complete();
                 }
             }
             LookupResult::Image(Ok(path)) => self.app.insert_image(&path),
@@ -155,7 +137,6 @@ impl Console {
                     self.app.later_version(&release);
                 }
             }
-            LookupResult::History(texts) => self.app.add_older_history(texts),
             LookupResult::Spent(number, spent) => self.app.summed(number, &spent),
             LookupResult::Sessions(Err(why)) | LookupResult::AllSessions(Err(why)) | LookupResult::Done(Err(why)) => {
                 self.app.error(&why);
