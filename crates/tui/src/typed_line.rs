@@ -4,7 +4,7 @@ use crate::key::{Key, KeyCode, KeyPress};
 
 /// What a dialog is given of a line.
 #[derive(Clone, Copy)]
-pub(crate) enum LineInput<'a> {
+pub(crate) enum DialogLine<'a> {
     /// The whole line, for dialogs that know what to do with it.
     Line(&'a str),
     /// A key.
@@ -32,23 +32,23 @@ pub(crate) const NOT_UNDERSTOOD: &str =
 /// whole, or else their characters are typed, with enter behind them if any of them meant something.
 pub(crate) fn answer<E>(
     line: &str,
-    mut give: impl FnMut(LineInput<'_>) -> LineStep<E>,
+    mut give: impl FnMut(DialogLine<'_>) -> LineStep<E>,
 ) -> Result<Vec<E>, NotUnderstood> {
     if let Some(press) = named_key(line) {
-        return match give(LineInput::Key(&press)) {
+        return match give(DialogLine::Key(&press)) {
             LineStep::Ignored => Err(NotUnderstood),
             LineStep::Taken(effects) | LineStep::Closed(effects) => Ok(effects),
         };
     }
     if !line.trim().is_empty()
-        && let LineStep::Taken(effects) | LineStep::Closed(effects) = give(LineInput::Line(line))
+        && let LineStep::Taken(effects) | LineStep::Closed(effects) = give(DialogLine::Line(line))
     {
         return Ok(effects);
     }
     let mut is_taken = line.is_empty();
     let mut all = Vec::new();
     for press in line.chars().filter(|c| !c.is_control()).map(KeyPress::typed) {
-        match give(LineInput::Key(&press)) {
+        match give(DialogLine::Key(&press)) {
             LineStep::Ignored => {}
             LineStep::Taken(effects) => {
                 is_taken = true;
@@ -65,7 +65,7 @@ pub(crate) fn answer<E>(
     if !is_taken {
         return Err(NotUnderstood);
     }
-    match give(LineInput::Key(&ENTER)) {
+    match give(DialogLine::Key(&ENTER)) {
         LineStep::Ignored => {}
         LineStep::Taken(effects) | LineStep::Closed(effects) => all.extend(effects),
     }
@@ -89,9 +89,9 @@ mod tests {
     fn answered(line: &str) -> Option<String> {
         let mut seen = String::new();
         let done = answer(line, |input| match input {
-            LineInput::Line("No") => LineStep::Closed(vec!["no".to_owned()]),
-            LineInput::Line(_) => LineStep::Ignored,
-            LineInput::Key(press) => match press.key.to_string().as_str() {
+            DialogLine::Line("No") => LineStep::Closed(vec!["no".to_owned()]),
+            DialogLine::Line(_) => LineStep::Ignored,
+            DialogLine::Key(press) => match press.key.to_string().as_str() {
                 "enter" => LineStep::Closed(vec!["enter".to_owned()]),
                 "escape" => LineStep::Closed(vec!["escape".to_owned()]),
                 "y" => LineStep::Closed(vec!["yes".to_owned()]),

@@ -117,7 +117,8 @@ impl CatalogRefresh {
     /// [`CatalogError::BadUrl`] and [`CatalogError::Write`]; the outcomes of the single providers are in the answer.
     pub async fn run(&self, providers: &[ProviderId], cancel: &Cancel) -> Result<Vec<CatalogUpdate>, CatalogError> {
         let url = self.base_url.trim_end_matches('/');
-        if !url.starts_with("https://") && !(url.starts_with("http://") && url_parts::is_this_machine(url)) {
+        let is_safe = url.starts_with("https://") || url.starts_with("http://") && url_parts::is_this_machine(url);
+        if !is_safe {
             return Err(CatalogError::BadUrl { url: url_parts::without_secrets(url) });
         }
         // A damaged file is reported when it is written.

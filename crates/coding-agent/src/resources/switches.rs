@@ -227,7 +227,8 @@ impl ResourceSwitches {
         list.retain(|entry| {
             let Some(entry) = entry.as_str() else { return true };
             let is_override = entry.starts_with(['!', '+', '-']) && targets.iter().any(|one| one == target(entry));
-            !is_override && !(sign.is_none() && is_inherited && target(entry) == pattern)
+            let names_it = sign.is_none() && is_inherited && target(entry) == pattern;
+            !is_override && !names_it
         });
         if let Some(sign) = sign {
             // The project names a file of the user to say something about it.

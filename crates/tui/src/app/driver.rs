@@ -1,7 +1,8 @@
 //! The loop of the interactive mode: it owns the session, lends it to runs, and does between runs what needs it whole.
 
+mod start;
+
 use std::collections::VecDeque;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ use pinch_stdx::text::with_causes;
 use tokio::sync::mpsc;
 
 use super::console::{Console, EndedBash, SessionHandles};
-use super::state::{ChangelogNews, SessionActivity};
+use super::state::SessionActivity;
 use crate::dialog::DialogNews;
 use crate::effect::{DialogName, Effect, SubmittedMessage};
 
@@ -53,28 +54,6 @@ impl Driver {
     pub(super) fn choose_mode(&mut self) {
         if self.console.app.wants_fullscreen() {
             self.console.set_fullscreen(true);
-        }
-    }
-
-    /// Gives the editor what was submitted in earlier sessions of the project, if that is wanted.
-    pub(super) fn recall_prompts(&mut self, earlier: io::Result<Vec<String>>) {
-        if self.console.app.prompt_history().is_none() {
-            return;
-        }
-        match earlier {
-            Ok(texts) => self.console.app.add_older_history(texts),
-            Err(error) => self.console.app.warning(&format!("The history of prompts cannot be read: {error}")),
-        }
-    }
-
-    /// Shows what is new since the last version, where a session begins, and looks for a later one.
-    pub(super) async fn show_news(&mut self) {
-        self.console.look_for_version();
-        if self.runtime.session().messages().is_empty()
-            && let ChangelogNews::Note(version) = self.console.app.show_changes()
-        {
-            let effect = Effect::Set { key: "lastChangelogVersion", value: version.into() };
-            Box::pin(self.console.perform(effect)).await;
         }
     }
 

@@ -5,6 +5,7 @@ mod look;
 mod scope;
 mod queue;
 mod news;
+mod history;
 mod dialogs;
 mod events;
 mod scroll;
@@ -45,7 +46,6 @@ use crate::hyperlink::Hyperlinks;
 use crate::image::ImageProtocol;
 use crate::key::Key;
 use crate::keymap::Keymap;
-use crate::prompt_history::PromptHistory;
 use crate::terminal::TerminalCapabilities;
 use crate::text::{SanitizeMode, sanitize};
 use crate::theme::{ColorDepth, ColorRole, Palette};
@@ -286,23 +286,6 @@ impl App {
         }
         self.transcript.scroll(Scroll::End);
         self.close_search();
-    }
-
-    /// Whether what is submitted is kept for later sessions: sessions that are not stored leave nothing behind.
-    fn keeps_history(&self) -> bool {
-        let is_wanted = self.interface.as_ref().is_some_and(|interface| interface.history_file);
-        is_wanted && self.session_path.is_some()
-    }
-
-    /// The submissions of earlier sessions of the project, if they are wanted.
-    pub(crate) fn prompt_history(&self) -> Option<PromptHistory> {
-        let is_wanted = self.interface.as_ref().is_some_and(|interface| interface.history_file);
-        is_wanted.then(|| PromptHistory::new(&self.options.agent_dir, &self.options.cwd))
-    }
-
-    /// The submissions of earlier sessions were read.
-    pub(crate) fn add_older_history(&mut self, texts: Vec<String>) {
-        self.editor.add_older_history(texts);
     }
 
     /// Takes over what the session says about itself.

@@ -15,7 +15,7 @@ use crate::keymap::{KeyAction, KeyContext, KeyMatch};
 use crate::slash;
 use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
 use crate::theme::Palette;
-use crate::typed_line::{self, LineInput, LineStep, NOT_UNDERSTOOD, NotUnderstood};
+use crate::typed_line::{self, DialogLine, LineStep, NOT_UNDERSTOOD, NotUnderstood};
 
 /// Two presses within this time belong together, in milliseconds.
 pub(super) const DOUBLE_PRESS_MS: i64 = 1_000;
@@ -75,8 +75,8 @@ impl ChatApp {
         let done = typed_line::answer(line, |input| {
             let n_open = self.dialogs.len();
             let done = self.dialog_event(size, now_ms, |open, cx| match input {
-                LineInput::Line(line) => open.dialog.line(line, cx),
-                LineInput::Key(press) => Some(open.dialog.key(press, cx)).filter(|done| *done != DialogEvent::Ignored),
+                DialogLine::Line(line) => open.dialog.line(line, cx),
+                DialogLine::Key(press) => Some(open.dialog.key(press, cx)).filter(|done| *done != DialogEvent::Ignored),
             });
             match done {
                 None => LineStep::Ignored,
