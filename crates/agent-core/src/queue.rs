@@ -146,7 +146,21 @@ impl MessageQueues {
         taken
     }
 
-    /// Changes with every message that is put in and every clearing, not when a run takes messages: use it to detect when to redraw the queues.
+    /// Takes one message out by its number; `None` if it does not wait any more.
+    pub fn remove(&self, id: u64) -> Option<QueuedMessage> {
+        let mut inner = self.lock();
+        let taken = [QueueKind::Steering, QueueKind::FollowUp].into_iter().find_map(|kind| {
+            let queue = inner.queue(kind);
+            let at = queue.iter().position(|waiting| waiting.id == id)?;
+            queue.remove(at)
+        })?;
+        inner.revision += 1;
+        drop(inner);
+        self.0.changed.notify_waiters();
+        Some(taken)
+    }
+
+    /// Changes with every message that is put in, taken out by its number, and every clearing, not when a run takes messages: use it to detect when to redraw the queues.
     pub fn revision(&self) -> u64 {
         self.lock().revision
     }
@@ -214,6 +228,19 @@ impl Drop for UndeliveredMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_message_is_taken_out_and_the_others_stay() {
+        let queues = MessageQueues::default();
+        let ids = ["a", "b", "c"].map(|text| queues.push(QueueKind::FollowUp, Message::user(text, 0)));
+        let steering = queues.push(QueueKind::Steering, Message::user("d", 0));
+        let before = queues.revision();
+        assert_eq!(queues.remove(ids[1]).map(|taken| taken.id), Some(ids[1]));
+        assert!(queues.revision() > before);
+        assert_eq!(queues.remove(ids[1]), None);
+        assert_eq!(queues.list(QueueKind::FollowUp).iter().map(|w| w.id).collect::<Vec<_>>(), [ids[0], ids[2]]);
+        assert!(queues.remove(steering).is_some() && queues.list(QueueKind::Steering).is_empty());
+    }
 
     #[test]
     fn modes_say_how_much_a_poll_takes() {

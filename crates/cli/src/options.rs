@@ -125,6 +125,8 @@ pub struct CliOptions {
     pub use_theme: Option<String>,
     /// `--verbose`.
     pub verbose: bool,
+    /// `--plain`.
+    pub plain: bool,
     /// `--offline`.
     pub offline: bool,
     /// `--help`.

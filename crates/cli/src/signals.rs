@@ -6,8 +6,23 @@ use pinch_embed::stdx::cancel::{Cancel, CancelReason};
 
 /// Runs `work` and cancels `cancel` when a signal comes; answers with the code of the signal then.
 pub(crate) async fn guard<T>(cancel: &Cancel, work: impl Future<Output = T>) -> (T, Option<ExitCode>) {
+    guard_against(Signals::all(), cancel, work).await
+}
+
+/// The same, except that Ctrl+C is a key for `work`.
+pub(crate) async fn guard_without_interrupt<T>(
+    cancel: &Cancel,
+    work: impl Future<Output = T>,
+) -> (T, Option<ExitCode>) {
+    guard_against(Signals::ending(), cancel, work).await
+}
+
+async fn guard_against<T>(
+    mut signals: Signals,
+    cancel: &Cancel,
+    work: impl Future<Output = T>,
+) -> (T, Option<ExitCode>) {
     let mut work = std::pin::pin!(work);
-    let mut signals = Signals::new();
     let mut code = None;
     loop {
         tokio::select! {
@@ -31,10 +46,22 @@ struct Signals(Vec<(i32, tokio::signal::unix::Signal)>);
 
 #[cfg(unix)]
 impl Signals {
-    fn new() -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-        Self(kinds.into_iter().filter_map(|kind| Some((kind.as_raw_value(), signal(kind).ok()?))).collect())
+    fn all() -> Self {
+        use tokio::signal::unix::SignalKind;
+        Self::of(&[SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()])
+    }
+
+    /// Those that no key sends.
+    fn ending() -> Self {
+        use tokio::signal::unix::SignalKind;
+        Self::of(&[SignalKind::terminate(), SignalKind::hangup()])
+    }
+
+    fn of(kinds: &[tokio::signal::unix::SignalKind]) -> Self {
+        let listen = |kind: &tokio::signal::unix::SignalKind| {
+            Some((kind.as_raw_value(), tokio::signal::unix::signal(*kind).ok()?))
+        };
+        Self(kinds.iter().filter_map(listen).collect())
     }
 
     async fn next(&mut self) -> i32 {
@@ -51,18 +78,24 @@ impl Signals {
 }
 
 #[cfg(not(unix))]
-struct Signals;
+struct Signals {
+    has_interrupt: bool,
+}
 
 #[cfg(not(unix))]
 impl Signals {
-    fn new() -> Self {
-        Self
+    fn all() -> Self {
+        Self { has_interrupt: true }
+    }
+
+    fn ending() -> Self {
+        Self { has_interrupt: false }
     }
 
     async fn next(&mut self) -> i32 {
         match tokio::signal::ctrl_c().await {
-            Ok(()) => INTERRUPT,
-            Err(_) => std::future::pending().await,
+            Ok(()) if self.has_interrupt => INTERRUPT,
+            _ => std::future::pending().await,
         }
     }
 }

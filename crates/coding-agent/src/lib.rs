@@ -13,6 +13,7 @@
 //! * [`compaction`], [`recovery`]: what happens when a conversation gets too long or an answer fails;
 //! * [`modes`], [`protocol`]: print, JSON and RPC mode;
 //! * [`export`]: a session as an HTML page;
+//! * [`releases`]: what is new in which version;
 //! * [`document`]: files that users write, read leniently and reported precisely.
 
 pub mod document;
@@ -34,6 +35,8 @@ pub mod resources;
 pub mod prompt;
 
 pub mod settings;
+
+pub mod releases;
 
 pub mod startup_moves;
 

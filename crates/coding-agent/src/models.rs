@@ -25,6 +25,7 @@ mod names;
 mod shelf;
 pub mod dynamic;
 mod layers;
+pub mod remote;
 pub mod pattern;
 pub mod scope;
 pub mod initial;
@@ -67,7 +68,7 @@ impl ModelRegistry {
         Self::new(None, layers)
     }
 
-    /// The built-in catalog with what a models.json says. Whatever is wrong in the document is reported and left out; the rest counts.
+    /// The built-in catalog, with the newer records of a `models-store.json` beside it ([`remote`]), and with what a models.json says. Whatever is wrong in the document is reported and left out; the rest counts.
     ///
     /// Of a document of more than 256 KiB the models of a provider are read and checked on first use, so that a program that
     /// uses one of them does not wait for thousands: see [`ModelRegistry::problems`].
@@ -101,10 +102,19 @@ impl ModelRegistry {
         done
     }
 
-    /// Reads models.json again, if there is one; registered providers stay. A document that cannot be read at all leaves everything as it is.
+    /// Reads models.json and models-store.json again, if there are any; registered providers stay. A document that cannot be read at all leaves everything as it is.
     pub fn refresh(&self) -> Vec<Problem> {
         let Some(file) = &self.0.file else { return Vec::new() };
-        self.change(|layers| match ModelsDocument::read(file, layers.catalog.as_ref()) {
+        let (catalog, mut problems) = remote::laid_over(Catalog::of_build(), &file.with_file_name(remote::FILE));
+        problems.extend(self.change(|layers| {
+            layers.catalog = Some(catalog);
+            Self::read_document(layers, file)
+        }));
+        problems
+    }
+
+    fn read_document(layers: &mut RegistryLayers, file: &Path) -> Vec<Problem> {
+        match ModelsDocument::read(file, layers.catalog.as_ref()) {
             Ok(document) => {
                 layers.define(document);
                 layers.document.problems_so_far()
@@ -114,7 +124,7 @@ impl ModelRegistry {
                 layers.unread = definition::error_text(&found, file);
                 vec![problem]
             }
-        })
+        }
     }
 
     /// All problems of models.json, including parts that were not used yet: they are read now.

@@ -22,6 +22,7 @@ mod package_files;
 mod inputs;
 mod gather;
 mod loader;
+mod switches;
 
 pub use commands::{Commands, Expanded};
 pub use context_files::ContextFile;
@@ -29,3 +30,4 @@ pub use extensions::ExtensionEntry;
 pub use info::{Collision, Diagnostic, DiagnosticKind, ResourceKind, ResourceOrigin, ResourceScope, SourceInfo};
 pub use inputs::{CommandLinePaths, ExtraPaths, ResourceInputs, ResourceSettings, ScopeSettings, Without};
 pub use loader::{Adjust, ResourceLoader, Resources};
+pub use switches::{ListedResource, ProjectOverride, ResourceSwitches};

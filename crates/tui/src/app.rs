@@ -25,7 +25,11 @@ use self::driver::Driver;
 use self::state::{App, AppOptions};
 use crate::effect::Effect;
 use crate::front::Front;
-use crate::terminal::{DeviceError, TerminalCapabilities, TerminalDevice};
+use crate::prompt_history::PromptHistory;
+use crate::terminal::{DeviceError, TerminalCapabilities};
+
+/// Prompts of earlier sessions that the editor gets.
+const RECALLED: usize = 100;
 
 /// How the interactive mode runs.
 #[derive(Clone, Debug)]
@@ -43,12 +47,18 @@ pub struct InteractiveOptions {
     pub theme: Option<String>,
     /// `regular` or `fullscreen`, in place of what the settings say.
     pub tui_mode: Option<String>,
+    /// Write everything in plain lines and read line by line, for screen readers and terminals that cannot move their cursor.
+    pub plain: bool,
     /// Opens a web page in the user's browser, and says whether it could.
     pub browser: Option<fn(&str, &Env) -> bool>,
     /// Let the user choose a session first.
     pub resume: bool,
     /// Show what was loaded even if the settings want a quiet start.
     pub verbose: bool,
+    /// What changed in which version, in Markdown with headings such as `## [1.2.3]`; empty: nothing is shown of it.
+    pub changelog: &'static str,
+    /// Do not ask whether there is a later version, whatever the settings say.
+    pub offline: bool,
 }
 
 impl InteractiveOptions {
@@ -61,9 +71,12 @@ impl InteractiveOptions {
             cwd: cwd.into(),
             theme: None,
             tui_mode: None,
+            plain: false,
             browser: None,
             resume: false,
             verbose: false,
+            changelog: "",
+            offline: false,
         }
     }
 }
@@ -108,9 +121,11 @@ impl<E> From<io::Error> for InteractiveError<E> {
 
 /// Takes the terminal over.
 async fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> Result<Console, DeviceError> {
-    let capabilities = TerminalCapabilities::of(options.host.env());
+    let capabilities = match options.plain {
+        true => TerminalCapabilities::plain(options.host.env()),
+        false => TerminalCapabilities::of(options.host.env()),
+    };
     let requests = ui.take_requests().await.ok_or_else(|| io::Error::other("the user interface is already in use"))?;
-    let device = TerminalDevice::open()?;
     let host = options.host.clone();
     let options = AppOptions {
         host: options.host,
@@ -121,9 +136,11 @@ async fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> Result<Co
         tui_mode: options.tui_mode,
         browser: options.browser,
         verbose: options.verbose,
+        changelog: options.changelog,
+        offline: options.offline,
     };
     let app = App::new(options, &capabilities);
-    let front = Front::new(device, capabilities, app.links())?;
+    let front = Front::new(capabilities, app.links())?;
     Ok(Console::new(front, app, host, requests))
 }
 
@@ -172,6 +189,8 @@ pub async fn interactive<E>(
     stop: &Cancel,
 ) -> Result<InteractiveEnd, InteractiveError<E>> {
     let resume = options.resume;
+    let history = PromptHistory::new(&options.agent_dir, &options.cwd);
+    let earlier = tokio::task::spawn_blocking(move || history.load(RECALLED));
     let mut console = open_console(options, ui).await?;
     console.draw();
     let opened = {
@@ -200,7 +219,9 @@ pub async fn interactive<E>(
         console.app.warning(warning);
     }
     let mut driver = Driver::new(console, opened.runtime, stop.clone());
+    driver.recall_prompts(earlier.await.unwrap_or_else(|error| Err(io::Error::other(error))));
     driver.choose_mode();
+    Box::pin(driver.show_news()).await;
     if resume {
         driver.choose_session();
     }

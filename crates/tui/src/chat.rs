@@ -3,6 +3,7 @@
 mod backend;
 mod commands;
 mod effect;
+mod last_session;
 mod question;
 mod state;
 mod driver;
@@ -26,9 +27,10 @@ pub use self::backend::{
     UsageMode, Verbosity,
 };
 use self::driver::ChatDriver;
+use self::last_session::LastSessions;
 use self::state::{ChatApp, ChatSetup};
 use crate::front::Front;
-use crate::terminal::{DeviceError, TerminalCapabilities, TerminalDevice};
+use crate::terminal::{DeviceError, TerminalCapabilities};
 
 /// How the chat runs.
 #[derive(Clone)]
@@ -44,7 +46,7 @@ pub struct ChatOptions {
     pub cwd: PathBuf,
     /// The agent to talk to; `None`: the default one.
     pub agent: Option<String>,
-    /// The session, by its key or by its name within the agent; `None`: the main session of the agent.
+    /// The session, by its key or by its name within the agent; `None`: the one that the agent was left in, or else its main session.
     pub session: Option<String>,
     /// How much the model thinks, instead of what the session says.
     pub thinking: Option<ThinkingLevel>,
@@ -60,6 +62,8 @@ pub struct ChatOptions {
     pub shell: Option<Arc<BashTool>>,
     /// What the user should know, one sentence each.
     pub warnings: Vec<String>,
+    /// Write everything in plain lines and read line by line, for screen readers and terminals that cannot move their cursor.
+    pub plain: bool,
 }
 
 impl ChatOptions {
@@ -82,6 +86,7 @@ impl ChatOptions {
             history_limit: Self::HISTORY_LIMIT,
             shell: None,
             warnings: Vec::new(),
+            plain: false,
         }
     }
 }
@@ -121,6 +126,14 @@ impl From<io::Error> for ChatStartError {
     }
 }
 
+/// The session that an agent was left in, if it is still there.
+async fn left_in(last: &LastSessions, agent: &str, backend: &dyn ChatBackend) -> Option<String> {
+    let key = last.of(agent)?;
+    // A backend that does not work says so when the session is opened.
+    let sessions = backend.list_sessions(agent).await.ok()?;
+    sessions.iter().any(|session| session.key == key).then_some(key)
+}
+
 /// Runs the chat until the user leaves or `stop` is cancelled. Runs that are active then are stopped.
 ///
 /// When it returns the terminal is as it was before.
@@ -141,8 +154,15 @@ pub async fn chat(
         let known = agents.into_iter().map(|agent| agent.id).collect();
         return Err(ChatStartError::UnknownAgent { agent, known });
     }
-    let capabilities = TerminalCapabilities::of(options.host.env());
-    let device = TerminalDevice::open()?;
+    let last = LastSessions::new(&options.agent_dir, backend.target(), options.host.clone());
+    let session = match options.session {
+        Some(session) => Some(session),
+        None => left_in(&last, &agent, &*backend).await,
+    };
+    let capabilities = match options.plain {
+        true => TerminalCapabilities::plain(options.host.env()),
+        false => TerminalCapabilities::of(options.host.env()),
+    };
     let setup = ChatSetup {
         host: options.host.clone(),
         version: options.version,
@@ -151,7 +171,7 @@ pub async fn chat(
         target: backend.target(),
         agents,
         agent,
-        session: options.session,
+        session,
         thinking: options.thinking,
         verbose: options.verbose,
         timeout: options.timeout,
@@ -162,7 +182,7 @@ pub async fn chat(
     for warning in &options.warnings {
         state.warning(warning);
     }
-    let front = Front::new(device, capabilities, state.links())?;
-    let driver = ChatDriver::new(front, state, backend, options.host, options.shell, options.history_limit);
+    let front = Front::new(capabilities, state.links())?;
+    let driver = ChatDriver::new(front, state, backend, options.host, options.shell, options.history_limit, last);
     Ok(driver.run(effects, stop).await)
 }

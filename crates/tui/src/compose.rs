@@ -1,5 +1,7 @@
 //! A frame made of its parts: the open end of the transcript, the editor or a dialog, and the rows around them.
 
+use std::time::Duration;
+
 use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::Span;
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -15,6 +17,10 @@ use crate::transcript::TranscriptView;
 
 /// Screens that are lower than this have no room for decoration.
 pub(crate) const LOW: usize = 8;
+/// How often plain lines look at what goes on.
+pub(crate) const PLAIN_INTERVAL: Duration = Duration::from_secs(1);
+/// Rows that a dialog may take at least where everything is plain lines.
+pub(crate) const MIN_PLAIN_ROWS: usize = 24;
 /// Queued messages that are shown.
 const MAX_QUEUE: usize = 5;
 

@@ -5,6 +5,7 @@ mod choice;
 mod fork;
 mod login;
 mod models;
+mod queue;
 mod scoped_models;
 mod sessions;
 mod settings;
@@ -15,6 +16,7 @@ pub(crate) use choice::ChoiceDialog;
 pub(crate) use fork::ForkDialog;
 pub(crate) use login::LoginView;
 pub(crate) use models::ModelDialog;
+pub(crate) use queue::QueueDialog;
 pub(crate) use scoped_models::ScopedModelDialog;
 pub(crate) use sessions::SessionDialog;
 pub(crate) use settings::{SettingsDialog, SettingsFacts, keys as setting_keys};
@@ -69,6 +71,11 @@ pub(crate) trait DialogView<E = Effect> {
 
     /// Handles a key.
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent<E>;
+
+    /// Handles a line that was typed where the terminal edits lines itself; `None`: its characters are keys, with enter behind them.
+    fn line(&mut self, _line: &str, _cx: DialogCx<'_>) -> Option<DialogEvent<E>> {
+        None
+    }
 
     /// Handles pasted text.
     fn paste(&mut self, _text: &str) {}

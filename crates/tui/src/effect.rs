@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::entry::EntryId;
 use pinch_coding_agent::session::CycleDirection;
 use pinch_llm::model::Model;
@@ -33,10 +34,14 @@ pub(crate) enum Effect {
         /// The model does not see it.
         exclude: bool,
     },
+    /// Keep a submission for later sessions of the project.
+    Remember(String),
     /// Stop what is under way: the run, a compaction, a wait, a command of the user.
     Abort,
     /// Put the messages that wait back into the editor.
     Dequeue,
+    /// Take one message out of its queue, to edit it or for good.
+    Unqueue { message: WaitingMessage, edit: bool },
     /// End the program.
     Exit,
     /// Draw the screen again.
@@ -113,6 +118,15 @@ pub(crate) enum Effect {
     ToggleFullscreen,
 }
 
+/// A message of the user that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WaitingMessage {
+    /// Its number in the session's queues; `None`: it waits for the end of a compaction.
+    pub(crate) id: Option<u64>,
+    pub(crate) kind: QueueKind,
+    pub(crate) text: String,
+}
+
 /// A dialog that is made from what the session knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DialogName {
@@ -127,6 +141,7 @@ pub(crate) enum DialogName {
     Login,
     Logout,
     Trust,
+    Queue,
 }
 
 /// The answer to a question.

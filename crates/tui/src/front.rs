@@ -10,8 +10,8 @@ use crate::editor::pasted_text;
 use crate::hyperlink::Hyperlinks;
 use crate::image::{CellSize, FrameImages};
 use crate::terminal::{
-    Cursor, Fullscreen, InlineScreen, Modes, QUERIES, Report, Size, TerminalCapabilities, TerminalDevice,
-    TerminalInput, WIDTH_QUERY,
+    Cursor, DeviceError, Fullscreen, InlineScreen, LineDevice, Modes, PlainNotes, PlainScreen, QUERIES, Report, Size,
+    TerminalCapabilities, TerminalDevice, TerminalInput, WIDTH_QUERY,
 };
 
 /// Between two frames.
@@ -34,6 +34,8 @@ pub(crate) struct ScreenFrame {
     pub(crate) images: FrameImages,
     /// Where the cursor is in it, and whether it is shown.
     pub(crate) cursor: Option<Cursor>,
+    /// What is said beside the conversation where everything is written in plain lines.
+    pub(crate) plain: PlainNotes,
     /// The title of the window.
     pub(crate) title: String,
     /// The terminal is to show that something is going on.
@@ -52,6 +54,73 @@ pub(crate) enum FrontEvent {
 enum ScreenMode {
     Inline(InlineScreen),
     Fullscreen(Fullscreen),
+    Plain(PlainScreen),
+}
+
+/// How the terminal is written to and read from.
+enum FrontDevice {
+    Raw(TerminalDevice),
+    Lines(LineDevice),
+}
+
+impl FrontDevice {
+    fn size(&self) -> io::Result<Size> {
+        match self {
+            Self::Raw(device) => device.size(),
+            Self::Lines(device) => Ok(device.size()),
+        }
+    }
+
+    fn cell_size(&self) -> CellSize {
+        match self {
+            Self::Raw(device) => device.cell_size(),
+            Self::Lines(_) => CellSize::default(),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Raw(device) => device.write(bytes),
+            Self::Lines(device) if !bytes.is_empty() => device.write(bytes),
+            Self::Lines(_) => Ok(()),
+        }
+    }
+
+    async fn next(&mut self) -> TerminalInput {
+        match self {
+            Self::Raw(device) => device.next().await,
+            Self::Lines(device) => device.next().await,
+        }
+    }
+
+    fn try_next(&mut self) -> Option<TerminalInput> {
+        match self {
+            Self::Raw(device) => device.try_next(),
+            Self::Lines(device) => device.try_next(),
+        }
+    }
+
+    /// Changes modes; a terminal that is read line by line has none.
+    fn change_modes(&mut self, change: impl FnOnce(Modes) -> Modes) -> io::Result<()> {
+        match self {
+            Self::Raw(device) => device.set_modes(change(device.modes())),
+            Self::Lines(_) => Ok(()),
+        }
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        match self {
+            Self::Raw(device) => device.leave(),
+            Self::Lines(_) => Ok(()),
+        }
+    }
+
+    fn enter(&mut self) -> io::Result<()> {
+        match self {
+            Self::Raw(device) => device.enter(),
+            Self::Lines(_) => Ok(()),
+        }
+    }
 }
 
 /// How long a terminal is waited for that was asked for its width.
@@ -78,10 +147,12 @@ impl Resizing {
 
 /// The terminal, and what is known of its screen.
 pub(crate) struct Front {
-    device: TerminalDevice,
+    device: FrontDevice,
     display: ScreenMode,
     capabilities: TerminalCapabilities,
     cell: CellSize,
+    /// The size at the start, for plain lines.
+    plain_size: Size,
     resizing: Option<Resizing>,
     dirty: bool,
     drawn_at: Option<Instant>,
@@ -94,19 +165,20 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// Takes the terminal over and asks it what it can do; answers come as inputs.
-    pub(crate) fn new(
-        mut device: TerminalDevice,
-        capabilities: TerminalCapabilities,
-        links: Hyperlinks,
-    ) -> io::Result<Self> {
-        let size = device.size()?;
-        device.write(QUERIES)?;
-        let mut screen = InlineScreen::new(size, capabilities.reflows);
-        screen.set_links(links.clone());
-        let display = ScreenMode::Inline(screen);
+    /// Takes the terminal over, and asks it what it can do if it is not written to in plain lines; answers come as inputs.
+    pub(crate) fn new(capabilities: TerminalCapabilities, links: Hyperlinks) -> Result<Self, DeviceError> {
+        let (device, display) = if capabilities.plain {
+            (FrontDevice::Lines(LineDevice::open()?), ScreenMode::Plain(PlainScreen::default()))
+        } else {
+            let mut device = TerminalDevice::open()?;
+            device.write(QUERIES)?;
+            let mut screen = InlineScreen::new(device.size()?, capabilities.reflows);
+            screen.set_links(links.clone());
+            (FrontDevice::Raw(device), ScreenMode::Inline(screen))
+        };
         Ok(Self {
             cell: device.cell_size(),
+            plain_size: device.size()?,
             device,
             display,
             capabilities,
@@ -128,6 +200,7 @@ impl Front {
         match &self.display {
             ScreenMode::Inline(screen) => screen.size(),
             ScreenMode::Fullscreen(screen) => screen.size(),
+            ScreenMode::Plain(_) => self.plain_size,
         }
     }
 
@@ -235,6 +308,11 @@ impl Front {
             _ => None,
         };
         let presses = inputs.iter().map(press).collect::<Option<Vec<_>>>();
+        if let ScreenMode::Plain(screen) = &mut self.display
+            && inputs.iter().any(|input| matches!(input, TerminalInput::Line(_)))
+        {
+            screen.typed();
+        }
         match presses.and_then(|presses| pasted_text(&presses)) {
             Some(text) => vec![TerminalInput::Paste(text)],
             None => inputs,
@@ -262,11 +340,12 @@ impl Front {
         match report {
             Report::Keyboard => {
                 // A terminal that is gone is noticed when it is read from.
-                self.device.set_modes(Modes { keyboard: true, ..self.device.modes() }).unwrap_or_default();
+                self.device.change_modes(|modes| Modes { keyboard: true, ..modes }).unwrap_or_default();
             }
             Report::Synchronized(can) => match &mut self.display {
                 ScreenMode::Inline(screen) => screen.set_synchronized(*can),
                 ScreenMode::Fullscreen(screen) => screen.set_synchronized(*can),
+                ScreenMode::Plain(_) => {}
             },
             Report::Background(_) | Report::Column(_) | Report::Done => {}
         }
@@ -278,6 +357,7 @@ impl Front {
         match &mut self.display {
             ScreenMode::Inline(screen) => screen.resize(size),
             ScreenMode::Fullscreen(screen) => screen.resize(size),
+            ScreenMode::Plain(_) => {}
         }
         self.dirty = true;
     }
@@ -287,13 +367,14 @@ impl Front {
         match &mut self.display {
             ScreenMode::Inline(screen) => screen.invalidate(),
             ScreenMode::Fullscreen(screen) => screen.invalidate(),
+            ScreenMode::Plain(screen) => screen.forget(),
         }
         self.dirty = true;
     }
 
     /// Changes between the regular and the fullscreen mode.
     pub(crate) fn set_fullscreen(&mut self, on: bool) -> io::Result<()> {
-        if on == self.is_fullscreen() {
+        if on == self.is_fullscreen() || self.capabilities.plain {
             return Ok(());
         }
         let size = self.size();
@@ -302,13 +383,14 @@ impl Front {
                 let bytes = screen.leave(&[]);
                 self.device.write(&bytes)?;
             }
-            self.device.set_modes(Modes { alternate: true, mouse: self.mouse, ..self.device.modes() })?;
+            let mouse = self.mouse;
+            self.device.change_modes(|modes| Modes { alternate: true, mouse, ..modes })?;
             let mut screen = Fullscreen::new(size);
             screen.set_synchronized(self.capabilities.synchronized);
             screen.set_links(self.links.clone());
             self.display = ScreenMode::Fullscreen(screen);
         } else {
-            self.device.set_modes(Modes { alternate: false, mouse: false, ..self.device.modes() })?;
+            self.device.change_modes(|modes| Modes { alternate: false, mouse: false, ..modes })?;
             let mut screen = InlineScreen::new(size, self.capabilities.reflows);
             screen.set_synchronized(self.capabilities.synchronized);
             screen.set_links(self.links.clone());
@@ -322,11 +404,17 @@ impl Front {
     pub(crate) fn set_mouse(&mut self, on: bool) -> io::Result<()> {
         self.mouse = on;
         let mouse = on && self.is_fullscreen();
-        self.device.set_modes(Modes { mouse, ..self.device.modes() })
+        self.device.change_modes(|modes| Modes { mouse, ..modes })
     }
 
-    /// Draws a frame.
-    pub(crate) fn draw(&mut self, frame: &ScreenFrame) -> io::Result<()> {
+    /// Draws a frame at this time, in Unix milliseconds.
+    pub(crate) fn draw(&mut self, frame: &ScreenFrame, now_ms: i64) -> io::Result<()> {
+        if let ScreenMode::Plain(screen) = &mut self.display {
+            let bytes = screen.draw(&frame.finished, &frame.plain, now_ms);
+            self.dirty = false;
+            self.drawn_at = Some(Instant::now());
+            return self.device.write(&bytes);
+        }
         let hidden = Cursor { row: frame.live.len().saturating_sub(1), column: 0, visible: false };
         let mut bytes = frame.images.before.clone();
         bytes.extend(match &mut self.display {
@@ -335,6 +423,7 @@ impl Front {
                 screen.draw_with_images(&frame.finished, &frame.live, &frame.images.drawn, cursor)
             }
             ScreenMode::Fullscreen(screen) => screen.draw(&frame.live, frame.cursor),
+            ScreenMode::Plain(_) => Vec::new(),
         });
         if frame.title != self.title {
             let title: String = frame.title.chars().filter(|c| !c.is_control()).collect();
@@ -355,15 +444,20 @@ impl Front {
 
     /// Writes something beside the frames, such as a text for the clipboard.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.capabilities.plain {
+            return Ok(());
+        }
         self.device.write(bytes)
     }
 
     /// Gives the terminal to another program; the live area is taken away.
     pub(crate) fn leave(&mut self, last: &[Row]) -> io::Result<()> {
-        if let ScreenMode::Inline(screen) = &mut self.display {
-            let bytes = screen.leave(last);
-            self.device.write(&bytes)?;
-        }
+        let bytes = match &mut self.display {
+            ScreenMode::Inline(screen) => screen.leave(last),
+            ScreenMode::Plain(screen) => screen.leave(last),
+            ScreenMode::Fullscreen(_) => Vec::new(),
+        };
+        self.device.write(&bytes)?;
         self.device.leave()
     }
 

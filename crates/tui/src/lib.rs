@@ -14,6 +14,7 @@
 //! * [`markdown`]: Markdown as it arrives;
 //! * [`diff`]: changes of a file, word by word;
 //! * [`widget`]: lists to choose from, and a sign that something is going on;
+//! * [`configure`]: enabling and disabling extensions, skills, prompts and themes;
 //! * [`app`]: the interactive mode;
 //! * [`chat`]: a chat with agents, wherever they run.
 //!
@@ -51,17 +52,23 @@ mod clipboard;
 
 mod front;
 
+mod prompt_history;
+
 mod transcript;
 
 mod compose;
 
 mod slash;
 
+mod typed_line;
+
 mod editor_line;
 
 mod effect;
 
 mod dialog;
+
+pub mod configure;
 
 pub mod app;
 

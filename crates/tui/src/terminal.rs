@@ -7,12 +7,16 @@ mod encode;
 mod screen;
 mod fullscreen;
 mod device;
+mod lines;
+mod plain;
 
 pub use capabilities::{QUERIES, TerminalCapabilities, WIDTH_QUERY};
 pub use device::{DeviceError, Modes, TerminalDevice, is_terminal};
 pub use fullscreen::Fullscreen;
 pub use input::{Mouse, MouseKind, Report, TerminalInput, from_event};
+pub use lines::LineDevice;
 pub use notification::NotificationKind;
+pub(crate) use plain::{PlainNotes, PlainScreen};
 pub use screen::{Cursor, InlineScreen};
 
 /// The size of a terminal, in cells.

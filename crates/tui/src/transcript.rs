@@ -45,6 +45,8 @@ pub(crate) struct TranscriptOptions {
     pub(crate) hide_open_thinking: bool,
     /// Results of tools are shown only when they are expanded.
     pub(crate) hide_output: bool,
+    /// Everything is plain lines, and each entry says whose it is.
+    pub(crate) plain: bool,
     /// Stands before the lines of code blocks.
     pub(crate) code_indent: String,
     /// The home directory, which is shown as `~`.

@@ -3,6 +3,7 @@
 mod history;
 mod progress;
 mod questions;
+mod prompt_sizes;
 mod backend;
 
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ use self::backend::EmbeddedChat;
 use super::agent::{ConfigArgs, check_agent, given, with_model};
 use super::{agent, interactive};
 use crate::exit::{self, Blame, CommandFailure, warn_of};
-use crate::{folders, signals};
+use crate::folders;
 
 /// How long runs may take to end when the chat is left.
 const LEAVING: Duration = Duration::from_secs(3);
@@ -65,6 +66,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LEVEL")]
     verbose_level: Option<String>,
 
+    /// Screen-reader mode: write plain lines one below the other, and read line by line
+    #[arg(long)]
+    plain: bool,
+
     #[command(flatten)]
     config: ConfigArgs,
 }
@@ -77,10 +82,14 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     })?;
     let verbose =
         word(args.verbose_level.as_deref(), "verbose level", Verbosity::parse, || "on, full, off".to_owned())?;
-    interactive::check_terminal(&host)?;
+    interactive::check_terminal()?;
     // What is said on the way would be written across the screen.
     let kept = exit::keep_warnings();
     let (state_dir, config) = args.config.load(&host)?;
+    let is_plain = interactive::is_plain(args.plain, &host, &state_dir.join("agent"));
+    if !is_plain {
+        interactive::check_movable(&host)?;
+    }
     if let Some(name) = given(args.agent.as_deref()) {
         check_agent(name, args.session.as_deref(), &config)?;
     }
@@ -98,9 +107,10 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     options.history_limit = args.history_limit;
     options.shell = shell(&host, cwd).map(Arc::new);
     options.warnings = exit::take_warnings();
+    options.plain = is_plain;
     let stop = Cancel::new();
     let engine = backend.engine().clone();
-    let (end, code) = signals::guard(&stop, chat(options, backend, &stop)).await;
+    let (end, code) = interactive::guarded(is_plain, &stop, Box::pin(chat(options, backend, &stop))).await;
     drop(kept);
     engine.shutdown(LEAVING).await;
     match end {

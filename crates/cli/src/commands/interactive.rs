@@ -1,9 +1,12 @@
 //! `pinch` in a terminal: the interactive mode.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use futures::future::LocalBoxFuture;
 use pinch_cli::options::CliOptions;
+use pinch_embed::coding_agent::settings::{SettingsFiles, SettingsManager};
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 use pinch_tui::app::{
@@ -18,7 +21,10 @@ use crate::wiring::SessionUser;
 use crate::{browser, signals, wiring};
 
 /// Exit code of programs whose terminal went away.
-pub(super) const HUNG_UP: u8 = 129;
+pub(crate) const HUNG_UP: u8 = 129;
+
+/// What changed in which version.
+const CHANGELOG: &str = include_str!("../../CHANGELOG.md");
 
 /// Whether the interactive mode is wanted and possible: there is a terminal, and nothing asks for output of another kind.
 pub(crate) fn is_wanted(options: &CliOptions) -> bool {
@@ -26,29 +32,40 @@ pub(crate) fn is_wanted(options: &CliOptions) -> bool {
 }
 
 /// Fails where the cursor of the terminal cannot be moved.
-fn check_movable(host: &Host) -> Result<(), CommandFailure> {
+pub(crate) fn check_movable(host: &Host) -> Result<(), CommandFailure> {
     if host.env().get("TERM") == Some("dumb") {
         return Err(CommandFailure::user(
-            "the interactive mode needs a terminal that can move its cursor, and TERM is dumb\nhint: to ask something, use: pinch -p \"…\"",
+            "the interactive mode needs a terminal that can move its cursor, and TERM is dumb\nhint: use --plain, or to ask something: pinch -p \"…\"",
         ));
     }
     Ok(())
 }
 
 /// Fails where there is no terminal that a chat can be held on.
-pub(super) fn check_terminal(host: &Host) -> Result<(), CommandFailure> {
+pub(super) fn check_terminal() -> Result<(), CommandFailure> {
     if !terminal::is_terminal() {
         return Err(CommandFailure::user(
             "the chat needs a terminal as standard input and output\nhint: to send one message, use: pinch agent --agent main --message \"…\"",
         ));
     }
-    check_movable(host)
+    Ok(())
+}
+
+/// Whether the screen-reader mode is wanted: by the flag, the environment or the user's settings in an agent directory.
+pub(super) fn is_plain(flag: bool, host: &Host, agent_dir: &Path) -> bool {
+    let set = || {
+        let files = SettingsFiles { global: agent_dir.join("settings.json"), project: None };
+        SettingsManager::load(&files, host).settings().interface.plain
+    };
+    flag || host.env().is_on("PINCH_PLAIN") || set()
 }
 
 /// Runs the interactive mode until the user leaves. Without a model it begins with a login.
 pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFailure> {
-    check_movable(host)?;
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
+    if !is_plain(options.plain, host, &folders.agent_dir) {
+        check_movable(host)?;
+    }
     match converse(options, &folders, host).await {
         Err(failure) if failure.lacks_model && log_in_first(options, &folders, host).await? => {
             converse(options, &folders, host).await
@@ -62,10 +79,17 @@ async fn log_in_first(options: &CliOptions, folders: &Folders, host: &Host) -> R
     let services = Arc::new(wiring::services(options, folders, host));
     let stop = Cancel::new();
     let kept = exit::keep_warnings();
-    let (done, _) = signals::guard(&stop, first_login(interface(options, folders, host), &services, &stop)).await;
+    let interface = interface(options, folders, host);
+    let is_plain = interface.plain;
+    let (done, _) = guarded(is_plain, &stop, Box::pin(first_login(interface, &services, &stop))).await;
     drop(kept);
     services.settle().await;
     done.map_err(|error| CommandFailure::new(Blame::Internal, error.to_string()))
+}
+
+/// Runs the interface until it ends or a signal comes. Where lines are read, Ctrl+C is for the interface.
+pub(super) async fn guarded<T>(is_plain: bool, stop: &Cancel, work: LocalBoxFuture<'_, T>) -> (T, Option<ExitCode>) {
+    if is_plain { signals::guard_without_interrupt(stop, work).await } else { signals::guard(stop, work).await }
 }
 
 /// How the interface looks and behaves.
@@ -75,6 +99,9 @@ fn interface(options: &CliOptions, folders: &Folders, host: &Host) -> Interactiv
     wanted.tui_mode.clone_from(&options.tui_mode);
     wanted.verbose = options.verbose;
     wanted.resume = options.resume;
+    wanted.plain = is_plain(options.plain, host, &folders.agent_dir);
+    wanted.changelog = CHANGELOG;
+    wanted.offline = options.offline;
     wanted.browser = Some(browser::open);
     wanted
 }
@@ -90,7 +117,9 @@ async fn converse(options: &CliOptions, folders: &Folders, host: &Host) -> Resul
         let prompts = messages.into_prompts(&runtime.session_mut().control(), &stop).await;
         Ok::<_, CommandFailure>(SessionOpening { runtime, prompts, warnings: exit::take_warnings() })
     };
-    let (end, code) = signals::guard(&stop, interactive(interface(options, folders, host), &ui, opening, &stop)).await;
+    let interface = interface(options, folders, host);
+    let (end, code) =
+        guarded(interface.plain, &stop, Box::pin(interactive(interface, &ui, Box::pin(opening), &stop))).await;
     drop(kept);
     let (runtime, end_code) = match end {
         Ok(InteractiveEnd::Left(runtime)) => (Some(runtime), ExitCode::SUCCESS),

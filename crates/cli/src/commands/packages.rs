@@ -3,10 +3,12 @@
 mod name;
 mod texts;
 mod parse;
+mod config;
+mod catalogs;
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use pinch_embed::coding_agent::document::ChangeError;
@@ -61,27 +63,28 @@ pub(crate) async fn run(args: &[OsString]) -> Result<ExitCode, CommandFailure> {
     };
     let host = Host::system();
     let folders = Folders::find(None, &host)?;
-    let packages = open(&folders, &command, &host)?;
-    let scope = if command.is_local { PackageScope::Project } else { PackageScope::User };
     let cancel = Cancel::new();
-    let work = carry_out(&packages, &command.action, scope, &cancel);
-    let (done, code) = signals::guard(&cancel, work).await;
-    done.map(|()| ExitCode::SUCCESS).or_else(|failure| code.ok_or(failure))
+    let (done, code) = signals::guard(&cancel, carry_out(&command, &folders, &host, &cancel)).await;
+    done.or_else(|failure| code.ok_or(failure))
 }
 
 async fn carry_out(
-    packages: &Packages,
-    action: &PackageAction,
-    scope: PackageScope,
+    command: &PackageCommand,
+    folders: &Folders,
+    host: &Host,
     cancel: &Cancel,
-) -> Result<(), CommandFailure> {
-    match action {
+) -> Result<ExitCode, CommandFailure> {
+    let scope = if command.is_local { PackageScope::Project } else { PackageScope::User };
+    let packages = || open(folders, command, host);
+    match &command.action {
         PackageAction::Install(source) => {
+            let packages = packages()?;
             say(format_args!("Installing {source}..."))?;
             packages.install(source, scope, cancel).await.map_err(failure)?;
             say(format_args!("Installed {source}"))
         }
         PackageAction::Remove(source) => {
+            let packages = packages()?;
             say(format_args!("Removing {source}..."))?;
             match packages.remove(source, scope, cancel).await {
                 // Printed without the prefix of errors.
@@ -92,15 +95,12 @@ async fn carry_out(
             }?;
             say(format_args!("Removed {source}"))
         }
-        PackageAction::Update(update) => update_all(packages, update, cancel).await,
-        PackageAction::List => list(&packages.list()),
-        PackageAction::Config => {
-            Err(CommandFailure::user(match std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-                true => texts::NO_CONFIG,
-                false => texts::NO_TERMINAL,
-            }))
-        }
-    }
+        PackageAction::Update(update) if update.models => catalogs::run(folders, command, host, cancel).await,
+        PackageAction::Update(update) => update_all(&packages()?, update, cancel).await,
+        PackageAction::List => list(&packages()?.list()),
+        PackageAction::Config => return config::run(folders, command, host, cancel).await,
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn update_all(packages: &Packages, update: &Update, cancel: &Cancel) -> Result<(), CommandFailure> {
@@ -110,9 +110,6 @@ async fn update_all(packages: &Packages, update: &Update, cancel: &Cancel) -> Re
             Some(source) => say(format_args!("Updated {source}"))?,
             None => say("Updated packages")?,
         }
-    }
-    if update.models {
-        return Err(CommandFailure::user(texts::NO_MODELS));
     }
     if update.program {
         say(texts::how_to_update(update.force))?;
@@ -148,15 +145,21 @@ fn list(listed: &[ConfiguredPackage]) -> Result<(), CommandFailure> {
 
 /// The packages of this user in this directory. Whether the project is trusted is decided without prompting.
 fn open(folders: &Folders, command: &PackageCommand, host: &Host) -> Result<Packages, CommandFailure> {
-    let mut options = ServiceOptions::new(host.clone(), &folders.agent_dir);
-    options.trust = trust_of(command.approve, host);
-    let (directory, problems) = DirectorySettings::read(&options, &folders.cwd);
-    problems.iter().for_each(|problem| warn(problem));
+    let directory = read_settings(folders, command, host);
     let packages = directory.packages().ok_or_else(|| CommandFailure::internal("packages need an agent directory"))?;
     if !packages.trusted && !command.is_local && packages.settings_file(PackageScope::Project).is_file() {
         warn("this project is not trusted, so its packages are ignored. Use --approve to trust it");
     }
     Ok(packages)
+}
+
+/// Settings, with warnings about what is wrong with them.
+fn read_settings(folders: &Folders, command: &PackageCommand, host: &Host) -> DirectorySettings {
+    let mut options = ServiceOptions::new(host.clone(), &folders.agent_dir);
+    options.trust = trust_of(command.approve, host);
+    let (directory, problems) = DirectorySettings::read(&options, &folders.cwd);
+    problems.iter().for_each(|problem| warn(problem));
+    directory
 }
 
 fn failure(error: PackageError) -> CommandFailure {

@@ -34,6 +34,17 @@ pub const ENVIRONMENT: &[Variable] = &[
     ),
     variable("PINCH_SESSION_DIR", Some("PI_CODING_AGENT_SESSION_DIR"), "Directory of sessions"),
     variable("PINCH_OFFLINE", Some("PI_OFFLINE"), "1: use no network except for the model, as --offline does"),
+    variable(
+        "PINCH_MODEL_CATALOG_URL",
+        None,
+        "Server of `pinch update --models`, in place of the setting modelCatalogUrl",
+    ),
+    variable("PINCH_PLAIN", None, "1: screen-reader mode, as --plain"),
+    variable(
+        "PINCH_SKIP_VERSION_CHECK",
+        Some("PI_SKIP_VERSION_CHECK"),
+        "1: do not ask the server of the setting versionCheckUrl for a later version",
+    ),
     variable("PINCH_TRUST", None, "1: trust the project, as --approve does"),
     variable("PINCH_STATE_DIR", Some("OPENCLAW_STATE_DIR"), "State directory of embedded runs (default: ~/.pinch)"),
     variable("PINCH_LOG", None, "What is logged, such as info or warn,pinch_embed=debug"),
@@ -54,6 +65,7 @@ pub const ENVIRONMENT: &[Variable] = &[
 pub const FILES: &[(&str, &str)] = &[
     ("~/.pinch/agent/auth.json", "Credentials by provider"),
     ("~/.pinch/agent/models.json", "Your own servers and models, and changes to built-in ones"),
+    ("~/.pinch/agent/models-store.json", "Catalogs of models that `pinch update --models` has fetched"),
     ("~/.pinch/agent/settings.json", "Settings: model, thinking, compaction, retries, shell"),
     ("~/.pinch/agent/trust.json", "Trusted projects"),
     ("~/.pinch/agent/AGENTS.md", "Instructions for every session"),

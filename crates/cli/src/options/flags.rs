@@ -445,6 +445,13 @@ pub const FLAGS: &[CliFlag] = &[
         |to| to.offline = true,
         "Use no network except for the model: install nothing, look nothing up",
     ),
+    switch(
+        "--plain",
+        &[],
+        FlagGroup::Other,
+        |to| to.plain = true,
+        "Screen-reader mode: write plain lines one below the other, and read line by line",
+    ),
     value(
         "--tui-mode",
         &[],

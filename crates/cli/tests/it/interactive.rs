@@ -310,3 +310,158 @@ async fn an_image_that_a_tool_reads_is_shown_as_a_png() {
     let text = String::from_utf8_lossy(&program.bytes).into_owned();
     assert!(text.contains("c=1,r=1,q=2,m=0;iVBOR"), "a PNG");
 }
+
+#[tokio::test]
+async fn prompts_of_earlier_sessions_come_back_in_their_project() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let user = TestUser::new().await;
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    user.answer("fine");
+    program.keys("what is a kestrel\r").await;
+    program.wait_for("fine").await;
+    program.wait_until("an idle footer", |screen| !screen.contains("Working")).await;
+    program.keys("!echo falcon\r").await;
+    program.wait_for("falcon").await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    let file = user.path("agent/prompt-history.jsonl");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    // A new session has the prompts, the newest one first.
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    program.wait_for("(local) m1").await;
+    program.keys("\u{1b}[A").await;
+    program.wait_for("!echo falcon").await;
+    program.keys("\u{1b}[A").await;
+    program.wait_for("what is a kestrel").await;
+    program.keys("\u{3}\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    // Another project has its own.
+    user.write("other/x", "");
+    let agent_dir = user.path("agent");
+    let args = ["--agent-dir", agent_dir.to_str().unwrap(), "--model", "local/m1"];
+    let mut program = TerminalProgram::run_in(&user, "other", &args);
+    program.wait_for("/ for commands").await;
+    program.wait_for("(local) m1").await;
+    program.keys("\u{1b}[Anothing").await;
+    program.wait_for("nothing").await;
+    assert!(
+        !program.contents().contains("kestrel") && !program.contents().contains("falcon"),
+        "{}",
+        program.contents()
+    );
+    program.keys("\u{3}\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    // Nothing is kept where it is not wanted.
+    let kept = std::fs::read(&file).unwrap();
+    let settings = json!({"editor": {"historyFile": false}, "retry": {"enabled": false}});
+    user.write("agent/settings.json", &settings.to_string());
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    program.wait_for("(local) m1").await;
+    program.keys("\u{1b}[A!echo owl\r").await;
+    program.wait_until("the output", |screen| screen.matches("owl").count() > 1).await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    assert_eq!(std::fs::read(&file).unwrap(), kept);
+    // A session that is not stored leaves nothing behind either.
+    user.write("agent/settings.json", &json!({"retry": {"enabled": false}}).to_string());
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1", "--no-session"]).await;
+    program.keys("!echo owl\r").await;
+    program.wait_until("the output", |screen| screen.matches("owl").count() > 1).await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    assert_eq!(std::fs::read(&file).unwrap(), kept);
+}
+
+#[tokio::test]
+async fn queued_messages_are_edited_and_removed_one_by_one() {
+    let user = TestUser::new().await;
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    let gate = Gate::new();
+    let first = AnthropicResponse::new("msg_1").text("working on it").stop("end_turn").concat();
+    user.server.reply(ServerReply::sse("").gated(&gate, [first]));
+    program.keys("/queue\r").await;
+    program.wait_for("There are no queued messages").await;
+    program.keys("begin\r").await;
+    program.wait_for("Working").await;
+    program.keys("turn left\r").await;
+    program.wait_for("Steering: turn left").await;
+    program.keys("turn right\r").await;
+    program.wait_for("Steering: turn right").await;
+    program.keys("go straight\r").await;
+    program.wait_for("Steering: go straight").await;
+    program.keys("/queue\r").await;
+    program.wait_for("Queued messages").await;
+    program.keys("\u{1b}[3~").await;
+    program.wait_for("Removed a queued message").await;
+    // The second of those that are left.
+    program.keys("\u{1b}[B\r").await;
+    program
+        .wait_until("the message in the editor", |screen| {
+            screen.contains("go straight") && !screen.contains("Steering: go straight") && !screen.contains("turn left")
+        })
+        .await;
+    assert!(program.contents().contains("Steering: turn right"), "{}", program.contents());
+    user.answer("turned");
+    gate.open();
+    program.wait_for("turned").await;
+    let bodies: String =
+        user.server.requests().iter().map(|sent| String::from_utf8_lossy(&sent.body).into_owned()).collect();
+    assert!(bodies.contains("turn right") && !bodies.contains("turn left") && !bodies.contains("go straight"));
+    program.keys("\u{3}\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}
+
+/// What reached the terminal, without the ends of lines that a terminal adds.
+fn written(program: &TerminalProgram) -> String {
+    String::from_utf8_lossy(&program.bytes).replace('\r', "")
+}
+
+#[tokio::test]
+async fn in_screen_reader_mode_plain_lines_are_written_below_each_other() {
+    let user = TestUser::new().await;
+    let agent_dir = user.path("agent");
+    let args = ["--agent-dir", agent_dir.to_str().unwrap(), "--model", "local/m1", "--plain"];
+    let mut program = TerminalProgram::run_on(&user, "", &args, "dumb");
+    program.wait_for("\n> ").await;
+    user.answer("# Fine\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quoted\n");
+    program.keys("how are \\\nyou\n").await;
+    program.wait_for("quoted").await;
+    program.wait_until("the next prompt", |screen| screen.trim_end().ends_with("\n>")).await;
+    let text = written(&program);
+    assert!(text.contains("You:\nhow are\nyou\n") || text.contains("You:\nhow are \nyou\n"), "{text}");
+    assert!(text.contains("Assistant:\n"), "{text}");
+    assert_eq!(text.matches("quoted").count(), 1, "nothing is written twice: {text}");
+    let sent = String::from_utf8_lossy(&user.server.requests().last().unwrap().body).into_owned();
+    assert!(sent.contains("how are \\nyou") || sent.contains("how are\\nyou"), "{sent}");
+    // A dialog: a choice by the beginning of its name, a line that is no choice, and a key by its name.
+    program.keys("/thinking\n/settings\n").await;
+    program.wait_for("Auto-compact").await;
+    program.keys("/escape\n").await;
+    program.keys("!echo falcon\n").await;
+    program.wait_for("Command:").await;
+    program.wait_until("the output", |screen| screen.matches("falcon").count() > 1).await;
+    // Control and C stops a run.
+    let gate = Gate::new();
+    let first = AnthropicResponse::new("msg_1").text("working on it").stop("end_turn").concat();
+    user.server.reply(ServerReply::sse("").gated(&gate, [first]));
+    program.keys("begin\n").await;
+    program.wait_until("the second run", |screen| screen.matches("Working").count() > 1).await;
+    program.keys("\u{3}").await;
+    program.wait_for("Operation aborted").await;
+    gate.open();
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    let text = written(&program);
+    assert!(text.contains("continue with: pinch --session"), "{text}");
+    assert!(!text.contains('\u{1b}'), "no control sequence: {text:?}");
+    assert!(!text.chars().any(|c| ('\u{2500}'..='\u{259f}').contains(&c)), "no drawing: {text}");
+    user.server.take_unforeseen();
+}
+
+#[tokio::test]
+async fn a_dumb_terminal_is_refused_with_the_way_to_use_it() {
+    let user = TestUser::new().await;
+    let mut program = TerminalProgram::run_on(&user, "", &["--model", "local/m1"], "dumb");
+    program.wait_for("hint: use --plain").await;
+    assert_eq!(program.end().await, Some(1));
+}

@@ -1,10 +1,13 @@
 //! Package commands as scripts meet them: output, messages, exit codes and settings.
 
+use pinch_testing::server::ServerReply;
 use serde_json::{Value, json};
 
 use crate::help::{CommandOutput, TestUser};
 #[cfg(unix)]
 use crate::sessions::stored;
+#[cfg(target_os = "linux")]
+use crate::terminal_program::TerminalProgram;
 
 fn ran(code: i32, out: &str, err: &str) -> CommandOutput {
     CommandOutput { code: Some(code), out: out.to_owned(), err: err.to_owned() }
@@ -121,4 +124,67 @@ async fn passwords_of_sources_are_not_printed() {
     assert_ne!(ran.code, Some(0));
     assert!(ran.out.contains("http://me:***@127.0.0.1:1/a/b"), "{}", ran.out);
     assert!(!format!("{}{}", ran.out, ran.err).contains("secret"), "{}{}", ran.out, ran.err);
+}
+
+#[tokio::test]
+async fn catalogs_of_models_are_fetched_for_those_with_credentials() {
+    let user = user().await;
+    let update = async |vars: &[(&str, &str)]| {
+        let mut command = user.program(&["update", "--models"]);
+        command.env("PINCH_AGENT_DIR", user.path("agent")).env("PINCH_MODEL_CATALOG_URL", user.server.url());
+        user.ran(command.envs(vars.iter().copied()).output().await.unwrap())
+    };
+    let none = update(&[]).await;
+    assert!(none.code == Some(1) && none.err.contains("no provider has credentials"), "{none:?}");
+    let offline = update(&[("PINCH_OFFLINE", "1"), ("ANTHROPIC_API_KEY", "k")]).await;
+    assert!(offline.code == Some(1) && offline.err.contains("offline"), "{offline:?}");
+    let record = json!({
+        "id": "claude-next", "name": "Claude Next", "api": "anthropic-messages", "provider": "anthropic",
+        "baseUrl": "https://api.anthropic.com", "input": ["text"], "contextWindow": 1000, "maxTokens": 100,
+    });
+    user.server.reply(ServerReply::json(200, &json!({"models": [record]})));
+    let done = update(&[("ANTHROPIC_API_KEY", "k")]).await;
+    assert_eq!(done, ran(0, "anthropic: 1 models\nModel catalogs refreshed\n", ""));
+    let mut list = user.program(&["--list-models", "claude-next"]);
+    list.env("PINCH_AGENT_DIR", user.path("agent")).env("ANTHROPIC_API_KEY", "k");
+    let listed = user.ran(list.output().await.unwrap());
+    assert!(listed.out.contains("claude-next"), "{listed:?}");
+    user.server.reply(ServerReply::status(403));
+    let failed = update(&[("ANTHROPIC_API_KEY", "k")]).await;
+    let text = "Error: could not refresh model catalogs: anthropic: the server answered 403 Forbidden\n";
+    assert_eq!(failed, ran(3, "", text));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn resources_are_switched_on_a_terminal() {
+    let user = user().await;
+    user.write("agent/settings.json", &json!({"packages": ["../w/pkg"], "z": 1}).to_string());
+    user.write("agent/prompts/hello.md", "hi");
+    user.write("w/.pi/prompts/ours.md", "hi");
+    let agent_dir = format!("PINCH_AGENT_DIR={}", user.path("agent").display());
+    let mut program = TerminalProgram::run_with(&user, "w", &[&agent_dir], &["config", "--approve"]);
+    program.wait_for("Global resources").await;
+    program.wait_for("[x] s").await;
+    let screen = program.contents();
+    assert!(
+        screen.contains("../w/pkg (user)") && screen.contains("[x] hello.md") && !screen.contains("ours.md"),
+        "{screen}"
+    );
+    program.keys(" ").await;
+    program.wait_for("[ ] s").await;
+    let disabled = json!([{"source": "../w/pkg", "skills": ["-skills/s/SKILL.md"]}]);
+    assert_eq!(settings(&user, "agent/settings.json"), json!({"packages": disabled, "z": 1}));
+    program.keys("\t").await;
+    program.wait_for("Project resources").await;
+    program.keys("ours").await;
+    program.wait_until("the one that is searched for", |screen| !screen.contains("hello.md")).await;
+    program.keys(" ").await;
+    program.wait_for("project unload").await;
+    assert_eq!(settings(&user, "w/.pi/settings.json"), json!({"prompts": ["-prompts/ours.md"]}));
+    program.keys("\u{1b}").await;
+    assert_eq!(program.end().await, Some(0));
+    let mut program = TerminalProgram::run_with(&user, "w", &[&agent_dir], &["config", "--local"]);
+    program.wait_for("this project is not trusted").await;
+    assert_eq!(program.end().await, Some(1));
 }

@@ -44,13 +44,19 @@ impl TerminalProgram {
 
     /// The program on a terminal of this name.
     pub(crate) fn run_on(user: &TestUser, dir: &str, args: &[&str], term: &str) -> Self {
+        Self::run_with(user, dir, &[&format!("TERM={term}")], args)
+    }
+
+    /// The program with more variables in its environment.
+    pub(crate) fn run_with(user: &TestUser, dir: &str, vars: &[&str], args: &[&str]) -> Self {
         let all = [&[env!("CARGO_BIN_EXE_pinch")], args].concat();
         let line = all.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" ");
         // Signals for the child of `script` are for the program, not for a shell around it.
         let line = format!("exec {line}");
         let mut command = Command::new("script");
         command.current_dir(user.path(dir)).env_clear().env("HOME", user.path("")).env("PATH", "/usr/bin:/bin");
-        command.env("TERM", term).env("LINES", ROWS.to_string()).env("COLUMNS", COLUMNS.to_string());
+        command.env("TERM", "xterm-256color").envs(vars.iter().filter_map(|var| var.split_once('=')));
+        command.env("LINES", ROWS.to_string()).env("COLUMNS", COLUMNS.to_string());
         command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let (keys, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());

@@ -20,6 +20,9 @@ pub struct PackageEntry {
 /// What of a package counts, by type: `None` is all, an empty list is nothing, else patterns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PackageFilter {
+    /// `autoload: false`: nothing is loaded but what the patterns name. For a project it changes what the user's entry of the same package loads, which
+    /// stays in force otherwise.
+    pub is_delta: bool,
     /// Extensions.
     pub extensions: Option<Vec<String>>,
     /// Skills.
@@ -62,6 +65,7 @@ impl PackageEntry {
             Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
         };
         let filter = value.is_object().then(|| PackageFilter {
+            is_delta: value.get("autoload") == Some(&Value::Bool(false)),
             extensions: patterns("extensions"),
             skills: patterns("skills"),
             prompts: patterns("prompts"),

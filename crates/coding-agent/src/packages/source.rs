@@ -274,8 +274,7 @@ pub fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
 }
 
 /// How one absolute path is written from the directory of another, with `/` between names.
-#[cfg(feature = "packages")]
-pub(super) fn relative(path: &Path, base: &Path) -> String {
+pub(crate) fn relative(path: &Path, base: &Path) -> String {
     let (path, base): (Vec<_>, Vec<_>) = (path.components().collect(), base.components().collect());
     let n_common = path.iter().zip(&base).take_while(|(a, b)| a == b).count();
     let up = base[n_common..].iter().map(|_| "..".into());

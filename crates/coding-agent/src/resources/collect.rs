@@ -240,6 +240,23 @@ impl Patterns {
     }
 }
 
+/// What the last element that names a file says of it; `None` when none does. `+path` and `-path` name one file, the others are globs.
+pub(super) fn last_word(list: &[String], path: &Path, base: &Path) -> Option<bool> {
+    let names = names(path, base);
+    let has = |text: &str| {
+        let rest = text.get(1..).unwrap_or_default();
+        let is_exact = |path: &str| names.contains(&Path::new(path.strip_prefix("./").unwrap_or(path)));
+        let matches = |glob: &str| Glob::new(glob).is_some_and(|glob| names.iter().any(|name| glob.0.is_match(name)));
+        match text.chars().next() {
+            Some('+') => is_exact(rest).then_some(true),
+            Some('-') => is_exact(rest).then_some(false),
+            Some('!') => matches(rest).then_some(false),
+            _ => matches(text).then_some(true),
+        }
+    };
+    list.iter().rev().find_map(|text| has(text))
+}
+
 /// What patterns are held against.
 fn names<'a>(path: &'a Path, base: &Path) -> Vec<&'a Path> {
     let of = |path: &'a Path| {

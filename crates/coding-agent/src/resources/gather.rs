@@ -8,15 +8,19 @@ use super::collect::{ListedFile, Patterns, has_ending};
 use super::info::{Diagnostic, ResourceKind, ResourceOrigin, ResourceScope, SourceInfo};
 use super::inputs::{ExtraPaths, ResourceInputs, ScopeSettings};
 use super::manifest::manifest;
-use super::package_files;
+use super::package_files::{self, PackageFile};
 use super::real_paths::RealPaths;
 use super::skills::{self, Intent, SkillFolder};
 use crate::packages::source::{PackageSource, absolute};
 use crate::packages::{self, PackageEntry};
 
-/// A file that counts, unless its name is taken.
+/// A file that counts, unless its name is taken or settings disable it.
 pub(super) struct GatheredFile {
     pub(super) file: ListedFile,
+    /// Where it really is.
+    pub(super) real_path: PathBuf,
+    /// Whether settings let it load.
+    pub(super) is_enabled: bool,
     pub(super) meant: Intent,
     pub(super) info: SourceInfo,
 }
@@ -33,15 +37,28 @@ pub(super) struct Gather<'a> {
     inputs: &'a ResourceInputs,
     kind: ResourceKind,
     found: Vec<GatheredFile>,
-    /// Real paths; as texts, which are compared faster than paths.
+    /// Real paths; as texts, which are compared faster than paths. A file that one place disables is not enabled by a later one.
     seen: HashSet<OsString>,
     real_paths: &'a mut RealPaths,
     problems: &'a mut Vec<Diagnostic>,
 }
 
-/// All files of a type: those of the command line first, then project before user, settings before what is found, packages behind, and last
-/// what extensions bring.
+/// The files of a type that are to be loaded, in the order of [`gather_all`].
 pub(super) fn gather(
+    inputs: &ResourceInputs,
+    extra: &[ExtraPaths],
+    kind: ResourceKind,
+    real_paths: &mut RealPaths,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<GatheredFile> {
+    let mut found = gather_all(inputs, extra, kind, real_paths, problems);
+    found.retain(|file| file.is_enabled);
+    found
+}
+
+/// All files of a type, disabled ones included: those of the command line first, then project before user, settings before what is found, packages
+/// behind, and last what extensions bring.
+pub(super) fn gather_all(
     inputs: &ResourceInputs,
     extra: &[ExtraPaths],
     kind: ResourceKind,
@@ -64,7 +81,7 @@ pub(super) fn gather(
         }
         let mut identities = HashSet::new();
         for scope in project.iter().chain(&user) {
-            gather.packages(scope, &mut identities);
+            gather.packages(scope, user.as_ref(), &mut identities);
         }
     }
     for extra in extra {
@@ -74,10 +91,11 @@ pub(super) fn gather(
 }
 
 impl Gather<'_> {
-    fn push(&mut self, file: ListedFile, meant: Intent, info: impl FnOnce() -> SourceInfo) {
-        if self.seen.insert(self.real_paths.of_listed(&file).into_os_string()) {
+    fn push(&mut self, file: ListedFile, is_enabled: bool, meant: Intent, info: impl FnOnce() -> SourceInfo) {
+        let real_path = self.real_paths.of_listed(&file);
+        if self.seen.insert(real_path.clone().into_os_string()) {
             let info = SourceInfo { path: file.path.clone(), ..info() };
-            self.found.push(GatheredFile { file, meant, info });
+            self.found.push(GatheredFile { file, real_path, is_enabled, meant, info });
         }
     }
 
@@ -120,7 +138,7 @@ impl Gather<'_> {
             }
             let path = self.absolute(text, &inputs.cwd);
             for (file, meant) in self.named(&path) {
-                self.push(file, meant, || temporary("cli", ResourceOrigin::TopLevel, &path));
+                self.push(file, true, meant, || temporary("cli", ResourceOrigin::TopLevel, &path));
             }
         }
         if self.kind == ResourceKind::Extension {
@@ -132,10 +150,12 @@ impl Gather<'_> {
             if !path.is_dir() {
                 continue;
             }
-            for file in package_files::files(&path, manifest(&path).as_ref(), None, self.kind) {
+            for PackageFile { file, is_enabled } in
+                package_files::files(&path, manifest(&path).as_ref(), None, self.kind)
+            {
                 if self.is_inside(&file, &path) {
                     let meant = skills::meant(&file.path);
-                    self.push(file, meant, || temporary("cli", ResourceOrigin::Package, &path));
+                    self.push(file, is_enabled, meant, || temporary("cli", ResourceOrigin::Package, &path));
                 }
             }
         }
@@ -147,9 +167,8 @@ impl Gather<'_> {
         for text in list.iter().filter(|text| !Patterns::is_override(text)) {
             let path = self.absolute(text, of.dir);
             for (file, meant) in self.named(&path) {
-                if overrides.allow(&file.path, of.dir) {
-                    self.push(file, meant, || top_level("local", of.scope, of.dir));
-                }
+                let is_enabled = overrides.allow(&file.path, of.dir);
+                self.push(file, is_enabled, meant, || top_level("local", of.scope, of.dir));
             }
         }
     }
@@ -173,13 +192,14 @@ impl Gather<'_> {
     }
 
     fn push_automatic(&mut self, files: Vec<ListedFile>, of: &ScopeOf<'_>, base: &Path, overrides: &Patterns) {
-        for file in files.into_iter().filter(|file| overrides.allow(&file.path, base)) {
-            let meant = skills::meant(&file.path);
-            self.push(file, meant, || top_level("auto", of.scope, base));
+        for file in files {
+            let (is_enabled, meant) = (overrides.allow(&file.path, base), skills::meant(&file.path));
+            self.push(file, is_enabled, meant, || top_level("auto", of.scope, base));
         }
     }
 
-    fn packages(&mut self, of: &ScopeOf<'_>, identities: &mut HashSet<String>) {
+    /// The packages of a scope. `seen` has the identities of those that are settled.
+    fn packages(&mut self, of: &ScopeOf<'_>, user: Option<&ScopeOf<'_>>, seen: &mut HashSet<String>) {
         let home = self.inputs.home.as_deref();
         for entry in &of.settings.packages {
             let source = match PackageSource::parse(&entry.source) {
@@ -189,7 +209,17 @@ impl Gather<'_> {
                     continue;
                 }
             };
-            if identities.insert(source.identity(of.dir, home)) {
+            let identity = source.identity(of.dir, home);
+            let is_delta = entry.filter.as_ref().is_some_and(|filter| filter.is_delta);
+            if is_delta && of.scope == ResourceScope::Project && !seen.contains(&identity) {
+                // It lies where the user's entry has put it, which stays in force.
+                let base = user.and_then(|user| Some((user, of_identity(user, &identity, home)?)));
+                if let Some((user, source)) = base {
+                    self.package(entry, &packages::place(&source, user.dir, home), of);
+                    continue;
+                }
+            }
+            if seen.insert(identity) {
                 self.package(entry, &packages::place(&source, of.dir, home), of);
             }
         }
@@ -205,14 +235,16 @@ impl Gather<'_> {
         };
         if place.is_dir() {
             let manifest = manifest(place);
-            for file in package_files::files(place, manifest.as_ref(), entry.filter.as_ref(), self.kind) {
+            for PackageFile { file, is_enabled } in
+                package_files::files(place, manifest.as_ref(), entry.filter.as_ref(), self.kind)
+            {
                 if self.is_inside(&file, place) {
                     let meant = skills::meant(&file.path);
-                    self.push(file, meant, || info.clone());
+                    self.push(file, is_enabled, meant, || info.clone());
                 }
             }
         } else if place.is_file() && self.kind == ResourceKind::Extension {
-            self.push(ListedFile::named(place), Intent::Certain, || info.clone());
+            self.push(ListedFile::named(place), true, Intent::Certain, || info.clone());
         } else if !place.exists() {
             self.tell_once(place, format!("package {} is not installed", entry.source));
         }
@@ -240,10 +272,16 @@ impl Gather<'_> {
             let path = self.inputs.cwd.join(path);
             for (file, meant) in self.named(&path) {
                 let source = format!("extension:{}", extra.extension);
-                self.push(file, meant, || temporary(&source, ResourceOrigin::TopLevel, &path));
+                self.push(file, true, meant, || temporary(&source, ResourceOrigin::TopLevel, &path));
             }
         }
     }
+}
+
+/// The source of a scope's package of this identity.
+fn of_identity(of: &ScopeOf<'_>, identity: &str, home: Option<&Path>) -> Option<PackageSource> {
+    let sources = of.settings.packages.iter().filter_map(|entry| PackageSource::parse(&entry.source).ok());
+    sources.into_iter().find(|source| source.identity(of.dir, home) == identity)
 }
 
 fn overrides(list: &[String]) -> Patterns {

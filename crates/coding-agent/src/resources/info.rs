@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::document::Problem;
 
 /// The types of resources that settings and packages list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ResourceKind {
     /// Programs that take part in a session.

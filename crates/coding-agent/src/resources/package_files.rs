@@ -4,10 +4,16 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::collect::{self, Enter, ListedFile, Patterns, has_ending};
+use super::collect::{self, Enter, ListedFile, Patterns, has_ending, last_word};
 use super::info::ResourceKind;
 use super::{extensions, skills};
 use crate::packages::PackageFilter;
+
+/// A file of a package, and whether settings let it load.
+pub(super) struct PackageFile {
+    pub(super) file: ListedFile,
+    pub(super) is_enabled: bool,
+}
 
 /// The files of one type in a package.
 pub(super) fn files(
@@ -15,18 +21,35 @@ pub(super) fn files(
     manifest: Option<&Value>,
     filter: Option<&PackageFilter>,
     kind: ResourceKind,
-) -> Vec<ListedFile> {
+) -> Vec<PackageFile> {
     let chosen = filter.and_then(|filter| match kind {
         ResourceKind::Extension => filter.extensions.as_deref(),
         ResourceKind::Skill => filter.skills.as_deref(),
         ResourceKind::Prompt => filter.prompts.as_deref(),
         ResourceKind::Theme => filter.themes.as_deref(),
     });
-    if chosen.is_some_and(<[String]>::is_empty) {
+    let is_delta = filter.is_some_and(|filter| filter.is_delta);
+    if is_delta && chosen.is_none_or(<[String]>::is_empty) {
         return Vec::new();
     }
+    let files = brought(folder, manifest, kind).into_iter();
+    let Some(chosen) = chosen else { return files.map(|file| PackageFile { file, is_enabled: true }).collect() };
+    if is_delta {
+        let of = |file: ListedFile| {
+            let is_enabled = last_word(chosen, &file.path, folder)?;
+            Some(PackageFile { file, is_enabled })
+        };
+        return files.filter_map(of).collect();
+    }
+    let patterns = Patterns::new(chosen.iter().map(String::as_str));
+    let is_enabled = |file: &ListedFile| !chosen.is_empty() && patterns.allow(&file.path, folder);
+    files.map(|file| PackageFile { is_enabled: is_enabled(&file), file }).collect()
+}
+
+/// The files of one type that a package brings.
+fn brought(folder: &Path, manifest: Option<&Value>, kind: ResourceKind) -> Vec<ListedFile> {
     let listed = manifest.and_then(|manifest| manifest.get(kind.folder())).and_then(Value::as_array);
-    let mut files = match listed {
+    match listed {
         Some(listed) if kind == ResourceKind::Extension && listed.iter().any(Value::is_object) => {
             extensions::find_at(folder)
         }
@@ -40,12 +63,7 @@ pub(super) fn files(
             .map(ListedFile::named)
             .collect(),
         None => of_kind(&folder.join(kind.folder()), kind),
-    };
-    if let Some(chosen) = chosen {
-        let patterns = Patterns::new(chosen.iter().map(String::as_str));
-        files.retain(|file| patterns.allow(&file.path, folder));
     }
-    files
 }
 
 /// Whether a manifest names anything itself; its directories do not count by their names then.

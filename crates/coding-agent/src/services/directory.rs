@@ -8,7 +8,7 @@ use serde_json::Map;
 use super::options::{ResourceOptions, ServiceOptions};
 use crate::packages::Packages;
 use crate::resources::trust::{self, DefaultTrust, Project, TrustDecision, TrustQuestion, TrustStore};
-use crate::resources::{ResourceInputs, ResourceSettings};
+use crate::resources::{ResourceInputs, ResourceSettings, ResourceSwitches};
 use crate::settings::{SettingsFiles, SettingsManager, SettingsScope};
 
 /// The settings of a user in a working directory, those of the project included where it is trusted.
@@ -74,6 +74,14 @@ impl DirectorySettings {
         let dir = dir.unwrap_or_else(|| self.cwd.join(".pi"));
         let npm_command = self.settings.settings().npm_command.clone().filter(|argv| !argv.is_empty());
         Some(Packages { npm_command, ..Packages::new(host.clone(), self.cwd.clone(), agent_dir, dir, trusted) })
+    }
+
+    /// The resources of this directory, and the settings that enable and disable them; `None` without an agent directory.
+    pub fn resource_switches(&self) -> Option<ResourceSwitches> {
+        let agent_dir = self.options.agent_dir.clone()?;
+        let dir = self.project.dir().map_or_else(|| self.cwd.join(".pi"), Path::to_owned);
+        let inputs = self.resource_inputs(&ResourceOptions::default());
+        Some(ResourceSwitches::new(&inputs, self.options.host.clone(), agent_dir, dir))
     }
 
     /// What resources are loaded from.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pinch_agent_core::queue::{MessageQueues, QueueKind, QueueMode};
+use pinch_agent_core::queue::{MessageQueues, QueueKind, QueueMode, QueuedMessage};
 use pinch_agent_core::tool::ToolSet;
 use pinch_llm::message::{Image, Message};
 use pinch_llm::model::Model;
@@ -386,6 +386,20 @@ impl SessionControl {
         count(QueueKind::Steering) + count(QueueKind::FollowUp)
     }
 
+    /// The messages of the user that wait, with the numbers that [`SessionControl::remove_queued`] takes: steering, then follow-ups.
+    pub fn queued(&self) -> Vec<(QueueKind, u64, String)> {
+        let of = |kind| {
+            let text = move |waiting: QueuedMessage| Some((kind, waiting.id, text_of(&waiting.message)?));
+            self.queues.list(kind).into_iter().filter_map(text)
+        };
+        of(QueueKind::Steering).chain(of(QueueKind::FollowUp)).collect()
+    }
+
+    /// Takes one message out of its queue; `None` if it does not wait any more.
+    pub fn remove_queued(&self, id: u64) -> Option<Arc<Message>> {
+        self.queues.remove(id).map(|waiting| waiting.message)
+    }
+
     /// Empties both queues and returns the texts of the user that were in them.
     pub fn clear_queues(&self) -> (Vec<String>, Vec<String>) {
         let waiting = self.waiting();
@@ -432,11 +446,7 @@ impl SessionControl {
     }
 
     fn texts(&self, kind: QueueKind) -> Vec<String> {
-        let text = |message: &Message| match message {
-            Message::User(user) => Some(user.content.text("")),
-            _ => None,
-        };
-        self.queues.list(kind).iter().filter_map(|waiting| text(&waiting.message)).collect()
+        self.queues.list(kind).iter().filter_map(|waiting| text_of(&waiting.message)).collect()
     }
 
     /// Notes a run; the guard takes the note back.
@@ -470,5 +480,13 @@ impl Drop for Entered {
             state.requests.is_busy &= before.is_some();
             state.running = before;
         });
+    }
+}
+
+/// The text of a message of the user.
+fn text_of(message: &Message) -> Option<String> {
+    match message {
+        Message::User(user) => Some(user.content.text("")),
+        _ => None,
     }
 }

@@ -94,6 +94,8 @@ pub struct Settings {
     pub npm_command: Option<Vec<String>>,
     /// What updates the program, in the words of the document.
     pub self_update_command: Option<Value>,
+    /// The server that catalogs of models are fetched from.
+    pub model_catalog_url: Option<String>,
     /// What a person sees.
     pub interface: Interface,
 }
@@ -231,6 +233,7 @@ impl Settings {
             },
             npm_command: read.texts("npmCommand"),
             self_update_command: read.value("selfUpdateCommand").cloned(),
+            model_catalog_url: read.text("modelCatalogUrl"),
             interface: read.interface(),
         }
     }

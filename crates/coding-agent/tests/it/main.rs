@@ -27,9 +27,11 @@ mod login_keys;
 #[cfg(feature = "packages")]
 mod packages;
 mod prompt;
+mod model_catalogs;
 mod models;
 mod private;
 mod refresh;
+mod resource_switches;
 mod resources;
 mod rpc;
 mod rpc_commands;

@@ -22,6 +22,7 @@ pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("session", "", "Show file, messages, tokens and cost of the session"),
     command("help", "", "Show commands and keys"),
     command("hotkeys", "", "Show all keys"),
+    command("changelog", "", "Show what changed in which version"),
     command("fork", "", "Start a new session from an earlier message"),
     command("clone", "", "Continue in a copy of the session"),
     command("tree", "", "Go to another place in the session tree"),
@@ -29,6 +30,7 @@ pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("logout", "[provider]", "Remove the credentials of a provider"),
     command("new", "", "Start a new session"),
     command("compact", "[instructions]", "Summarize the conversation to free the model's window"),
+    command("queue", "", "Edit or remove queued messages"),
     command("resume", "", "Continue another session"),
     command("trust", "", "Decide whether this project's settings, extensions, skills and prompts are used"),
     command("reload", "", "Load settings, keys, extensions, skills, prompts and themes again"),
@@ -57,6 +59,7 @@ pub(crate) enum ParsedCommand {
 pub(crate) enum ShownText {
     Hotkeys,
     Help,
+    Changelog,
 }
 
 /// Reads a submitted text. `None`: it is not a command of the interface.
@@ -92,6 +95,7 @@ pub(crate) fn parse(text: &str) -> Option<ParsedCommand> {
         "name" => Effect::Name(given),
         "session" => Effect::ShowSession,
         "help" => return Some(ParsedCommand::Show(ShownText::Help)),
+        "changelog" => return Some(ParsedCommand::Show(ShownText::Changelog)),
         "hotkeys" => return Some(ParsedCommand::Show(ShownText::Hotkeys)),
         "fork" => Effect::Open(DialogName::Fork),
         "clone" => Effect::Clone,
@@ -100,6 +104,7 @@ pub(crate) fn parse(text: &str) -> Option<ParsedCommand> {
         "logout" => given.map_or(Effect::Open(DialogName::Logout), Effect::Logout),
         "new" => Effect::NewSession,
         "compact" => Effect::Compact(given),
+        "queue" => Effect::Open(DialogName::Queue),
         "resume" => Effect::Open(DialogName::Sessions),
         "reload" => Effect::Reload,
         "trust" => Effect::Open(DialogName::Trust),

@@ -4,6 +4,7 @@
 mod handover;
 mod lookups;
 mod attachments;
+mod queues;
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,7 +18,6 @@ use pinch_agent_core::queue::{QueueKind, QueueMode};
 use pinch_agent_core::tool::ToolError;
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::extension::payloads::UserBashAction;
-use pinch_coding_agent::extension::{InputSource, Point};
 use pinch_coding_agent::services::Services;
 use pinch_coding_agent::session::{Change, SessionControl, models};
 use pinch_coding_agent::store::SessionStore;
@@ -31,7 +31,7 @@ use self::lookups::LookupResult;
 use super::bridge::UiRequest;
 use super::state::{App, SessionActivity};
 use crate::dialog::{DialogNews, DialogView};
-use crate::effect::{DialogName, Effect, SubmittedMessage};
+use crate::effect::{DialogName, Effect};
 use crate::front::{Front, FrontEvent};
 use crate::terminal::TerminalInput;
 
@@ -184,7 +184,7 @@ impl Console {
         let (size, is_fullscreen) = (self.front.size(), self.front.is_fullscreen());
         self.app.set_screen(size, self.front.cell_size());
         let frame = self.app.view(size, is_fullscreen, self.host.now_ms());
-        let mut drawn = self.front.draw(&frame);
+        let mut drawn = self.front.draw(&frame, self.host.now_ms());
         self.convert_images();
         if let Some(bytes) = self.app.take_notification(self.front.capabilities().notification) {
             drawn = drawn.and_then(|()| self.front.write(&bytes));
@@ -194,6 +194,9 @@ impl Console {
 
     /// Changes between the regular and the fullscreen mode.
     pub(super) fn set_fullscreen(&mut self, on: bool) {
+        if self.app.is_plain() {
+            return;
+        }
         let done = self.front.set_fullscreen(on);
         self.app.mode_changed(on);
         self.check(done);
@@ -258,6 +261,8 @@ impl Console {
             }
             Effect::Abort => self.abort(),
             Effect::Dequeue => self.dequeue(),
+            Effect::Unqueue { message, edit } => self.unqueue(&message, edit),
+            Effect::Remember(text) => self.remember(text),
             Effect::DialogAnswer(answer) => self.app.answer(answer),
             Effect::Bash { command, exclude } => self.run_bash(command, exclude),
             Effect::Copy => self.copy().await,
@@ -339,56 +344,6 @@ impl Console {
             }
             effect => self.postponed.push_back(effect),
         }
-    }
-
-    /// Puts a message of the user into a queue; commands of extensions run at once.
-    async fn queue(&mut self, control: &SessionControl, kind: QueueKind, message: SubmittedMessage) {
-        if self.app.activity() == SessionActivity::Compacting {
-            self.app.wait_for_compaction(kind, message);
-            return;
-        }
-        let SubmittedMessage { text, images } = message;
-        if let Some((found, args)) = control.find_command(&text) {
-            let control = control.clone();
-            self.lookups.push(
-                async move {
-                    control.run_command(&found, &args).await;
-                    LookupResult::Done(Ok(String::new()))
-                }
-                .boxed(),
-            );
-            return;
-        }
-        let images = self.read_images(&images).await;
-        if control.extensions().wants(Point::Input) {
-            let control = control.clone();
-            self.lookups.push(
-                async move {
-                    control.say(kind, &text, images, InputSource::Interactive).await;
-                    LookupResult::Done(Ok(String::new()))
-                }
-                .boxed(),
-            );
-            return;
-        }
-        match kind {
-            QueueKind::Steering => control.steer(text, images),
-            QueueKind::FollowUp => control.follow_up(text, images),
-        }
-        let (steering, follow_up) = control.waiting();
-        self.app.set_queue(steering, follow_up);
-    }
-
-    /// Puts what waits back into the editor.
-    fn dequeue(&mut self) {
-        let mut texts = Vec::new();
-        if let Some(session) = &self.session {
-            let (steering, follow_up) = session.control.clear_queues();
-            texts.extend(steering);
-            texts.extend(follow_up);
-        }
-        texts.extend(self.app.take_waiting());
-        self.app.restore(texts);
     }
 
     fn abort(&mut self) {

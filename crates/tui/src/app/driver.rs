@@ -1,5 +1,7 @@
 //! The loop of the interactive mode: it owns the session, lends it to runs, and does between runs what needs it whole.
 
+mod start;
+
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

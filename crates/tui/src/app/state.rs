@@ -4,6 +4,8 @@
 mod look;
 mod scope;
 mod queue;
+mod news;
+mod history;
 mod dialogs;
 mod events;
 mod scroll;
@@ -12,6 +14,8 @@ mod search;
 mod mouse;
 mod input;
 mod view;
+
+pub(crate) use news::ChangelogNews;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,6 +105,8 @@ pub(crate) struct AppOptions {
     pub(crate) browser: Option<fn(&str, &Env) -> bool>,
     /// Show what was loaded, whatever the settings say.
     pub(crate) verbose: bool,
+    pub(crate) changelog: &'static str,
+    pub(crate) offline: bool,
 }
 
 /// The state.
@@ -177,7 +183,7 @@ impl App {
             depth: capabilities.depth,
             image_protocol: capabilities.images,
             light_background: capabilities.light_background,
-            colors_due_ms: Some(options.host.now_ms() + COLORS_MS),
+            colors_due_ms: (!capabilities.plain).then(|| options.host.now_ms() + COLORS_MS),
             keymap: Keymap::default(),
             interface: None,
             transcript: TranscriptView::default(),
@@ -214,6 +220,7 @@ impl App {
         if capabilities.remote {
             app.transcript.images().set_remote();
         }
+        app.transcript.options.plain = capabilities.plain;
         app.transcript.options.home = app.options.host.home().map(Path::to_owned);
         app.transcript.options.link_base = (!capabilities.remote).then(|| app.options.cwd.clone());
         app.use_palette(app.theme.clone());
@@ -361,6 +368,11 @@ impl App {
         self.footer.context_window = model.context_window;
         self.thinking = level;
         self.model = Some(Arc::clone(model));
+    }
+
+    /// Whether everything is plain lines.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.transcript.options.plain
     }
 
     pub(crate) fn activity(&self) -> SessionActivity {

@@ -59,6 +59,9 @@ pub trait ChatBackend: Send + Sync {
     /// The state of the backend and of a session, in Markdown.
     fn status<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<String, ChatError>>;
 
+    /// What fills the model's window in a session, in Markdown.
+    fn context<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<String, ChatError>>;
+
     /// The next event; `None` when there will be none. Nothing is lost when the future is dropped.
     fn next_event(&self) -> BoxFuture<'_, Option<ChatEvent>>;
 }
@@ -93,6 +96,8 @@ pub struct OutgoingMessage {
     pub timeout: Option<Duration>,
     /// What happens if the session is busy; `None`: what the configuration says.
     pub queue: Option<QueueMode>,
+    /// Whether the user sees the tools of the run: then no reply has to report that one has failed.
+    pub shows_tools: bool,
 }
 
 /// What became of a message.

@@ -12,6 +12,7 @@ use crate::slash::{self, InterfaceCommand, command};
 pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("help", "", "Show commands and keys"),
     command("status", "", "Show the state of the engine and of the session"),
+    command("context", "", "Show what fills the model's window"),
     command("agent", "[id]", "Talk to another agent"),
     command("session", "[key]", "Go to another session of the agent"),
     command("model", "[model|default]", "Choose the model of the session"),
@@ -61,6 +62,7 @@ pub(crate) const DEFAULT: &str = "default";
 pub(crate) enum ChatCommand {
     Help,
     Status,
+    Context,
     Agent(Option<String>),
     Session(Option<String>),
     /// No text lets the user choose; `default` clears the choice.
@@ -100,6 +102,7 @@ pub(crate) fn parse(text: &str, levels: &[ThinkingLevel]) -> Option<ChatCommand>
     Some(match name {
         "help" => ChatCommand::Help,
         "status" => ChatCommand::Status,
+        "context" => ChatCommand::Context,
         "agent" => ChatCommand::Agent(given),
         "session" => ChatCommand::Session(given),
         "model" => ChatCommand::Model(given),

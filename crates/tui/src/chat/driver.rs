@@ -13,13 +13,15 @@ use pinch_coding_agent::extension::Completion;
 use pinch_coding_agent::tools::bash::{BashTool, UserCommand};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
+use pinch_stdx::text::with_causes;
 use tokio::sync::mpsc;
 
 use super::ChatEnd;
-use super::backend::{ChatBackend, ChatEvent};
+use super::backend::{ChatBackend, ChatError, ChatEvent};
 use super::effect::{ChatEffect, ChatNews, carry_out};
+use super::last_session::LastSessions;
 use super::state::ChatApp;
-use crate::editor::complete::CompletionRequest;
+use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::external;
 use crate::front::{Front, FrontEvent};
 use crate::terminal::TerminalInput;
@@ -48,6 +50,8 @@ enum ChatInput {
     Output(String),
     Shell(Result<UserCommand, ToolError>),
     Completed(Completed),
+    /// `None`: they could not be listed.
+    Listed(Option<Arc<PathIndex>>),
     Stopped,
 }
 
@@ -59,6 +63,7 @@ pub(super) struct ChatDriver {
     host: Host,
     shell: Option<Arc<BashTool>>,
     history_limit: usize,
+    last: LastSessions,
     work: Work<Option<ChatNews>>,
     messages: HashMap<String, OpenMessage>,
     compaction: Option<AbortHandle>,
@@ -66,6 +71,8 @@ pub(super) struct ChatDriver {
     command_cancel: Cancel,
     output: (mpsc::Sender<String>, mpsc::Receiver<String>),
     completions: Work<Completed>,
+    /// The files of the working directory, as they are being listed.
+    listings: Work<Option<Arc<PathIndex>>>,
     has_events: bool,
     exiting: bool,
     gone: bool,
@@ -79,6 +86,7 @@ impl ChatDriver {
         host: Host,
         shell: Option<Arc<BashTool>>,
         history_limit: usize,
+        last: LastSessions,
     ) -> Self {
         Self {
             front,
@@ -87,6 +95,7 @@ impl ChatDriver {
             host,
             shell,
             history_limit,
+            last,
             work: FuturesUnordered::new(),
             messages: HashMap::new(),
             compaction: None,
@@ -94,6 +103,7 @@ impl ChatDriver {
             command_cancel: Cancel::new(),
             output: mpsc::channel(MAX_OUTPUT),
             completions: FuturesUnordered::new(),
+            listings: FuturesUnordered::new(),
             has_events: true,
             exiting: false,
             gone: false,
@@ -123,6 +133,7 @@ impl ChatDriver {
             Some(text) = self.output.1.recv() => ChatInput::Output(text),
             Some(end) = self.commands.next(), if !self.commands.is_empty() => ChatInput::Shell(end),
             Some(found) = self.completions.next(), if !self.completions.is_empty() => ChatInput::Completed(found),
+            Some(files) = self.listings.next(), if !self.listings.is_empty() => ChatInput::Listed(files),
             _ = stop.cancelled() => ChatInput::Stopped,
         }
     }
@@ -154,6 +165,12 @@ impl ChatDriver {
                 self.state.shell_ended(&end);
             }
             ChatInput::Completed((request, found)) => self.state.offer(&request, found),
+            ChatInput::Listed(files) => {
+                if let Some(files) = files {
+                    self.state.set_files(files);
+                    self.complete();
+                }
+            }
             ChatInput::Stopped => self.exiting = true,
         }
         self.front.mark();
@@ -204,6 +221,12 @@ impl ChatDriver {
             let found = sources.complete(&request.query, &request.cancel);
             return self.state.offer(&request, found);
         }
+        let is_stale = sources.files.as_ref().is_none_or(|files| !files.is_current());
+        if matches!(request.query, CompletionQuery::Mention { .. }) && is_stale && self.listings.is_empty() {
+            let root = sources.root.clone();
+            let build = tokio::task::spawn_blocking(move || PathIndex::build(&root, &Cancel::new()).ok().map(Arc::new));
+            self.listings.push(async move { build.await.ok().flatten() }.boxed());
+        }
         self.completions.push(request.look_up(sources).boxed());
     }
 
@@ -220,6 +243,7 @@ impl ChatDriver {
                         compaction.abort();
                     }
                 }
+                ChatEffect::RememberSession { agent, session } => self.remember(agent, session),
                 ChatEffect::Shell(command) => self.run_shell(command),
                 ChatEffect::StopShell => {
                     self.command_cancel.cancel(CancelReason::User);
@@ -231,6 +255,17 @@ impl ChatDriver {
                 effect => self.ask(effect),
             }
         }
+    }
+
+    /// Keeps the session that is open, so that the next chat begins with it.
+    fn remember(&mut self, agent: String, session: String) {
+        let last = self.last.clone();
+        let kept = tokio::task::spawn_blocking(move || last.keep(&agent, &session));
+        let work = async move {
+            let failure = kept.await.ok()?.err()?;
+            Some(ChatNews::Status(Err(ChatError::new(with_causes(&failure)))))
+        };
+        self.work.push(work.boxed());
     }
 
     /// Asks the backend for something.
@@ -276,7 +311,7 @@ impl ChatDriver {
         let size = self.front.size();
         self.state.set_screen(size, self.front.cell_size());
         let frame = self.state.view(size, self.host.now_ms());
-        let drawn = self.front.draw(&frame);
+        let drawn = self.front.draw(&frame, self.host.now_ms());
         self.check(drawn);
     }
 

@@ -38,6 +38,10 @@ pub(crate) enum ChatEffect {
     Models { agent: String },
     /// Describe the state of the backend and of a session.
     Status { session: String },
+    /// Describe what fills the model's window in a session.
+    Context { session: String },
+    /// Keep the session that is open, so that the next chat begins with it.
+    RememberSession { agent: String, session: String },
     /// Answer a question about a command.
     Decide { question: String, decision: CommandDecision },
     /// Run a command of the user.
@@ -132,8 +136,10 @@ pub(crate) async fn carry_out(backend: &dyn ChatBackend, effect: ChatEffect, lim
             ChatNews::Models { agent, models }
         }
         ChatEffect::Status { session } => ChatNews::Status(backend.status(&session).await),
+        ChatEffect::Context { session } => ChatNews::Status(backend.context(&session).await),
         ChatEffect::Decide { question, decision } => ChatNews::Decided(backend.decide(&question, decision).await),
         ChatEffect::Withdraw(_)
+        | ChatEffect::RememberSession { .. }
         | ChatEffect::StopCompaction
         | ChatEffect::Shell(_)
         | ChatEffect::StopShell

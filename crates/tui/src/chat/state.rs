@@ -92,6 +92,8 @@ struct ActiveChatRun {
     answers: Vec<String>,
     /// The last one of them goes on.
     is_answering: bool,
+    /// Tools were shown.
+    has_tools: bool,
 }
 
 /// A dialog that is open; the last one is shown.
@@ -177,7 +179,7 @@ impl ChatApp {
             links: (links, capabilities.hyperlinks),
             depth: capabilities.depth,
             light_background: capabilities.light_background,
-            colors_due_ms: Some(setup.host.now_ms() + COLORS_MS),
+            colors_due_ms: (!capabilities.plain).then(|| setup.host.now_ms() + COLORS_MS),
             keymap: Keymap::default(),
             transcript: TranscriptView::default(),
             editor: Editor::new().with_placeholder("Type a message, / for commands"),
@@ -207,6 +209,7 @@ impl ChatApp {
             unconfirmed: None,
             setup,
         };
+        state.transcript.options.plain = capabilities.plain;
         state.transcript.options.home = home;
         state.transcript.images().configure(capabilities.images, IMAGE_COLUMNS);
         if capabilities.remote {
@@ -217,6 +220,11 @@ impl ChatApp {
         let named = state.setup.session.clone().unwrap_or_default();
         let effects = state.open_session(&state.session_key(&named));
         (state, effects)
+    }
+
+    /// Whether everything is plain lines.
+    fn is_plain(&self) -> bool {
+        self.transcript.options.plain
     }
 
     /// Reads `keybindings.json`.
@@ -262,7 +270,12 @@ impl ChatApp {
         self.is_loading = true;
         self.facts = ChatSessionInfo::default();
         self.greet();
-        vec![ChatEffect::Facts { session: self.session.clone() }, ChatEffect::History { session: self.session.clone() }]
+        let session = self.session.clone();
+        vec![
+            ChatEffect::Facts { session: session.clone() },
+            ChatEffect::History { session: session.clone() },
+            ChatEffect::RememberSession { agent: self.agent.clone(), session },
+        ]
     }
 
     /// The header.

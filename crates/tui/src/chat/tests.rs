@@ -117,6 +117,11 @@ impl ChatBackend for FakeBackend {
         now(vec![model("m1"), model("m2")])
     }
 
+    fn context<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<String, ChatError>> {
+        self.note(format!("context {key}"));
+        now("**Context**".to_owned())
+    }
+
     fn status<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<String, ChatError>> {
         now(format!("**Status**\n\n- Session: `{key}`\n"))
     }

@@ -170,6 +170,18 @@ impl DialogView for Ask {
         }
     }
 
+    fn line(&mut self, line: &str, cx: DialogCx<'_>) -> Option<DialogEvent> {
+        let (AskField::Choice(picker) | AskField::Confirm(picker)) = &self.field else { return None };
+        let at = picker.item_of_line(line)?;
+        if self.guarded && cx.now_ms - self.since_ms < TYPED_AHEAD_MS {
+            return Some(DialogEvent::Changed);
+        }
+        match &self.field {
+            AskField::Confirm(_) => Some(answered(DialogAnswer::Yes(at == 0))),
+            _ => self.options.get(at).map(|option| answered(DialogAnswer::Text(option.clone()))),
+        }
+    }
+
     fn counts_down(&self) -> bool {
         self.timeout.is_some()
     }

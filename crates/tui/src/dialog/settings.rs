@@ -55,6 +55,7 @@ fn table() -> Vec<Setting> {
         flag("enableSkillCommands", "Skill commands", "Offer skills as /skill:name"),
         flag("showHardwareCursor", "Show hardware cursor", "Show the terminal's own cursor"),
         numbers("editorPaddingX", "Editor padding", "Columns left and right of the editor", &[0, 1, 2, 3]),
+        flag("editor.historyFile", "Prompt history", "Keep prompts for the up key in later sessions of the project"),
         flag("editorViKeys", "Vi keys", "Edit the prompt with the keys of vi"),
         numbers("autocompleteMaxVisible", "Autocomplete items", "Suggestions shown at a time", &[3, 5, 7, 10, 15, 20]),
         flag(

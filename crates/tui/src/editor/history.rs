@@ -82,6 +82,24 @@ impl Editor {
         }
     }
 
+    /// Adds texts that were submitted before everything in the history, the newest one last. Those that are there already are left out.
+    pub fn add_older_history(&mut self, texts: Vec<String>) {
+        if self.is_masked {
+            return;
+        }
+        for text in texts.into_iter().rev() {
+            let entry = MarkedText::plain(self.cleaned(&text)).trimmed();
+            let is_full = self.history.entries.len() >= MAX_ENTRIES;
+            if is_full || entry.text.is_empty() || self.history.entries.iter().any(|known| known.text == entry.text) {
+                continue;
+            }
+            self.history.entries.push_front(entry);
+            if let Some(browsing) = &mut self.history.browsing {
+                browsing.entry += 1;
+            }
+        }
+    }
+
     /// Replaces the text by one that was submitted before. What was pasted or dropped into it becomes markers again, as far as the history has it.
     pub fn restore(&mut self, text: &str) {
         let mut marked = MarkedText::plain(self.cleaned(text));

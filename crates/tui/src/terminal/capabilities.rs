@@ -28,6 +28,8 @@ pub struct TerminalCapabilities {
     pub remote: bool,
     /// How it shows images, if it can.
     pub images: Option<ImageProtocol>,
+    /// Everything is written in plain lines, one below the other, and read line by line: for screen readers.
+    pub plain: bool,
 }
 
 /// Asks for everything that only the terminal knows: keyboard protocol, synchronized output, background colour. The last question is one that
@@ -60,6 +62,20 @@ impl TerminalCapabilities {
             notification: NotificationKind::of(env),
             remote: has("SSH_CONNECTION") || has("SSH_TTY"),
             images: ImageProtocol::of(env),
+            plain: false,
+        }
+    }
+
+    /// A terminal that is only written to line by line, whatever it could do.
+    pub fn plain(env: &Env) -> Self {
+        Self {
+            depth: ColorDepth::None,
+            reflows: false,
+            light_background: None,
+            hyperlinks: false,
+            images: None,
+            plain: true,
+            ..Self::of(env)
         }
     }
 

@@ -17,6 +17,8 @@ pub enum TerminalInput {
     Key(KeyPress),
     /// A text was pasted, as the terminal sent it.
     Paste(String),
+    /// A line was typed, in a terminal that edits lines itself.
+    Line(String),
     /// The mouse, in fullscreen mode.
     Mouse(Mouse),
     /// The terminal has another size.

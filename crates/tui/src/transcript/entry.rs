@@ -226,16 +226,32 @@ impl TranscriptEntry {
 
     /// Some of the rows; the others cost nothing where there can be many.
     pub(super) fn rows_in(&mut self, range: Range<usize>, cx: ViewCx<'_>, is_first: bool) -> Vec<Row> {
-        let n_blank = usize::from(!is_first);
+        let n_blank = self.n_before(cx, is_first);
         let inner = range.start.saturating_sub(n_blank)..range.end.saturating_sub(n_blank);
         let mut rows = match self {
             Self::AnswerView(answer) | Self::Text(answer) => answer.rows_in(inner, cx),
             _ => self.content(cx).into_iter().take(inner.end).skip(inner.start).collect(),
         };
         if range.start < n_blank && range.end > 0 && !rows.is_empty() {
-            rows.insert(0, Row::default());
+            rows.insert(0, if cx.options.plain { Row::from(self.role()) } else { Row::default() });
         }
         rows
+    }
+
+    /// The rows before the first one of its own: a blank one, or the one that says whose it is.
+    fn n_before(&self, cx: ViewCx<'_>, is_first: bool) -> usize {
+        usize::from(if cx.options.plain { !self.role().is_empty() } else { !is_first })
+    }
+
+    /// Whose it is, where everything is plain lines.
+    fn role(&self) -> &'static str {
+        match self {
+            Self::User { .. } => "You:",
+            Self::AnswerView(_) => "Assistant:",
+            Self::Tool(_) => "Tool:",
+            Self::Bash(_) => "Command:",
+            _ => "",
+        }
     }
 
     /// How many of the first rows never change.
@@ -243,7 +259,7 @@ impl TranscriptEntry {
         match self {
             Self::AnswerView(answer) => match answer.n_final(cx) {
                 0 => 0,
-                n => n + usize::from(!is_first),
+                n => n + usize::from(if cx.options.plain { true } else { !is_first }),
             },
             _ => 0,
         }

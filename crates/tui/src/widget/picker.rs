@@ -145,6 +145,19 @@ impl Picker {
         };
     }
 
+    /// The item that a typed line names: by its number among those that are shown, or by the beginning of its label where no other begins so.
+    pub(crate) fn item_of_line(&self, line: &str) -> Option<usize> {
+        let line = line.trim().to_lowercase();
+        if let Ok(number) = line.parse::<usize>() {
+            return self.shown.get(number.checked_sub(1)?).copied();
+        }
+        let label = |at: &usize| self.items.get(*at).map(|item| item.label.to_lowercase()).unwrap_or_default();
+        let mut named = self.shown.iter().filter(|at| !line.is_empty() && label(at).starts_with(&line));
+        let first = named.next().copied();
+        let exact = self.shown.iter().find(|at| label(at) == line).copied();
+        exact.or(first.filter(|_| named.next().is_none()))
+    }
+
     /// Handles a key: the keys of lists, and typing where there is a search.
     pub fn key(&mut self, press: &KeyPress, keymap: &Keymap) -> PickerEvent {
         let n = self.shown.len();

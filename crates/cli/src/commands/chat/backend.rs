@@ -15,6 +15,7 @@ use pinch_embed::llm::message::Message;
 use pinch_embed::llm::model::{Model, thinking};
 use pinch_embed::llm::thinking::ThinkingLevel;
 use pinch_embed::ports::{ApprovalBroker, SessionEntry};
+use pinch_embed::prompt::report::PromptReport;
 use pinch_embed::replies::tool_notes::Verbose;
 use pinch_embed::run::{RunError, RunRequest};
 use pinch_embed::stdx::cancel::{Cancel, CancelReason};
@@ -29,6 +30,7 @@ use tokio::sync::mpsc;
 
 use super::history;
 use super::progress::{self, RunProgress};
+use super::prompt_sizes;
 use super::questions::Questions;
 use crate::embedded::{self, FailureContext};
 
@@ -48,6 +50,8 @@ pub(super) struct EmbeddedChat {
     questions: Arc<Questions>,
     events: mpsc::Sender<ChatEvent>,
     incoming: tokio::sync::Mutex<mpsc::Receiver<ChatEvent>>,
+    /// What the last prompt of each session was made of.
+    prompts: Mutex<BTreeMap<String, PromptReport>>,
     /// What stops the runs under way, by their ids, with the keys of their sessions.
     runs: Mutex<BTreeMap<String, (String, Cancel)>>,
 }
@@ -63,7 +67,17 @@ impl EmbeddedChat {
         let questions = Arc::new(Questions::new(host.clone(), events.clone()));
         let (engine, config) = build(Arc::clone(&questions) as Arc<dyn ApprovalBroker>).await;
         let incoming = tokio::sync::Mutex::new(incoming);
-        Self { engine, config, state_dir, host, questions, events, incoming, runs: Mutex::default() }
+        Self {
+            engine,
+            config,
+            state_dir,
+            host,
+            questions,
+            events,
+            incoming,
+            prompts: Mutex::default(),
+            runs: Mutex::default(),
+        }
     }
 
     pub(super) fn engine(&self) -> &Engine {
@@ -91,6 +105,7 @@ impl EmbeddedChat {
         // The chat shows calls of tools by itself, and the reply as it grows.
         request.verbose_level = Verbose::Off;
         request.block_replies = None;
+        request.suppress_tool_error_warnings |= message.shows_tools;
         if message.timeout.is_some() {
             request.timeout = message.timeout;
         }
@@ -104,7 +119,13 @@ impl EmbeddedChat {
             }
         }
         let end = match run.result() {
-            Ok(result) => progress::end(result, usage_line),
+            Ok(result) => {
+                if let Some(prompt) = &result.meta.system_prompt {
+                    let mut prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
+                    prompts.insert(message.session_key.clone(), prompt.report.clone());
+                }
+                progress::end(result, usage_line)
+            }
             Err(RunError::Cancelled(_)) => ChatUpdate::Final { replies: Vec::new(), aborted: true, usage: None },
             Err(error) => ChatUpdate::Failed(self.error(&error).message),
         };
@@ -404,6 +425,14 @@ impl ChatBackend for EmbeddedChat {
                 window: model.context_window,
             };
             Ok(self.engine.models(agent).into_iter().map(model).collect())
+        })
+    }
+
+    fn context<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<String, ChatError>> {
+        Box::pin(async move {
+            let facts = self.facts(session_key).await?;
+            let prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(prompt_sizes::describe(prompts.get(session_key), facts.tokens, facts.window))
         })
     }
 

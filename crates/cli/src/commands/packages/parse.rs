@@ -80,7 +80,7 @@ pub(super) fn parse(args: &[String]) -> Result<Option<PackageCommand>, CommandFa
 
 fn read(name: PackageCommandName, args: &[String]) -> PackageArgs<'_> {
     let mut given = PackageArgs::default();
-    let has_scope = matches!(name, PackageCommandName::Install | PackageCommandName::Remove);
+    let has_scope = !matches!(name, PackageCommandName::Update | PackageCommandName::List);
     let is_update = name == PackageCommandName::Update;
     let mut args = args.iter().map(String::as_str).peekable();
     while let Some(arg) = args.next() {
@@ -224,6 +224,7 @@ mod tests {
             ("install a b --self", "Unknown option --self for \"install\"."),
             ("list -l", "Unknown option -l for \"list\"."),
             ("list a", "Unexpected argument a."),
+            ("config a", "Unexpected argument a."),
             ("update --extension --self", "Missing value for --extension."),
             ("update --extension a --extension b", "--extension can only be provided once"),
             ("update a --extension b", "--extension cannot be combined with a positional source"),
@@ -234,6 +235,8 @@ mod tests {
             assert_eq!(parsed(line), Err(text.to_owned()), "{line}");
         }
         assert_eq!(parsed("install --nope -h"), Ok(None));
+        let config = parsed("config -l").unwrap().unwrap();
+        assert_eq!(config, PackageCommand { action: PackageAction::Config, is_local: true, approve: None });
         let order = parsed("uninstall a --local -na").unwrap().unwrap();
         assert_eq!(
             order,

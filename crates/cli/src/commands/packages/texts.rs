@@ -12,7 +12,7 @@ pub(super) fn usage(name: PackageCommandName) -> &'static str {
              [--approve|--no-approve] [--force]"
         }
         PackageCommandName::List => "pinch list [--approve|--no-approve]",
-        PackageCommandName::Config => "pinch config [--approve|--no-approve]",
+        PackageCommandName::Config => "pinch config [-l] [--approve|--no-approve]",
     }
 }
 
@@ -29,10 +29,11 @@ pub(super) fn options(name: PackageCommandName) -> Vec<OptionText> {
             ("--extensions", None, "Update all packages"),
             ("--all", None, "Update pinch and all packages"),
             ("--extension", Some("SRC"), "Update one package"),
-            ("--models", None, "Update model catalogs; not supported, they are part of pinch"),
+            ("--models", None, "Fetch newer catalogs of models for the providers you have credentials for"),
             ("--force", None, "Show how to reinstall the same version of pinch"),
         ],
-        PackageCommandName::List | PackageCommandName::Config => &[],
+        PackageCommandName::Config => &[("-l, --local", None, "Begin with the project's settings")],
+        PackageCommandName::List => &[],
     };
     const OF_ALL: [OptionText; 2] = [
         ("-a, --approve", None, "Trust the project for this command"),
@@ -60,10 +61,13 @@ pub(super) fn help(name: PackageCommandName) -> String {
             "Remove a package from the settings and delete its files. Alias: pinch uninstall."
         }
         PackageCommandName::Update => {
-            "Show how to update pinch, and update packages. Packages pinned to a version are not updated."
+            "Show how to update pinch, update packages, or fetch newer catalogs of models. Packages pinned to a version are\n\
+             not updated."
         }
         PackageCommandName::List => "List the packages of the user and of a trusted project.",
-        PackageCommandName::Config => "Enable or disable resources of packages.",
+        PackageCommandName::Config => {
+            "Enable or disable extensions, skills, prompts and themes, in the settings of the user or of the project."
+        }
     };
     let options = options(name).into_iter().map(|(names, value, about)| {
         let value = value.map(|value| format!(" <{value}>")).unwrap_or_default();
@@ -85,13 +89,3 @@ pub(super) fn how_to_update(again: bool) -> String {
 /// Printed when no package was named.
 pub(super) const PACKAGES_STAY: &str =
     "Packages were not updated. Use `pinch update --extensions` for all of them, or `pinch update <source>` for one";
-
-/// The error of `pinch update --models`.
-pub(super) const NO_MODELS: &str =
-    "model catalogs are part of pinch and cannot be updated separately\nhint: add models to models.json";
-
-/// The error of `pinch config` without a terminal.
-pub(super) const NO_TERMINAL: &str = "pinch config needs a terminal\nhint: edit \"packages\" in settings.json: an object with a source and lists of patterns";
-
-/// The error of `pinch config` in a terminal.
-pub(super) const NO_CONFIG: &str = "pinch config is not supported yet\nhint: edit \"packages\" in settings.json: an object with a source and lists of patterns";

@@ -12,12 +12,16 @@ pub struct Interface {
     pub theme: Option<String>,
     /// The way the screen is used, in the words of the document.
     pub tui_mode: Option<String>,
+    /// Plain lines are written one below the other.
+    pub plain: bool,
     /// What is shown at the start.
     pub quiet_startup: QuietStartup,
     /// What is new is shown in one line.
     pub collapse_changelog: bool,
     /// The version whose changes were shown last.
     pub last_changelog_version: Option<String>,
+    /// The server that names the latest version.
+    pub version_check_url: Option<String>,
     /// Thoughts of models are not shown.
     pub hide_thinking: bool,
     /// What two presses of Escape do.
@@ -26,6 +30,8 @@ pub struct Interface {
     pub tree_filter: String,
     /// Columns left and right of the editor.
     pub editor_padding: u64,
+    /// Prompts are kept for later sessions of the project.
+    pub history_file: bool,
     /// Lines of suggestions at most.
     pub autocomplete_max_visible: u64,
     /// The terminal's own cursor is shown.
@@ -97,6 +103,7 @@ impl SettingsReader<'_> {
         Interface {
             theme: self.text("theme"),
             tui_mode: self.text("tuiMode"),
+            plain: self.flag("ui.plain"),
             quiet_startup: match self.value("quietStartup") {
                 Some(Value::Bool(true)) => QuietStartup::On,
                 Some(Value::String(_)) => QuietStartup::Header,
@@ -104,6 +111,7 @@ impl SettingsReader<'_> {
             },
             collapse_changelog: self.flag("collapseChangelog"),
             last_changelog_version: self.text("lastChangelogVersion"),
+            version_check_url: self.text("versionCheckUrl"),
             hide_thinking: self.flag("hideThinkingBlock"),
             double_escape: match self.str("doubleEscapeAction") {
                 Some("fork") => DoubleEscape::Fork,
@@ -112,6 +120,7 @@ impl SettingsReader<'_> {
             },
             tree_filter: self.text("treeFilterMode").unwrap_or_default(),
             editor_padding: self.number("editorPaddingX"),
+            history_file: self.flag("editor.historyFile"),
             autocomplete_max_visible: self.number("autocompleteMaxVisible"),
             hardware_cursor: self.flag("showHardwareCursor"),
             external_editor: self.text("externalEditor"),

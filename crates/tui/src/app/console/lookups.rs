@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use pinch_coding_agent::extension::Completion;
+use pinch_coding_agent::releases::{LatestRelease, later_release};
 use pinch_coding_agent::session::stats::Spent;
 use pinch_coding_agent::session::{SessionControl, SessionView};
 use pinch_coding_agent::session_log::SessionLog;
@@ -13,7 +14,9 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::text::with_causes;
 
 use super::{Console, MadeDialog};
-use crate::dialog::{ChoiceDialog, DialogNews, ForkDialog, ModelDialog, ScopedModelDialog, SessionDialog, TreeDialog};
+use crate::dialog::{
+    ChoiceDialog, DialogNews, ForkDialog, ModelDialog, QueueDialog, ScopedModelDialog, SessionDialog, TreeDialog,
+};
 use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::effect::{DialogName, Effect};
 use crate::image::ImageSource;
@@ -29,6 +32,8 @@ pub(super) enum LookupResult {
     Image(Result<PathBuf, String>),
     /// An image, and the same as a PNG.
     Converted(Box<(ImageSource, Option<ImageSource>)>),
+    /// A later version of the program.
+    Version(Option<LatestRelease>),
     /// What the session cost, and which sum that is.
     Spent(u64, Spent),
 }
@@ -54,6 +59,28 @@ impl Console {
         let number = self.app.sum_number();
         let sum = tokio::task::spawn_blocking(move || Spent::of(&log));
         self.lookups.push(async move { LookupResult::Spent(number, sum.await.unwrap_or_default()) }.boxed());
+    }
+
+    /// Asks for a later version of the program, if the settings name a server that knows.
+    pub(in crate::app) fn look_for_version(&mut self) {
+        let Some(url) = self.app.version_check() else { return };
+        let (host, now) = (self.host.clone(), self.app.version().to_owned());
+        let work = async move { LookupResult::Version(later_release(&url, &now, &host).await) };
+        self.lookups.push(work.boxed());
+    }
+
+    /// Keeps a submission for later sessions of the project.
+    pub(super) fn remember(&mut self, text: String) {
+        let Some(history) = self.app.prompt_history() else { return };
+        let now_ms = self.host.now_ms();
+        // A task of its own is finished even if the program ends at once.
+        let kept = tokio::task::spawn_blocking(move || history.append(&text, now_ms));
+        let work = async move {
+            let failure = kept.await.ok().and_then(Result::err);
+            let told = failure.map(|error| format!("The history of prompts cannot be written: {error}"));
+            LookupResult::Done(told.map_or(Ok(String::new()), Err))
+        };
+        self.lookups.push(work.boxed());
     }
 
     pub(in crate::app) fn list_sessions(&mut self, all: bool) {
@@ -99,11 +126,17 @@ impl Console {
                 self.indexing = false;
                 if let Some(files) = files {
                     self.app.set_files(files);
+                    self.complete();
                 }
             }
             LookupResult::Image(Ok(path)) => self.app.insert_image(&path),
             LookupResult::Image(Err(why)) => self.app.status(&why),
             LookupResult::Converted(converted) => self.app.converted(&converted.0, converted.1),
+            LookupResult::Version(release) => {
+                if let Some(release) = release {
+                    self.app.later_version(&release);
+                }
+            }
             LookupResult::Spent(number, spent) => self.app.summed(number, &spent),
             LookupResult::Sessions(Err(why)) | LookupResult::AllSessions(Err(why)) | LookupResult::Done(Err(why)) => {
                 self.app.error(&why);
@@ -145,6 +178,13 @@ impl Console {
                 let no = PickItem::new("Do not trust it").detail("Only its context files are read");
                 let choices = vec![(yes, vec![Effect::Trust(true)]), (no, vec![Effect::Trust(false)])];
                 self.app.open(Box::new(ChoiceDialog::new(&title, choices)));
+            }
+            DialogName::Queue => {
+                let waiting = self.app.all_waiting(&session.control);
+                if waiting.is_empty() {
+                    return self.app.status("There are no queued messages");
+                }
+                self.app.open(Box::new(QueueDialog::new(waiting)));
             }
             // The driver opens them.
             DialogName::Login | DialogName::Logout => {}

@@ -4,8 +4,9 @@ use pinch_coding_agent::session::CycleDirection;
 use pinch_coding_agent::settings::values::DoubleEscape;
 
 use super::scroll::page;
-use super::{App, SessionActivity};
-use crate::app::commands::{self, ParsedCommand};
+use super::{App, OpenDialog, SessionActivity};
+use crate::app::commands::{self, ParsedCommand, ShownText};
+use crate::compose;
 use crate::dialog::{DialogCx, DialogEvent};
 use crate::editor::{EditorEvent, image_path};
 use crate::effect::{DialogAnswer, DialogName, Effect, SubmittedMessage};
@@ -15,6 +16,7 @@ use crate::slash;
 use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
 use crate::theme::Palette;
 use crate::transcript::Scroll;
+use crate::typed_line::{self, DialogLine, LineStep, NOT_UNDERSTOOD, NotUnderstood};
 
 /// Two presses within this time belong together, in milliseconds.
 const DOUBLE_PRESS_MS: i64 = 500;
@@ -52,6 +54,7 @@ impl App {
                 }
                 Vec::new()
             }
+            TerminalInput::Line(line) => self.line(line, size, now_ms),
             TerminalInput::Mouse(mouse) => self.mouse(*mouse, now_ms),
             TerminalInput::Focus(has_focus) => {
                 self.away_since = if *has_focus { None } else { self.away_since.or(Some(now_ms)) };
@@ -105,15 +108,30 @@ impl App {
     }
 
     fn dialog_key(&mut self, press: &KeyPress, size: Size, now_ms: i64) -> Vec<Effect> {
-        let Some(mut open) = self.dialogs.pop() else { return Vec::new() };
+        self.dialog_event(size, now_ms, |open, cx| Some(open.dialog.key(press, cx))).unwrap_or_default()
+    }
+
+    /// Lets the dialog handle something; `None` if it does not.
+    fn dialog_event(
+        &mut self,
+        size: Size,
+        now_ms: i64,
+        handle: impl FnOnce(&mut OpenDialog, DialogCx<'_>) -> Option<DialogEvent>,
+    ) -> Option<Vec<Effect>> {
+        let mut open = self.dialogs.pop()?;
+        let height = if self.is_plain() { size.height().max(compose::MIN_PLAIN_ROWS) } else { size.height() };
         let cx = DialogCx {
             theme: &self.theme,
             keymap: &self.keymap,
-            max_rows: size.height().saturating_sub(4),
+            max_rows: height.saturating_sub(4),
             columns: size.width(),
             now_ms,
         };
-        match open.dialog.key(press, cx) {
+        let Some(event) = handle(&mut open, cx) else {
+            self.dialogs.push(open);
+            return None;
+        };
+        Some(match event {
             DialogEvent::Ignored | DialogEvent::Changed => {
                 self.dialogs.push(open);
                 Vec::new()
@@ -138,7 +156,39 @@ impl App {
                 }
                 left
             }
+        })
+    }
+
+    /// Takes a line in that was typed where the terminal edits lines itself: for the dialog, or a message. One that ends with a backslash goes on in
+    /// the next one.
+    fn line(&mut self, line: &str, size: Size, now_ms: i64) -> Vec<Effect> {
+        self.clear_at = None;
+        if self.dialogs.is_empty() {
+            if let Some(before) = line.strip_suffix('\\') {
+                self.editor.paste(&format!("{before}\n"));
+                return Vec::new();
+            }
+            self.editor.paste(line);
+            let submission = self.editor.submit();
+            let text = submission.text.clone();
+            return self.submitted(text, &submission, false);
         }
+        let done = typed_line::answer(line, |input| {
+            let n_open = self.dialogs.len();
+            let done = self.dialog_event(size, now_ms, |open, cx| match input {
+                DialogLine::Line(line) => open.dialog.line(line, cx),
+                DialogLine::Key(press) => Some(open.dialog.key(press, cx)).filter(|done| *done != DialogEvent::Ignored),
+            });
+            match done {
+                None => LineStep::Ignored,
+                Some(effects) if self.dialogs.len() < n_open => LineStep::Closed(effects),
+                Some(effects) => LineStep::Taken(effects),
+            }
+        });
+        done.unwrap_or_else(|NotUnderstood| {
+            self.warning(NOT_UNDERSTOOD);
+            Vec::new()
+        })
     }
 
     /// Answers the question that is open.
@@ -187,7 +237,7 @@ impl App {
                 Some(self.submitted(text, &submission, true))
             }
             KeyAction::MessageDequeue => one(Effect::Dequeue),
-            KeyAction::QueueEdit => one(Effect::Dequeue),
+            KeyAction::QueueEdit => one(Effect::Open(DialogName::Queue)),
             KeyAction::PasteExpand => {
                 self.editor.expand_marker();
                 Some(Vec::new())
@@ -262,16 +312,23 @@ impl App {
             return Vec::new();
         }
         self.editor.remember(submission);
+        let mut effects = self.keeps_history().then(|| Effect::Remember(text.clone())).into_iter().collect::<Vec<_>>();
         match commands::parse(&text) {
-            Some(ParsedCommand::Effects(effects)) => return effects,
+            Some(ParsedCommand::Effects(more)) => {
+                effects.extend(more);
+                return effects;
+            }
             Some(ParsedCommand::Show(shown)) => {
-                let text = commands::text(shown, &self.keymap, &self.commands);
+                let text = match shown {
+                    ShownText::Changelog => self.changelog(),
+                    shown => commands::text(shown, &self.keymap, &self.commands),
+                };
                 self.transcript.markdown(&text);
-                return Vec::new();
+                return effects;
             }
             Some(ParsedCommand::Problem(text)) => {
                 self.warning(&text);
-                return Vec::new();
+                return effects;
             }
             None => {}
         }
@@ -280,7 +337,8 @@ impl App {
                 let path = image.path.display().to_string().replace('\'', "'\\''");
                 command = command.replace(&image.label, &format!("'{path}'"));
             }
-            return vec![Effect::Bash { command, exclude }];
+            effects.push(Effect::Bash { command, exclude });
+            return effects;
         }
         if self.unconfirmed.take().as_ref() != Some(&text)
             && let Some(unknown) = commands::unknown(&text, self.commands.iter().map(String::as_str))
@@ -288,7 +346,7 @@ impl App {
             self.warning(&slash::unknown_warning(&unknown));
             self.editor.restore(&text);
             self.unconfirmed = Some(text);
-            return Vec::new();
+            return effects;
         }
         let message = SubmittedMessage { text, images: submission.images.clone() };
         if !message.images.is_empty()
@@ -296,7 +354,8 @@ impl App {
         {
             self.status(&format!("{model} does not accept images; a note replaces them in its requests"));
         }
-        vec![if follow_up { Effect::FollowUp(message) } else { Effect::Submit(message) }]
+        effects.push(if follow_up { Effect::FollowUp(message) } else { Effect::Submit(message) });
+        effects
     }
 
     /// The completion that is to be looked up, if there is one.
@@ -312,6 +371,7 @@ impl App {
     /// The files of the working directory were listed.
     pub(crate) fn set_files(&mut self, files: std::sync::Arc<crate::editor::complete::PathIndex>) {
         self.sources.files = Some(files);
+        self.completion.refresh(&self.editor);
     }
 
     /// Completions were found.

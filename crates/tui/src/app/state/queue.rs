@@ -1,10 +1,11 @@
 //! Messages that wait: for the run under way, or for the end of a compaction.
 
 use pinch_agent_core::queue::QueueKind;
+use pinch_coding_agent::session::SessionControl;
 
 use super::App;
 use crate::compose;
-use crate::effect::SubmittedMessage;
+use crate::effect::{SubmittedMessage, WaitingMessage};
 
 impl App {
     /// Keeps a message until the compaction is over.
@@ -21,6 +22,28 @@ impl App {
     /// The same, with the queues they are for.
     pub(crate) fn take_waiting_messages(&mut self) -> Vec<(QueueKind, SubmittedMessage)> {
         std::mem::take(&mut self.waiting)
+    }
+
+    /// All messages that wait, in the order in which they are shown.
+    pub(crate) fn all_waiting(&self, control: &SessionControl) -> Vec<WaitingMessage> {
+        let queued = control.queued().into_iter();
+        let queued = queued.map(|(kind, id, text)| WaitingMessage { id: Some(id), kind, text });
+        let held = self.waiting.iter();
+        let held = held.map(|(kind, message)| WaitingMessage { id: None, kind: *kind, text: message.text.clone() });
+        queued.chain(held).collect()
+    }
+
+    /// Takes a message out that waits for the end of a compaction; false: it is not there any more.
+    pub(crate) fn remove_waiting(&mut self, message: &WaitingMessage) -> bool {
+        let is_it = |(kind, held): &(QueueKind, SubmittedMessage)| *kind == message.kind && held.text == message.text;
+        let at = self.waiting.iter().position(is_it);
+        at.map(|at| self.waiting.remove(at)).is_some()
+    }
+
+    /// Puts a message that waited before the text of the editor.
+    pub(crate) fn edit_waiting(&mut self, text: &str) {
+        let moved = compose::give_back(vec![text.to_owned()], &mut self.editor);
+        self.status(&moved);
     }
 
     pub(crate) fn set_queue(&mut self, steering: Vec<String>, follow_up: Vec<String>) {

@@ -17,6 +17,8 @@ fn app() -> App {
         tui_mode: None,
         browser: None,
         verbose: false,
+        changelog: CHANGELOG,
+        offline: false,
     };
     App::new(options, &TerminalCapabilities::of(&Env::default()))
 }
@@ -42,4 +44,60 @@ fn questions_notify_whoever_is_away_for_a_while() {
     assert_eq!(app.take_notification(NotificationKind::Osc9), None, "once");
     app.input(&TerminalInput::Focus(true), Size::new(80, 24), 71_000);
     assert_eq!(ask(&mut app, 90_000), None, "back again");
+}
+
+const CHANGELOG: &str = "## [Unreleased]\n- soon\n## [1.0.0]\n- everything\n## [0.9.0]\n- nine\n## [0.8.0]\n- eight\n";
+
+/// The state after the start of an empty session with these settings.
+fn started(settings: &serde_json::Value, vars: &[(&str, &str)]) -> App {
+    let mut app = app();
+    app.options.version = "1.0.0".to_owned();
+    app.options.host = Host::builder().clock(0, 0).env(Env::default().with(vars.iter().copied())).build();
+    let document = settings.as_object().unwrap().clone();
+    let manager = pinch_coding_agent::settings::SettingsManager::in_memory(
+        document,
+        serde_json::Map::new(),
+        &Host::builder().build(),
+    );
+    app.interface = Some(manager.settings().interface.clone());
+    app
+}
+
+fn screen(app: &mut App) -> String {
+    let frame = app.view(Size::new(80, 24), false, 0);
+    frame.finished.iter().chain(&frame.live).map(|row| format!("{}\n", row.to_string().trim_end())).collect()
+}
+
+#[test]
+fn what_is_new_since_the_last_version_is_shown_once() {
+    let note = ChangelogNews::Note("1.0.0".to_owned());
+    let mut app = started(&serde_json::json!({"lastChangelogVersion": "0.8.0"}), &[]);
+    assert_eq!(app.show_changes(), note);
+    let shown = screen(&mut app);
+    assert!(shown.contains("everything") && shown.contains("nine") && !shown.contains("eight"), "{shown}");
+    let mut app = started(&serde_json::json!({"lastChangelogVersion": "1.0.0"}), &[]);
+    assert_eq!(app.show_changes(), ChangelogNews::Nothing);
+    let mut app = started(&serde_json::json!({}), &[]);
+    assert_eq!(app.show_changes(), note, "the first start notes the version");
+    assert!(!screen(&mut app).contains("everything"));
+    let settings = serde_json::json!({"lastChangelogVersion": "0.8.0", "collapseChangelog": true});
+    let mut app = started(&settings, &[]);
+    assert_eq!(app.show_changes(), note);
+    let shown = screen(&mut app);
+    assert!(shown.contains("Updated to v1.0.0. /changelog") && !shown.contains("everything"), "{shown}");
+    let mut app = started(&serde_json::json!({"lastChangelogVersion": "1.5.2"}), &[]);
+    assert_eq!(app.show_changes(), ChangelogNews::Nothing, "settings that are shared with a later program");
+}
+
+#[test]
+fn a_server_is_asked_for_a_later_version_only_where_the_settings_name_one() {
+    let url = serde_json::json!({"versionCheckUrl": "https://example.com/v"});
+    assert_eq!(started(&serde_json::json!({}), &[]).version_check(), None);
+    assert_eq!(started(&url, &[]).version_check().as_deref(), Some("https://example.com/v"));
+    for name in ["PI_OFFLINE", "PINCH_OFFLINE", "PI_SKIP_VERSION_CHECK", "PINCH_SKIP_VERSION_CHECK"] {
+        assert_eq!(started(&url, &[(name, "1")]).version_check(), None, "{name}");
+    }
+    let mut app = started(&url, &[]);
+    app.options.offline = true;
+    assert_eq!(app.version_check(), None);
 }

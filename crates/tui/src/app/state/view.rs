@@ -12,7 +12,7 @@ use crate::compose::{self, LOW, RowsWithCursor};
 use crate::dialog::DialogCx;
 use crate::front::ScreenFrame;
 use crate::keymap::KeyAction;
-use crate::terminal::{Cursor, Size};
+use crate::terminal::{Cursor, PlainNotes, Size};
 use crate::text::{SanitizeMode, pad, sanitize, truncate};
 use crate::theme::ColorRole;
 use crate::transcript::{Remaining, SearchStatus, TranscriptWindow};
@@ -42,6 +42,9 @@ impl App {
             return Some(Duration::from_millis(50));
         }
         let second = Some(Duration::from_secs(1));
+        if self.is_plain() {
+            return (self.ongoing.activity != SessionActivity::Idle).then_some(compose::PLAIN_INTERVAL);
+        }
         if self.ongoing.activity != SessionActivity::Idle || self.transcript.runs_bash() {
             return self.loader.interval().or(second);
         }
@@ -51,8 +54,46 @@ impl App {
         (hint || note || counts_down).then_some(Duration::from_millis(500))
     }
 
+    /// What is new, in plain lines.
+    fn plain_view(&mut self, size: Size, now_ms: i64) -> ScreenFrame {
+        let finished = self.transcript.take_finished(size.width(), &self.theme, &self.keymap);
+        let mut rows = self.queue_rows(size.width());
+        // No key can be pressed to edit them.
+        rows.pop();
+        let mut prompt = "> ";
+        if let Some(open) = self.dialogs.last_mut() {
+            let (columns, max_rows) = (size.width(), size.height().max(compose::MIN_PLAIN_ROWS));
+            let cx = DialogCx { theme: &self.theme, keymap: &self.keymap, max_rows, columns, now_ms };
+            rows.extend(open.dialog.rows(cx).0);
+            prompt = "? ";
+        }
+        let activity = self.plain_activity(now_ms);
+        let is_busy = self.ongoing.activity != SessionActivity::Idle;
+        let prompt = (!is_busy || !self.dialogs.is_empty()).then_some(prompt);
+        ScreenFrame { finished, plain: PlainNotes { rows, activity, prompt }, ..ScreenFrame::default() }
+    }
+
+    /// What goes on, without anything that changes all the time.
+    fn plain_activity(&self, now_ms: i64) -> Option<String> {
+        if self.clear_at.is_some_and(|at| now_ms - at <= HINT_MS) {
+            return Some(format!("Press {} again to exit", self.keymap.hint(KeyAction::Clear)));
+        }
+        let ongoing = &self.ongoing;
+        if ongoing.activity == SessionActivity::Idle {
+            return None;
+        }
+        let mut text = if self.is_aborting { "Stopping".to_owned() } else { ongoing.text.clone() };
+        if let Some(tool) = self.transcript.running_tool() {
+            text.push_str(&format!(", {}", sanitize(tool, SanitizeMode::Output)));
+        }
+        Some(text)
+    }
+
     /// The frame for a screen of this size.
     pub(crate) fn view(&mut self, size: Size, is_fullscreen: bool, now_ms: i64) -> ScreenFrame {
+        if self.is_plain() {
+            return self.plain_view(size, now_ms);
+        }
         let mut frame = ScreenFrame { title: self.window_title(), ..ScreenFrame::default() };
         frame.progress = self.activity() != SessionActivity::Idle
             && self.interface.as_ref().is_some_and(|interface| interface.terminal.show_progress);

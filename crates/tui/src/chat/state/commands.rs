@@ -20,6 +20,7 @@ impl ChatApp {
                 Vec::new()
             }
             ChatCommand::Status => vec![ChatEffect::Status { session }],
+            ChatCommand::Context => vec![ChatEffect::Context { session }],
             ChatCommand::Agent(None) => vec![ChatEffect::Agents],
             ChatCommand::Agent(Some(id)) => self.use_agent(&id),
             ChatCommand::Session(None) => vec![ChatEffect::Sessions { agent: self.agent.clone() }],

@@ -94,8 +94,8 @@ impl ChatApp {
     }
 
     /// Shows the replies that were not shown as they arrived.
-    fn show_replies(&mut self, answers: &[String], replies: Vec<ChatReply>, aborted: bool) {
-        let mut shows_something = answers.iter().any(|answer| !answer.trim().is_empty());
+    fn show_replies(&mut self, answers: &[String], replies: Vec<ChatReply>, shows_tools: bool, aborted: bool) {
+        let mut shows_something = shows_tools || answers.iter().any(|answer| !answer.trim().is_empty());
         for reply in replies {
             let text = reply.text.trim();
             let is_shown = answers.iter().any(|answer| answer.contains(text));
@@ -131,7 +131,8 @@ impl ChatApp {
         self.transcript.run_ended();
         match end {
             ChatUpdate::Final { replies, aborted, usage } => {
-                self.show_replies(&run.answers, replies, aborted);
+                let shows_tools = run.has_tools && self.verbosity() != Verbosity::Off;
+                self.show_replies(&run.answers, replies, shows_tools, aborted);
                 if let Some(usage) = usage {
                     self.transcript.dim(&usage);
                 }
@@ -329,6 +330,7 @@ impl ActiveChatRun {
             is_own: false,
             answers: Vec::new(),
             is_answering: false,
+            has_tools: false,
         }
     }
 
@@ -357,6 +359,7 @@ impl ActiveChatRun {
             ChatUpdate::ToolStarted { name, .. } => {
                 self.activity = RunActivity::Running { tool: name.clone() };
                 self.is_answering = false;
+                self.has_tools = true;
             }
             ChatUpdate::Busy { activity, until_ms } => {
                 self.activity = RunActivity::Busy { activity: activity.clone(), until_ms: *until_ms };

@@ -2,10 +2,10 @@
 
 use pinch_coding_agent::extension::Completion;
 
-use super::{ActiveChatRun, ChatApp, ShellPermission};
-use crate::chat::backend::OutgoingMessage;
+use super::{ActiveChatRun, ChatApp, OpenChatDialog, ShellPermission};
+use crate::chat::backend::{OutgoingMessage, Verbosity};
 use crate::chat::commands::{self, APP_KEYS};
-use crate::chat::effect::ChatEffect;
+use crate::chat::effect::{ChatChoice, ChatEffect};
 use crate::compose;
 use crate::dialog::{DialogCx, DialogEvent};
 use crate::editor::complete::{CompletionRequest, CompletionSources};
@@ -15,6 +15,7 @@ use crate::keymap::{KeyAction, KeyContext, KeyMatch};
 use crate::slash;
 use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
 use crate::theme::Palette;
+use crate::typed_line::{self, DialogLine, LineStep, NOT_UNDERSTOOD, NotUnderstood};
 
 /// Two presses within this time belong together, in milliseconds.
 pub(super) const DOUBLE_PRESS_MS: i64 = 1_000;
@@ -48,6 +49,7 @@ impl ChatApp {
                 }
                 Vec::new()
             }
+            TerminalInput::Line(line) => self.line(line, size, now_ms),
             TerminalInput::Mouse(_)
             | TerminalInput::Focus(_)
             | TerminalInput::Resized(_)
@@ -56,26 +58,75 @@ impl ChatApp {
         }
     }
 
+    /// Takes a line in that was typed where the terminal edits lines itself: for the dialog, or a message. One that ends with a backslash goes on in
+    /// the next one.
+    fn line(&mut self, line: &str, size: Size, now_ms: i64) -> Vec<ChatEffect> {
+        self.clear_at = None;
+        if self.dialogs.is_empty() {
+            if let Some(before) = line.strip_suffix('\\') {
+                self.editor.paste(&format!("{before}\n"));
+                return Vec::new();
+            }
+            self.editor.paste(line);
+            let is_shell = self.editor.lines().first().is_some_and(|line| line.starts_with('!'));
+            let submission = self.editor.submit();
+            return self.submitted(&submission, is_shell, now_ms);
+        }
+        let done = typed_line::answer(line, |input| {
+            let n_open = self.dialogs.len();
+            let done = self.dialog_event(size, now_ms, |open, cx| match input {
+                DialogLine::Line(line) => open.dialog.line(line, cx),
+                DialogLine::Key(press) => Some(open.dialog.key(press, cx)).filter(|done| *done != DialogEvent::Ignored),
+            });
+            match done {
+                None => LineStep::Ignored,
+                Some(effects) if self.dialogs.len() < n_open => LineStep::Closed(effects),
+                Some(effects) => LineStep::Taken(effects),
+            }
+        });
+        done.unwrap_or_else(|NotUnderstood| {
+            self.warning(NOT_UNDERSTOOD);
+            Vec::new()
+        })
+    }
+
+    /// Lets the dialog handle something; `None`: there is none, or it does not.
+    fn dialog_event(
+        &mut self,
+        size: Size,
+        now_ms: i64,
+        handle: impl FnOnce(&mut OpenChatDialog, DialogCx<'_>) -> Option<DialogEvent<ChatChoice>>,
+    ) -> Option<Vec<ChatEffect>> {
+        let mut open = self.dialogs.pop()?;
+        let height = if self.is_plain() { size.height().max(compose::MIN_PLAIN_ROWS) } else { size.height() };
+        let cx = DialogCx {
+            theme: &self.theme,
+            keymap: &self.keymap,
+            max_rows: height.saturating_sub(4),
+            columns: size.width(),
+            now_ms,
+        };
+        Some(match handle(&mut open, cx) {
+            None => {
+                self.dialogs.push(open);
+                return None;
+            }
+            Some(DialogEvent::Ignored | DialogEvent::Changed) => {
+                self.dialogs.push(open);
+                Vec::new()
+            }
+            Some(DialogEvent::Do(choices)) => {
+                self.dialogs.push(open);
+                choices.into_iter().flat_map(|choice| self.chosen(choice)).collect()
+            }
+            Some(DialogEvent::Close(choices)) => choices.into_iter().flat_map(|choice| self.chosen(choice)).collect(),
+        })
+    }
+
     fn key(&mut self, press: &KeyPress, size: Size, now_ms: i64) -> Vec<ChatEffect> {
-        if let Some(mut open) = self.dialogs.pop() {
-            let cx = DialogCx {
-                theme: &self.theme,
-                keymap: &self.keymap,
-                max_rows: size.height().saturating_sub(4),
-                columns: size.width(),
-                now_ms,
-            };
-            return match open.dialog.key(press, cx) {
-                DialogEvent::Ignored | DialogEvent::Changed => {
-                    self.dialogs.push(open);
-                    Vec::new()
-                }
-                DialogEvent::Do(choices) => {
-                    self.dialogs.push(open);
-                    choices.into_iter().flat_map(|choice| self.chosen(choice)).collect()
-                }
-                DialogEvent::Close(choices) => choices.into_iter().flat_map(|choice| self.chosen(choice)).collect(),
-            };
+        if !self.dialogs.is_empty() {
+            let done = self.dialog_event(size, now_ms, |open, cx| Some(open.dialog.key(press, cx)));
+            return done.unwrap_or_default();
         }
         if self.keymap.action(KeyContext::Chat, &press.key) != Some(KeyAction::Clear) {
             self.clear_at = None;
@@ -226,6 +277,7 @@ impl ChatApp {
             thinking: self.thinking,
             timeout: self.setup.timeout,
             queue: self.facts.queue,
+            shows_tools: self.verbosity() != Verbosity::Off,
         };
         if self.is_busy() {
             self.queued.push(message.clone());
@@ -271,6 +323,12 @@ impl ChatApp {
     }
 
     /// What completions are looked up in.
+    /// The files of the working directory were listed.
+    pub(crate) fn set_files(&mut self, files: std::sync::Arc<crate::editor::complete::PathIndex>) {
+        self.sources.files = Some(files);
+        self.completion.refresh(&self.editor);
+    }
+
     pub(crate) fn completion_sources(&self) -> &CompletionSources {
         &self.sources
     }

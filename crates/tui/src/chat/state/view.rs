@@ -14,7 +14,7 @@ use crate::figures::tokens;
 use crate::front::ScreenFrame;
 use crate::image::CellSize;
 use crate::keymap::KeyAction;
-use crate::terminal::{Cursor, Size};
+use crate::terminal::{Cursor, PlainNotes, Size};
 use crate::text::{SanitizeMode, sanitize, truncate, width};
 use crate::theme::ColorRole;
 
@@ -28,6 +28,9 @@ impl ChatApp {
     pub(crate) fn animation(&self, now_ms: i64) -> Option<Duration> {
         if self.colors_due_ms.is_some() {
             return Some(Duration::from_millis(50));
+        }
+        if self.is_plain() {
+            return self.plain_activity(now_ms).map(|_| compose::PLAIN_INTERVAL);
         }
         if self.is_busy() || self.compacting.is_some() || self.transcript.runs_bash() {
             return self.loader.interval().or(Some(Duration::from_secs(1)));
@@ -44,8 +47,48 @@ impl ChatApp {
         self.transcript.images().set_screen(size.height(), cell);
     }
 
+    /// What is new, in plain lines.
+    fn plain_view(&mut self, size: Size, now_ms: i64) -> ScreenFrame {
+        let finished = self.transcript.take_finished(size.width(), &self.theme, &self.keymap);
+        let waiting = self.waiting().map(|message| ("Queued", message.text.as_str()));
+        let mut rows = compose::queue_rows(waiting, size.width(), (&self.theme, &self.keymap));
+        // No key can be pressed to edit them.
+        rows.pop();
+        let mut prompt = "> ";
+        if let Some(open) = self.dialogs.last_mut() {
+            let (columns, max_rows) = (size.width(), size.height().max(compose::MIN_PLAIN_ROWS));
+            let cx = DialogCx { theme: &self.theme, keymap: &self.keymap, max_rows, columns, now_ms };
+            rows.extend(open.dialog.rows(cx).0);
+            prompt = "? ";
+        }
+        let activity = self.plain_activity(now_ms);
+        let prompt = (activity.is_none() || !self.dialogs.is_empty()).then_some(prompt);
+        ScreenFrame { finished, plain: PlainNotes { rows, activity, prompt }, ..ScreenFrame::default() }
+    }
+
+    /// What goes on, without anything that changes all the time.
+    fn plain_activity(&self, now_ms: i64) -> Option<String> {
+        if self.shows_exit_hint(now_ms) {
+            return Some(format!("Press {} again to exit", self.keymap.hint(KeyAction::Clear)));
+        }
+        match (self.run(), self.compacting) {
+            (Some(run), _) if run.is_aborting => Some("stopping".to_owned()),
+            (Some(run), _) => Some(match &run.activity {
+                // Answers come and go many times in a run.
+                RunActivity::Sending | RunActivity::Waiting | RunActivity::Streaming => "working".to_owned(),
+                RunActivity::Running { tool } => format!("working, {}", sanitize(tool, SanitizeMode::Output)),
+                RunActivity::Busy { activity, .. } => sanitize(activity, SanitizeMode::Output).into_owned(),
+            }),
+            (None, Some(_)) => Some("compacting".to_owned()),
+            (None, None) => None,
+        }
+    }
+
     /// The frame for a screen of this size.
     pub(crate) fn view(&mut self, size: Size, now_ms: i64) -> ScreenFrame {
+        if self.is_plain() {
+            return self.plain_view(size, now_ms);
+        }
         let mut frame = ScreenFrame { title: self.window_title(), ..ScreenFrame::default() };
         let (bottom, cursor) = self.bottom(size, now_ms);
         let room = size.height().saturating_sub(bottom.len()).max(1);

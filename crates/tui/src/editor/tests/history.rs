@@ -97,3 +97,23 @@ fn the_history_can_be_searched() {
     press_with(&mut editor, "escape", &keymap);
     assert!(!editor.wants_escape());
 }
+
+#[test]
+fn older_submissions_come_before_those_of_the_session_and_once() {
+    let mut editor = Editor::new();
+    editor.add_history("mine");
+    assert!(editor.recall_older());
+    editor.add_older_history(vec!["old".to_owned(), "mine".to_owned(), " older\r\nlines ".to_owned()]);
+    for expected in ["older\nlines", "old"] {
+        assert!(editor.recall_older(), "what is looked at stays in its place");
+        assert_eq!(editor.text(), expected);
+    }
+    assert!(!editor.recall_older());
+    for _ in 0..3 {
+        editor.recall_newer();
+    }
+    assert_eq!(editor.text(), "");
+    let mut masked = Editor::masked();
+    masked.add_older_history(vec!["secret".to_owned()]);
+    assert!(!masked.recall_older());
+}

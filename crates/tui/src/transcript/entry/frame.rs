@@ -47,7 +47,7 @@ pub(super) fn inner_columns(cx: ViewCx<'_>) -> usize {
 
 /// Puts rows into a box with a background and a blank column and row at each side; without colours, behind a bar.
 pub(super) fn boxed(rows: Vec<Row>, background: ColorRole, cx: ViewCx<'_>) -> Vec<Row> {
-    if rows.is_empty() {
+    if rows.is_empty() || cx.options.plain {
         return rows;
     }
     if !cx.theme.has_backgrounds() {

@@ -225,7 +225,8 @@ impl ToolCallView {
             rows.extend(wrap(&line, columns));
         }
         let output = theme.fg(ColorRole::ToolOutput);
-        if !cx.options.hide_output || self.is_expanded(cx) {
+        // What went wrong is always shown.
+        if !cx.options.hide_output || self.is_expanded(cx) || self.state == ToolState::Failed {
             rows.extend(self.preview(cx, columns));
             rows.extend(self.result(cx, columns));
             rows.extend(image_rows(&self.images, output, columns, cx, self.is_expanded(cx)));

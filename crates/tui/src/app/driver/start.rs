@@ -1,0 +1,31 @@
+//! What happens once, when the first session is open.
+
+use std::io;
+
+use super::Driver;
+use crate::app::state::ChangelogNews;
+use crate::effect::Effect;
+
+impl Driver {
+    /// Gives the editor what was submitted in earlier sessions of the project, if that is wanted.
+    pub(in crate::app) fn recall_prompts(&mut self, earlier: io::Result<Vec<String>>) {
+        if self.console.app.prompt_history().is_none() {
+            return;
+        }
+        match earlier {
+            Ok(texts) => self.console.app.add_older_history(texts),
+            Err(error) => self.console.app.warning(&format!("The history of prompts cannot be read: {error}")),
+        }
+    }
+
+    /// Shows what is new since the last version, where a session begins, and looks for a later one.
+    pub(in crate::app) async fn show_news(&mut self) {
+        self.console.look_for_version();
+        if self.runtime.session().messages().is_empty()
+            && let ChangelogNews::Note(version) = self.console.app.show_changes()
+        {
+            let effect = Effect::Set { key: "lastChangelogVersion", value: version.into() };
+            Box::pin(self.console.perform(effect)).await;
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What is new: after an update, and when there is a later version.
+
+use pinch_coding_agent::releases::{self, LatestRelease};
+use pinch_coding_agent::settings::values::QuietStartup;
+
+use super::App;
+use crate::text::{SanitizeMode, sanitize};
+
+/// What the start of an empty session does about the changelog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ChangelogNews {
+    /// Everything was shown before.
+    Nothing,
+    /// The version is noted.
+    Note(String),
+}
+
+impl App {
+    /// Shows what is new since the version that was noted last. The first start of all notes the version alone.
+    pub(crate) fn show_changes(&mut self) -> ChangelogNews {
+        let Some(interface) = &self.interface else { return ChangelogNews::Nothing };
+        let now = &self.options.version;
+        let Some(last) = &interface.last_changelog_version else { return ChangelogNews::Note(now.clone()) };
+        let is_quiet = interface.quiet_startup == QuietStartup::On && !self.options.verbose;
+        let notes = releases::notes_since(self.options.changelog, last, now);
+        if notes.is_empty() {
+            return ChangelogNews::Nothing;
+        }
+        let news = ChangelogNews::Note(now.clone());
+        if interface.collapse_changelog || is_quiet {
+            self.status(&format!("Updated to v{now}. /changelog shows what is new"));
+        } else {
+            let texts: Vec<&str> = notes.iter().map(|one| &*one.text).collect();
+            self.transcript.markdown(&format!("# What is new\n\n{}", texts.join("\n\n")));
+        }
+        news
+    }
+
+    /// All changes of released versions, the newest ones last.
+    pub(crate) fn changelog(&self) -> String {
+        let texts: Vec<String> =
+            releases::notes(self.options.changelog).into_iter().rev().map(|one| one.text).collect();
+        if texts.is_empty() { "There are no release notes yet".to_owned() } else { texts.join("\n\n") }
+    }
+
+    /// The server to ask for a later version, if one is to be asked.
+    pub(crate) fn version_check(&self) -> Option<String> {
+        let env = self.options.host.env();
+        let variables = ["PINCH_SKIP_VERSION_CHECK", "PI_SKIP_VERSION_CHECK", "PINCH_OFFLINE", "PI_OFFLINE"];
+        if self.options.offline || variables.iter().any(|name| env.non_empty(name).is_some()) {
+            return None;
+        }
+        self.interface.as_ref()?.version_check_url.clone()
+    }
+
+    /// The version of the program.
+    pub(crate) fn version(&self) -> &str {
+        &self.options.version
+    }
+
+    /// There is a later version.
+    pub(crate) fn later_version(&mut self, release: &LatestRelease) {
+        let version = sanitize(&release.version, SanitizeMode::Output).replace('\n', " ");
+        self.warning(&format!("Version {version} is available. `pinch update` says how to install it"));
+        if let Some(note) = &release.note {
+            self.transcript.markdown(note);
+        }
+    }
+}

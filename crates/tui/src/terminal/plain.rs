@@ -1,0 +1,149 @@
+//! A screen that only ever grows: what is new is written below what was written, in plain lines. For screen readers, logs, and terminals that cannot
+//! move their cursor.
+
+use crate::Row;
+
+/// How often what goes on is repeated, in milliseconds.
+const REPEAT_MS: i64 = 10_000;
+
+/// What is to be said beside the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PlainNotes {
+    /// Messages that wait, and the dialog that is open. Lines that were said before are not said again.
+    pub(crate) rows: Vec<Row>,
+    /// What goes on.
+    pub(crate) activity: Option<String>,
+    /// What stands before the line that the user types; `None`: none is expected now.
+    pub(crate) prompt: Option<&'static str>,
+}
+
+/// What was written, as far as it matters for what comes next.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PlainScreen {
+    said: Vec<String>,
+    /// What went on, since when, and when that was said last.
+    activity: Option<(String, i64, i64)>,
+    /// The prompt that is on the last line, where one is.
+    prompt: Option<&'static str>,
+}
+
+impl PlainScreen {
+    /// The bytes that say what is new.
+    pub(crate) fn draw(&mut self, finished: &[Row], notes: &PlainNotes, now_ms: i64) -> Vec<u8> {
+        let mut lines: Vec<String> = finished.iter().filter_map(line).collect();
+        let rows: Vec<String> = notes.rows.iter().filter_map(line).collect();
+        lines.extend(rows.iter().filter(|row| !self.said.contains(row)).cloned());
+        self.said = rows;
+        lines.extend(self.activity(notes.activity.as_deref(), now_ms));
+        let mut out = String::new();
+        if !lines.is_empty() && self.prompt.take().is_some() {
+            out.push('\n');
+        }
+        for line in lines {
+            out.push_str(&line);
+            out.push('\n');
+        }
+        if notes.prompt != self.prompt {
+            if self.prompt.is_some() {
+                out.push('\n');
+            }
+            out.push_str(notes.prompt.unwrap_or_default());
+            self.prompt = notes.prompt;
+        }
+        out.into_bytes()
+    }
+
+    /// What is to be said of what goes on: when it begins, and again after a while.
+    fn activity(&mut self, activity: Option<&str>, now_ms: i64) -> Option<String> {
+        let Some(activity) = activity else {
+            self.activity = None;
+            return None;
+        };
+        match &mut self.activity {
+            Some((known, since, said_at)) if known == activity => {
+                if now_ms - *said_at < REPEAT_MS {
+                    return None;
+                }
+                *said_at = now_ms;
+                Some(format!("Still: {activity}, {} s", (now_ms - *since) / 1_000))
+            }
+            known => {
+                *known = Some((activity.to_owned(), now_ms, now_ms));
+                Some(activity.to_owned())
+            }
+        }
+    }
+
+    /// The user has typed a line: the cursor is at the beginning of the next one.
+    pub(crate) fn typed(&mut self) {
+        self.prompt = None;
+    }
+
+    /// Everything that is open is said again.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The bytes before the program ends, with what is left to say.
+    pub(crate) fn leave(&mut self, last: &[Row]) -> Vec<u8> {
+        self.draw(last, &PlainNotes::default(), 0)
+    }
+}
+
+/// A row as a line of text, without what is drawn in it; `None`: it is a drawing only.
+fn line(row: &Row) -> Option<String> {
+    let is_drawing = |c: char| ('\u{2500}'..='\u{259f}').contains(&c);
+    let text = row.to_string();
+    let text = text.trim_end();
+    if !text.is_empty() && text.chars().all(|c| is_drawing(c) || c == ' ') {
+        return None;
+    }
+    Some(text.chars().map(|c| if c == '│' { '|' } else { c }).filter(|c| !is_drawing(*c)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(lines: &[&str]) -> Vec<Row> {
+        lines.iter().map(|line| Row::from((*line).to_owned())).collect()
+    }
+
+    fn said(screen: &mut PlainScreen, finished: &[&str], notes: &PlainNotes, now_ms: i64) -> String {
+        String::from_utf8(screen.draw(&rows(finished), notes, now_ms)).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_said_twice_and_the_prompt_is_on_a_line_of_its_own() {
+        let mut screen = PlainScreen::default();
+        let idle = PlainNotes { prompt: Some("> "), ..PlainNotes::default() };
+        assert_eq!(said(&mut screen, &["hello"], &idle, 0), "hello\n> ");
+        assert_eq!(said(&mut screen, &[], &idle, 5), "");
+        assert_eq!(said(&mut screen, &["news"], &idle, 6), "\nnews\n> ");
+        screen.typed();
+        let busy = PlainNotes { activity: Some("Working".to_owned()), ..PlainNotes::default() };
+        assert_eq!(said(&mut screen, &["You:", "x"], &busy, 10), "You:\nx\nWorking\n");
+        assert_eq!(said(&mut screen, &[], &busy, 9_000), "");
+        assert_eq!(said(&mut screen, &[], &busy, 10_010), "Still: Working, 10 s\n");
+        assert_eq!(said(&mut screen, &["done"], &idle, 11_000), "done\n> ");
+        assert_eq!(String::from_utf8(screen.leave(&rows(&["bye"]))).unwrap(), "\nbye\n");
+    }
+
+    #[test]
+    fn of_a_dialog_only_what_is_new_is_said() {
+        let mut screen = PlainScreen::default();
+        let dialog = |lines: &[&str]| PlainNotes { rows: rows(lines), prompt: Some("? "), ..PlainNotes::default() };
+        assert_eq!(said(&mut screen, &[], &dialog(&["────", "Go on?", "  Yes", "→ No"]), 0), "Go on?\n  Yes\n→ No\n? ");
+        screen.typed();
+        assert_eq!(said(&mut screen, &[], &dialog(&["────", "Go on?", "→ Yes", "  No"]), 0), "→ Yes\n  No\n? ");
+        assert_eq!(said(&mut screen, &[], &PlainNotes::default(), 0), "\n");
+        assert_eq!(said(&mut screen, &[], &dialog(&["Go on?"]), 0), "Go on?\n? ", "another one with the same words");
+    }
+
+    #[test]
+    fn drawings_are_left_out() {
+        let notes = PlainNotes::default();
+        let table = ["┌───┬───┐", "│ a │ b │", "└───┴───┘", "", "▍x"];
+        assert_eq!(said(&mut PlainScreen::default(), &table, &notes, 0), "| a | b |\n\nx\n");
+    }
+}

@@ -1,0 +1,125 @@
+//! Lines that are typed where the terminal edits them itself, as keys of a dialog.
+
+use crate::key::{Key, KeyCode, KeyPress};
+
+/// What a dialog is given of a line.
+#[derive(Clone, Copy)]
+pub(crate) enum DialogLine<'a> {
+    /// The whole line, for dialogs that know what to do with it.
+    Line(&'a str),
+    /// A key.
+    Key(&'a KeyPress),
+}
+
+/// What a dialog did with it.
+pub(crate) enum LineStep<E> {
+    /// Nothing.
+    Ignored,
+    /// Something, and these things are to be done.
+    Taken(Vec<E>),
+    /// The same, and the dialog is over.
+    Closed(Vec<E>),
+}
+
+/// The dialog does not understand the line.
+pub(crate) struct NotUnderstood;
+
+/// Said of such a line.
+pub(crate) const NOT_UNDERSTOOD: &str =
+    "Type the number of a choice or the beginning of its name, or a key behind a slash: /escape, /down, /space";
+
+/// Gives a line to a dialog, and returns what is to be done. A slash names one key: `/escape`, `/down`, `/ctrl+s`. Other lines are for the dialog as a
+/// whole, or else their characters are typed, with enter behind them if any of them meant something.
+pub(crate) fn answer<E>(
+    line: &str,
+    mut give: impl FnMut(DialogLine<'_>) -> LineStep<E>,
+) -> Result<Vec<E>, NotUnderstood> {
+    if let Some(press) = named_key(line) {
+        return match give(DialogLine::Key(&press)) {
+            LineStep::Ignored => Err(NotUnderstood),
+            LineStep::Taken(effects) | LineStep::Closed(effects) => Ok(effects),
+        };
+    }
+    if !line.trim().is_empty()
+        && let LineStep::Taken(effects) | LineStep::Closed(effects) = give(DialogLine::Line(line))
+    {
+        return Ok(effects);
+    }
+    let mut is_taken = line.is_empty();
+    let mut all = Vec::new();
+    for press in line.chars().filter(|c| !c.is_control()).map(KeyPress::typed) {
+        match give(DialogLine::Key(&press)) {
+            LineStep::Ignored => {}
+            LineStep::Taken(effects) => {
+                is_taken = true;
+                all.extend(effects);
+            }
+            // What follows is not for whatever is open now.
+            LineStep::Closed(effects) => {
+                all.extend(effects);
+                return Ok(all);
+            }
+        }
+    }
+    // Enter would choose something that was not named.
+    if !is_taken {
+        return Err(NotUnderstood);
+    }
+    match give(DialogLine::Key(&ENTER)) {
+        LineStep::Ignored => {}
+        LineStep::Taken(effects) | LineStep::Closed(effects) => all.extend(effects),
+    }
+    Ok(all)
+}
+
+const ENTER: KeyPress = KeyPress::of(Key::plain(KeyCode::Enter));
+
+/// The key that a line names behind a slash.
+fn named_key(line: &str) -> Option<KeyPress> {
+    let key: Key = line.strip_prefix('/').filter(|name| name.len() > 1)?.parse().ok()?;
+    let is_space = key == Key::plain(KeyCode::Space);
+    Some(if is_space { KeyPress::typed(' ') } else { KeyPress::of(key) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A dialog that takes the letters of a search, the choice `No` as a line, and closes at y, enter and escape.
+    fn answered(line: &str) -> Option<String> {
+        let mut seen = String::new();
+        let done = answer(line, |input| match input {
+            DialogLine::Line("No") => LineStep::Closed(vec!["no".to_owned()]),
+            DialogLine::Line(_) => LineStep::Ignored,
+            DialogLine::Key(press) => match press.key.to_string().as_str() {
+                "enter" => LineStep::Closed(vec!["enter".to_owned()]),
+                "escape" => LineStep::Closed(vec!["escape".to_owned()]),
+                "y" => LineStep::Closed(vec!["yes".to_owned()]),
+                "a" | "b" | "space" => LineStep::Taken(vec![press.key.to_string()]),
+                _ => LineStep::Ignored,
+            },
+        });
+        match done {
+            Ok(effects) => seen.push_str(&effects.join(" ")),
+            Err(NotUnderstood) => return None,
+        }
+        Some(seen)
+    }
+
+    #[test]
+    fn a_line_names_a_key_or_a_choice_or_is_typed_with_enter_behind_it() {
+        for (line, expected) in [
+            ("/escape", Some("escape")),
+            ("/space", Some("space")),
+            ("/down", None),
+            ("No", Some("no")),
+            ("ab", Some("a b enter")),
+            ("", Some("enter")),
+            ("yes please", Some("yes")),
+            ("xx", None),
+            ("x", None),
+        ] {
+            assert_eq!(answered(line).as_deref(), expected, "{line:?}");
+        }
+    }
+}
