@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pinch_llm::error::LlmError;
 use pinch_llm::event::StreamEvent;
 use pinch_llm::ids::ToolCallId;
-use pinch_llm::message::{AssistantMessage, Message};
+use pinch_llm::message::{AssistantMessage, Message, ToolCall};
 
 use crate::tool::{JsonObject, ToolOutput};
 
@@ -84,6 +84,9 @@ pub struct RunEnd {
     pub why: EndReason,
     /// The failure, when `why` is `Failed`.
     pub error: Option<Arc<LlmError>>,
+    /// Calls of [external tools](crate::tool::ToolMode::External) that wait for their results, when `why` is `CallsPending`. Hooks may have
+    /// changed their arguments.
+    pub pending_calls: Vec<ToolCall>,
 }
 
 /// Why a run ended.
@@ -99,4 +102,6 @@ pub enum EndReason {
     Failed,
     /// It was cancelled.
     Aborted,
+    /// Somebody else has to run calls of the answer.
+    CallsPending,
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use futures::Stream;
 use pinch_llm::error::LlmError;
-use pinch_llm::message::{AssistantMessage, Message, StopReason, SystemMessage};
+use pinch_llm::message::{AssistantMessage, Message, StopReason, SystemMessage, ToolCall};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::pull::{Emitter, Pulled, pulled};
 
@@ -144,6 +144,8 @@ struct FinishedTurn {
     wants_answer: bool,
     /// All tools asked the run to end.
     tools_ended: bool,
+    /// Calls that somebody else has to run.
+    pending_calls: Vec<ToolCall>,
 }
 
 impl RunDriver<'_> {
@@ -153,6 +155,7 @@ impl RunDriver<'_> {
         self.emit(AgentEvent::AgentStart).await;
         let mut first = true;
         let mut broken = None;
+        let mut pending_calls = Vec::new();
         let why = loop {
             self.emit(AgentEvent::TurnStart).await;
             self.adopt_replacement();
@@ -169,12 +172,17 @@ impl RunDriver<'_> {
             let after = self.grace.run(hooks.after_turn(&ended)).await.unwrap_or_default();
             self.agent.error_message.clone_from(&turn.message.error_message);
             let failed = turn.message.stop_reason.is_failure();
-            let continues = !failed && after != AfterTurn::Stop && (turn.wants_answer || after == AfterTurn::Continue);
+            let may_continue = !failed && after != AfterTurn::Stop && turn.pending_calls.is_empty();
+            let continues = may_continue && (turn.wants_answer || after == AfterTurn::Continue);
             self.emit(AgentEvent::TurnEnd { message: Arc::clone(&turn.message), results: turn.results, continues })
                 .await;
             if failed {
                 let aborted = turn.message.stop_reason == StopReason::Aborted;
                 break (if aborted { EndReason::Aborted } else { EndReason::Failed }, turn.error);
+            }
+            if !turn.pending_calls.is_empty() {
+                pending_calls = turn.pending_calls;
+                break (EndReason::CallsPending, None);
             }
             if after == AfterTurn::Stop {
                 break (EndReason::Stopped, None);
@@ -189,7 +197,7 @@ impl RunDriver<'_> {
             broken = self.prepare_next(&ended, &mut pending).await.err();
         };
         let messages = std::mem::take(&mut self.new);
-        self.emit(AgentEvent::AgentEnd(RunEnd { messages, why: why.0, error: why.1 })).await;
+        self.emit(AgentEvent::AgentEnd(RunEnd { messages, why: why.0, error: why.1, pending_calls })).await;
     }
 
     /// Calls the hook between two turns. Steering that arrives meanwhile still counts, unless this turn has some already: one at a time means one

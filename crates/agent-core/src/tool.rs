@@ -8,10 +8,12 @@ use pinch_llm::schema::Schema;
 use serde_json::{Map, Value};
 
 pub mod cx;
+pub mod external;
 pub mod func;
 pub mod set;
 
 pub use cx::{Progress, Reports, ToolCx};
+pub use external::ExternalTool;
 #[cfg(feature = "schemars")]
 pub use func::tool_fn;
 pub use func::{CallContext, FnTool};
@@ -90,7 +92,7 @@ impl ToolSpec {
     }
 }
 
-/// Whether calls of a tool may run in parallel with others.
+/// How calls of a tool are run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolMode {
     /// In parallel with other calls of the same message.
@@ -98,6 +100,9 @@ pub enum ToolMode {
     Parallel,
     /// One such call makes all calls of the message run one after another.
     Sequential,
+    /// Not by the agent: whoever runs the agent runs them, and adds their results to the conversation. The run ends at the first answer with such
+    /// a call, after the other calls in it; [`RunEnd::pending_calls`](crate::event::RunEnd::pending_calls) lists them. See [`ExternalTool`].
+    External,
 }
 
 /// The effect of a tool.

@@ -273,7 +273,7 @@ async fn run_with_hooks(
     emitter: &pinch_stdx::pull::Emitter<RunEvent>,
     has_started: &mut bool,
 ) -> Result<RunResult, RunError> {
-    if request.prompt.trim().is_empty() && request.images.is_empty() {
+    if request.prompt.trim().is_empty() && request.images.is_empty() && request.client_results.is_empty() {
         return Err(RunError::Config("The prompt is empty".to_owned()));
     }
     if let Some(why) = &parts.config.unusable {

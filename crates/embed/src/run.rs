@@ -8,6 +8,8 @@ pub mod payloads;
 
 pub(crate) mod unsent;
 
+pub mod client_tools;
+
 pub mod request;
 
 pub mod outcome;

@@ -202,6 +202,12 @@ impl Runner<'_> {
         candidate: &Candidate,
         before: Option<RunState>,
     ) -> Result<CandidateOutcome, RunError> {
+        if !self.scope.request.client_tools.is_empty() && !self.runtime.capabilities().client_tools {
+            let runtime = self.runtime.id();
+            return Err(RunError::Config(format!(
+                "the runtime {runtime} has no client tools. Leave them out, or name another runtime"
+            )));
+        }
         let terms = terms::of(self.parts, self.scope, self.runtime.capabilities(), model, candidate)?;
         let mut state = match before {
             Some(before) => before.next_model(terms),

@@ -39,13 +39,15 @@ pub struct Capabilities {
     pub compaction: bool,
     /// A later attempt can resume from the log. Otherwise every attempt gets the prompt again.
     pub resumable: bool,
+    /// It stops for [client tools](crate::run::RunRequest::client_tools) and takes their results. Otherwise runs with such tools are refused.
+    pub client_tools: bool,
 }
 
 impl Capabilities {
     /// Everything.
-    pub const ALL: Self = Self { profiles: true, compaction: true, resumable: true };
+    pub const ALL: Self = Self { profiles: true, compaction: true, resumable: true, client_tools: true };
     /// Nothing: a program that takes a prompt and returns an answer.
-    pub const NONE: Self = Self { profiles: false, compaction: false, resumable: false };
+    pub const NONE: Self = Self { profiles: false, compaction: false, resumable: false, client_tools: false };
 
     /// Sets whether profiles can be rotated.
     #[must_use]
@@ -57,6 +59,12 @@ impl Capabilities {
     #[must_use]
     pub fn compaction(self, compaction: bool) -> Self {
         Self { compaction, ..self }
+    }
+
+    /// Sets whether runs stop for client tools.
+    #[must_use]
+    pub fn client_tools(self, client_tools: bool) -> Self {
+        Self { client_tools, ..self }
     }
 
     /// Sets whether attempts can resume.

@@ -206,7 +206,7 @@ fn attempt_end(end: &RunEnd, cancel: &Cancel) -> AttemptEnd {
         (EndReason::Failed, None) => {
             AttemptEnd::failed_with_text(FailureStage::Answer, &ID.into(), "the model's answer failed")
         }
-        (EndReason::Done | EndReason::ToolsEnded | EndReason::Stopped, _) => AttemptEnd::Good,
+        (EndReason::Done | EndReason::ToolsEnded | EndReason::Stopped | EndReason::CallsPending, _) => AttemptEnd::Good,
     }
 }
 

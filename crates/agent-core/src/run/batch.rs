@@ -10,6 +10,7 @@ use tracing::Instrument as _;
 use super::call::{self, Ready};
 use super::{RunDriver, spans};
 use crate::event::{AgentEvent, ToolStart};
+use crate::hooks::PendingCall;
 use crate::tool::cx::{Progress, ProgressBoard};
 use crate::tool::{ToolError, ToolMode, ToolOutput};
 
@@ -18,6 +19,8 @@ pub(super) struct ToolBatch {
     pub(super) results: Vec<Arc<Message>>,
     /// Every call said that nothing need follow.
     pub(super) ends_run: bool,
+    /// Calls that somebody else has to run.
+    pub(super) pending: Vec<ToolCall>,
 }
 
 /// A call with its place in the answer.
@@ -29,8 +32,22 @@ struct Placed {
 /// The result of a call and how long it ran.
 type CallOutcome = (ToolOutput, Option<i64>);
 
+impl ToolBatch {
+    /// Sets calls that somebody else has to run aside, and returns the others.
+    fn take_pending(&mut self, ready: Vec<Placed>) -> Vec<Placed> {
+        let is_pending = |placed: &Placed| placed.ready.tool.spec().mode == ToolMode::External;
+        let (pending, ready): (Vec<_>, Vec<_>) = ready.into_iter().partition(is_pending);
+        self.pending.extend(pending.into_iter().map(|Placed { ready, .. }| {
+            let PendingCall { mut call, input, .. } = ready.pending;
+            call.arguments = input;
+            call
+        }));
+        ready
+    }
+}
+
 impl RunDriver<'_> {
-    /// Runs all calls of an answer. Each one gets exactly one result.
+    /// Runs all calls of an answer. Each one gets exactly one result, unless somebody else has to run it.
     pub(super) async fn run_calls(&mut self, message: &Arc<AssistantMessage>) -> ToolBatch {
         let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
         let sequential = self.agent.execution == ToolMode::Sequential
@@ -39,11 +56,12 @@ impl RunDriver<'_> {
             });
         let starts: Vec<ToolStart> = calls.iter().map(start_of).collect();
         let mut outcomes: Vec<Option<CallOutcome>> = calls.iter().map(|_| None).collect();
-        let mut batch = ToolBatch { results: Vec::with_capacity(calls.len()), ends_run: true };
+        let mut batch = ToolBatch { results: Vec::with_capacity(calls.len()), ends_run: true, pending: Vec::new() };
         if sequential {
             for (at, call) in calls.iter().enumerate() {
                 let ready = self.begin(message, call, at, &starts, &mut outcomes).await;
-                self.execute(ready.into_iter().collect(), &starts, &mut outcomes).await;
+                let ready = batch.take_pending(ready.into_iter().collect());
+                self.execute(ready, &starts, &mut outcomes).await;
                 self.conclude(call, outcomes[at].take(), &mut batch).await;
             }
         } else {
@@ -51,6 +69,7 @@ impl RunDriver<'_> {
             for (at, call) in calls.iter().enumerate() {
                 ready.extend(self.begin(message, call, at, &starts, &mut outcomes).await);
             }
+            let ready = batch.take_pending(ready);
             self.execute(ready, &starts, &mut outcomes).await;
             for (call, outcome) in calls.iter().zip(outcomes) {
                 self.conclude(call, outcome, &mut batch).await;
@@ -68,7 +87,10 @@ impl RunDriver<'_> {
         starts: &[ToolStart],
         outcomes: &mut [Option<CallOutcome>],
     ) -> Option<Placed> {
-        self.emit(AgentEvent::ToolStart(starts[at].clone())).await;
+        let is_external = self.agent.tools.get(&call.name).is_some_and(|tool| tool.spec().mode == ToolMode::External);
+        if !is_external {
+            self.emit(AgentEvent::ToolStart(starts[at].clone())).await;
+        }
         let prepared = if message.stop_reason == StopReason::Length {
             Err(cut_off(call).into())
         } else {
@@ -77,6 +99,9 @@ impl RunDriver<'_> {
         match prepared {
             Ok(ready) => Some(Placed { at, ready }),
             Err(output) => {
+                if is_external {
+                    self.emit(AgentEvent::ToolStart(starts[at].clone())).await;
+                }
                 self.end(at, (output, None), starts, outcomes).await;
                 None
             }
@@ -127,6 +152,9 @@ impl RunDriver<'_> {
 
     /// Puts a call's result into the conversation.
     async fn conclude(&mut self, call: &ToolCall, outcome: Option<CallOutcome>, batch: &mut ToolBatch) {
+        if outcome.is_none() && batch.pending.iter().any(|pending| pending.id == call.id) {
+            return;
+        }
         // Every call has an outcome by now; one without would be our own mistake, and still deserves a result.
         let (output, duration_ms) = outcome.unwrap_or_else(|| (ToolError::aborted().into(), None));
         batch.ends_run &= output.end_run;

@@ -31,12 +31,20 @@ impl RunDriver<'_> {
                 self.say_whole(message).await
             }
         };
-        let mut turn = FinishedTurn { message, error, results: Vec::new(), wants_answer: false, tools_ended: false };
+        let mut turn = FinishedTurn {
+            message,
+            error,
+            results: Vec::new(),
+            wants_answer: false,
+            tools_ended: false,
+            pending_calls: Vec::new(),
+        };
         if !turn.message.stop_reason.is_failure() && turn.message.tool_calls().next().is_some() {
             let batch = self.run_calls(&turn.message).await;
             turn.tools_ended = batch.ends_run;
-            turn.wants_answer = !batch.ends_run;
+            turn.wants_answer = !batch.ends_run && batch.pending.is_empty();
             turn.results = batch.results;
+            turn.pending_calls = batch.pending;
         }
         turn
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use pinch_agent_core::tool::{JsonObject, ToolOutput, ToolSpec};
-use pinch_agent_core::{AgentEvent, Tool, ToolCx, ToolError};
+use pinch_agent_core::tool::{ExternalTool, JsonObject, ToolMode, ToolOutput, ToolSpec};
+use pinch_agent_core::{AgentEvent, EndReason, Tool, ToolCx, ToolError};
 use pinch_llm::message::{Message, StopReason};
 use pinch_llm::provider::scripted::ScriptedReply;
 use pinch_llm::schema::Schema;
@@ -91,7 +91,7 @@ async fn a_tool_that_does_not_listen_is_dropped_after_its_grace() {
     assert_eq!(results(&agent), [("a".into(), true, "Operation aborted".into())]);
     assert_eq!(provider.requests().len(), 1, "no request after an aborted batch");
     let AgentEvent::AgentEnd(end) = events.last().unwrap() else { panic!("the run has an end") };
-    assert_eq!(end.why, pinch_agent_core::EndReason::Aborted);
+    assert_eq!(end.why, EndReason::Aborted);
 }
 
 #[tokio::test]
@@ -110,6 +110,28 @@ async fn dropping_the_run_drops_its_tools() {
     }
     tokio::task::yield_now().await;
     assert!(dropped.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn calls_of_external_tools_end_the_run_after_the_others() {
+    let spec = ToolSpec::new("remote", "", Schema::new(json!({"type": "object"})));
+    let tools = || vec![fine("fine"), Arc::new(ExternalTool::new(spec.clone())) as Arc<dyn Tool>];
+    for sequential in [false, true] {
+        let replies = [calls(&[("a", "remote"), ("b", "fine"), ("c", "remote")]), ScriptedReply::text("never")];
+        let (mut agent, provider) = agent(replies, tools());
+        if sequential {
+            agent.execution = ToolMode::Sequential;
+        }
+        let events = run(&mut agent, &Cancel::new()).await;
+        let AgentEvent::AgentEnd(end) = events.last().unwrap() else { panic!("the run has an end") };
+        assert_eq!(end.why, EndReason::CallsPending);
+        assert_eq!(end.pending_calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+        assert_eq!(results(&agent), [("b".into(), false, "fine".into())]);
+        assert_eq!(provider.requests().len(), 1, "the model is not asked before the results are there");
+        let starts = events.iter().filter(|event| matches!(event, AgentEvent::ToolStart(_))).count();
+        let ends = events.iter().filter(|event| matches!(event, AgentEvent::ToolEnd { .. })).count();
+        assert_eq!((starts, ends), (1, 1), "every start has its end");
+    }
 }
 
 #[tokio::test]

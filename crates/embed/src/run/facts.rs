@@ -11,7 +11,7 @@ use pinch_llm::error::Emitted;
 use pinch_llm::event::StreamEvent;
 use pinch_llm::message::{AssistantMessage, Usage, block};
 
-use super::outcome::{AttemptEnd, AttemptOutcome, ToolFailure, ToolRun};
+use super::outcome::{AttemptEnd, AttemptOutcome, ClientToolCall, ToolFailure, ToolRun};
 use crate::replies::is_mirror;
 
 /// Maximum length of a tool's error text, in characters.
@@ -36,6 +36,8 @@ pub struct Facts {
     pub compactions: CompactionFacts,
     /// What the user may have seen.
     pub emitted: Emitted,
+    /// Calls of client tools that ended the run.
+    pub client_tool_calls: Vec<ClientToolCall>,
 }
 
 /// Compactions of a run.
@@ -63,7 +65,10 @@ impl Facts {
     pub fn observe(&mut self, event: &SessionEvent, mutates: impl Fn(&str) -> bool) {
         match event {
             SessionEvent::Agent(event) => self.observe_agent(event, mutates),
-            SessionEvent::RunEnd { .. } => self.run_ended(),
+            SessionEvent::RunEnd { end, .. } => {
+                self.run_ended();
+                self.client_tool_calls = end.pending_calls.iter().map(ClientToolCall::new).collect();
+            }
             SessionEvent::CompactionStart { .. } => self.compactions.in_flight = true,
             SessionEvent::CompactionEnd { result, will_retry, .. } => {
                 self.compactions.in_flight = false;
@@ -77,8 +82,8 @@ impl Facts {
         }
     }
 
-    /// The outcome of an attempt from what its events said and how it ended. Oversized tool results, calls of tools that the caller runs, and
-    /// turns that yielded are not in events: a runtime that has them sets these fields itself.
+    /// The outcome of an attempt from what its events said and how it ended. Oversized tool results and turns that
+    /// yielded are not in events: a runtime that has them sets these fields itself.
     pub fn into_outcome(self, end: AttemptEnd) -> AttemptOutcome {
         let has_payload = self.last_assistant.as_ref().is_some_and(|answer| !answer.text("").trim().is_empty());
         AttemptOutcome {
@@ -91,6 +96,7 @@ impl Facts {
             compactions: self.compactions.count,
             emitted: self.emitted,
             has_payload,
+            client_tool_calls: self.client_tool_calls,
             ..AttemptOutcome::new(end)
         }
     }

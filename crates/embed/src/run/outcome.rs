@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pinch_llm::error::{Emitted, LlmError, LlmErrorKind};
 use pinch_llm::ids::ProviderId;
-use pinch_llm::message::{AssistantMessage, Usage};
+use pinch_llm::message::{AssistantMessage, ToolCall, Usage};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::CancelReason;
 use serde_json::Value;
@@ -60,8 +60,8 @@ pub struct AttemptOutcome {
     pub has_payload: bool,
     /// Whether a tool result in the context is larger than allowed.
     pub oversized_tool_results: bool,
-    /// The call of a client tool that ended the attempt.
-    pub client_tool_call: Option<ClientToolCall>,
+    /// The calls of client tools that ended the attempt.
+    pub client_tool_calls: Vec<ClientToolCall>,
     /// Whether a tool ended the turn to yield to something else.
     pub yielded: bool,
 }
@@ -133,6 +133,12 @@ pub struct ClientToolCall {
     pub params: Value,
 }
 
+impl ClientToolCall {
+    pub(super) fn new(call: &ToolCall) -> Self {
+        Self { id: call.id.to_string(), name: call.name.clone(), params: Value::Object(call.arguments.clone()) }
+    }
+}
+
 impl AttemptOutcome {
     /// An outcome with nothing but the end of the attempt.
     pub fn new(end: AttemptEnd) -> Self {
@@ -148,7 +154,7 @@ impl AttemptOutcome {
             emitted: Emitted::Nothing,
             has_payload: false,
             oversized_tool_results: false,
-            client_tool_call: None,
+            client_tool_calls: Vec::new(),
             yielded: false,
         }
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pinch_agent_core::tool::ToolSpec;
 use pinch_coding_agent::store::SessionRef;
 use pinch_llm::message::Image;
 use pinch_llm::thinking::ThinkingLevel;
@@ -13,6 +14,7 @@ use pinch_stdx::cancel::{Cancel, Deadline};
 pub use pinch_tools::policy::PermissionMode;
 pub use pinch_tools::process::ElevatedLevel;
 
+use super::client_tools::ClientToolResult;
 pub use crate::config::params::StreamParams;
 use crate::inbox::TurnGuard;
 use crate::key;
@@ -61,6 +63,11 @@ pub struct RunRequest {
     pub prompt: String,
     /// Images that follow the message.
     pub images: Vec<Image>,
+    /// Tools that the caller runs (`clientTools`). The run ends at the first answer that calls one, with the calls in
+    /// [`RunMeta::pending_tool_calls`](crate::run::result::RunMeta::pending_tool_calls); the next run of the session brings the results.
+    pub client_tools: Vec<ToolSpec>,
+    /// Results of calls that a run of the session ended with. Calls without one count as not run. With results, the prompt may be empty.
+    pub client_results: Vec<ClientToolResult>,
     /// Who sent the message, and through what. The engine fills in agent and session key.
     pub caller: Caller,
     /// What started the run.
@@ -215,6 +222,8 @@ impl RunRequest {
             session,
             workspace_dir: None,
             prompt: prompt.into(),
+            client_tools: Vec::new(),
+            client_results: Vec::new(),
             images: Vec::new(),
             caller: Caller::default(),
             trigger: RunTrigger::default(),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pinch_agent_core::tool::{Tool, ToolSet};
+use pinch_agent_core::tool::{ExternalTool, Tool, ToolSet, ToolSpec};
 use pinch_llm::model::Model;
 use pinch_ports::Caller;
 use pinch_tools::pipeline::{OfferedTools, ToolLayers};
@@ -111,6 +111,24 @@ impl ToolOffer {
     pub fn decide(&self, model: &Model) -> PolicyDecision {
         self.layers.offer(&self.policies.resolve(&self.request(model))).decision
     }
+}
+
+/// The tools that a model is offered, and those that the caller runs.
+///
+/// # Errors
+/// If a name is used twice.
+pub(crate) fn with_client_tools(tools: &ToolSet, client_tools: &[ToolSpec]) -> Result<ToolSet, RunError> {
+    let mut all: Vec<Arc<dyn Tool>> = tools.iter().cloned().collect();
+    for spec in client_tools {
+        if all.iter().any(|tool| tool.spec().name == spec.name) {
+            let name = &spec.name;
+            return Err(RunError::Config(format!(
+                "the client tool {name:?} has the name of another tool of the run. Rename it"
+            )));
+        }
+        all.push(Arc::new(ExternalTool::new(spec.clone())));
+    }
+    Ok(all.into_iter().collect())
 }
 
 impl fmt::Debug for ToolOffer {

@@ -30,7 +30,7 @@ impl Runner<'_> {
             && self.runtime.capabilities().resumable
             && matches!(finish, Finish::Answer | Finish::Incomplete { .. })
             && matches!(last.end, AttemptEnd::Good)
-            && last.client_tool_call.is_none()
+            && last.client_tool_calls.is_empty()
             && !last.yielded
             && !answers(last, &self.replies.options().media_roots)
             && !self.replies.sent().any()

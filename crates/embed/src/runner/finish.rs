@@ -11,7 +11,7 @@ use crate::reason::reason_of;
 use crate::run::decide::{Action, Finish, RunState, Wait, WaitFor};
 use crate::run::failover::CandidateAttempt;
 use crate::run::meta::SystemPromptMeta;
-use crate::run::outcome::{AttemptEnd, AttemptOutcome, AttemptPlan};
+use crate::run::outcome::{AttemptEnd, AttemptOutcome, AttemptPlan, ClientToolCall};
 use crate::run::payloads::{Payload, PayloadInput, build_payloads};
 use crate::run::request::ReplyExpectation;
 use crate::run::result::{
@@ -50,10 +50,15 @@ impl Runner<'_> {
         meta.final_answer = answer.map(|answer| FinalAnswer::new(Arc::clone(answer)));
         meta.agent = self.agent_meta(state, model);
         meta.error = error_of(finish);
-        if let Some(call) = last.and_then(|outcome| outcome.client_tool_call.as_ref()) {
+        let calls = last.map_or(&[][..], |outcome| &outcome.client_tool_calls);
+        if !calls.is_empty() {
             meta.stop_reason = Some("tool_calls".to_owned());
-            let arguments = call.params.to_string();
-            meta.pending_tool_calls = vec![PendingToolCall { id: call.id.clone(), name: call.name.clone(), arguments }];
+            let pending = |call: &ClientToolCall| PendingToolCall {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                arguments: call.params.to_string(),
+            };
+            meta.pending_tool_calls = calls.iter().map(pending).collect();
         }
         let answers: Vec<&Payload> = result.payloads.iter().filter(|payload| !payload.is_error).collect();
         if !answers.is_empty() && last.is_some_and(|outcome| !matches!(outcome.end, AttemptEnd::Good)) {

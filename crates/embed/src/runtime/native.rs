@@ -22,6 +22,7 @@ use pinch_llm::normalise::repair::MISSING_RESULT;
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{Auth, CallOptions, ToolChoice};
 use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_stdx::host::Host;
 use pinch_stdx::pull::pulled;
 use pinch_tools::loops::LoopGuard;
 
@@ -32,12 +33,14 @@ use crate::plugin::{LlmInput, RunHooks};
 use crate::run::decide::{Repair, RepairOutcome};
 use crate::run::outcome::AttemptStart;
 use crate::run::scope::RunScope;
+use crate::run::tools::with_client_tools;
 use crate::run::{AttemptPlan, RunError, RunRequest};
 
 pub mod history;
 pub mod images;
 mod repair;
 mod outcome;
+mod client_results;
 
 use history::PreparedHistory;
 use images::PromptFiles;
@@ -59,7 +62,7 @@ impl NativeRuntime {
     }
 
     async fn open_session(&self, scope: &RunScope, model: Arc<Model>) -> Result<NativeAttempts, RunError> {
-        let tools = scope.tools.for_model(&model)?;
+        let tools = with_client_tools(&scope.tools.for_model(&model)?, &scope.request.client_tools)?;
         let provider = self.providers.get(&model.api).map_err(|error| RunError::Config(error.to_string()))?;
         let request = &scope.request;
         let log = history::open_log(&self.store, scope).await.map_err(store_error)?;
@@ -115,6 +118,7 @@ impl NativeRuntime {
             loops: Arc::clone(&scope.loops),
             hooks: scope.hooks.clone(),
             prompt,
+            host: scope.host.clone(),
         })
     }
 }
@@ -162,6 +166,7 @@ struct NativeAttempts {
     loops: Arc<LoopGuard>,
     hooks: RunHooks,
     prompt: PromptFor,
+    host: Host,
 }
 
 impl NativeAttempts {
@@ -210,7 +215,19 @@ impl Attempts for NativeAttempts {
             let mut watcher = Watcher::new(self.session.tools().clone(), window);
             let (is_compacting, loops) = (Arc::clone(&self.is_compacting), Arc::clone(&self.loops));
             is_compacting.store(false, Ordering::Relaxed);
-            let (text, images) = match plan.start {
+            let mut start = plan.start;
+            if start == AttemptStart::Prompt && !self.request.client_results.is_empty() {
+                if let Err(error) =
+                    client_results::append(&mut self.session, &self.request.client_results, &self.host).await
+                {
+                    emitter.emit(AttemptEvent::Broken(error)).await;
+                    return;
+                }
+                if self.request.prompt.trim().is_empty() && self.request.images.is_empty() {
+                    start = AttemptStart::Resume;
+                }
+            }
+            let (text, images) = match start {
                 AttemptStart::Prompt => match self.take_prompt().await {
                     Ok(prompt) => prompt,
                     Err(error) => {
@@ -220,7 +237,7 @@ impl Attempts for NativeAttempts {
                 },
                 AttemptStart::Resume | AttemptStart::FinalReply => Default::default(),
             };
-            if plan.start != AttemptStart::FinalReply {
+            if start != AttemptStart::FinalReply {
                 let model = self.session.model();
                 self.hooks.llm_input(|| LlmInput {
                     provider: model.provider.to_string(),
@@ -231,7 +248,7 @@ impl Attempts for NativeAttempts {
                     n_images: images.len(),
                 });
             }
-            let mut run = match plan.start {
+            let mut run = match start {
                 AttemptStart::Prompt => self.session.prompt(Prompt {
                     text,
                     images,

@@ -4,6 +4,7 @@
 
 mod channels;
 mod chats;
+mod client_tools;
 mod commands;
 #[cfg(unix)]
 mod cli_agents;

@@ -200,11 +200,12 @@ impl Playing {
         let sizes = script["toolResultChars"].as_array().into_iter().flatten().filter_map(Value::as_u64);
         outcome.oversized_tool_results = sizes.max().unwrap_or(0) > most;
         let call = &script["clientToolCall"];
-        outcome.client_tool_call = call["name"].as_str().map(|name| ClientToolCall {
+        let call = call["name"].as_str().map(|name| ClientToolCall {
             id: "call1".into(),
             name: name.to_owned(),
             params: call["params"].clone(),
         });
+        outcome.client_tool_calls = call.into_iter().collect();
         outcome.last_call_usage =
             script["lastCallPromptTokens"].as_u64().map(|input| Usage { input, ..Usage::default() });
         let tokens = |name: &str| script["usage"][name].as_u64().unwrap_or(0);

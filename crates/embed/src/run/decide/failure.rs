@@ -239,7 +239,7 @@ pub(super) fn is_incomplete(outcome: &AttemptOutcome) -> bool {
     use pinch_llm::message::StopReason;
     let stop = outcome.last_assistant.as_ref().map(|message| message.stop_reason);
     !outcome.has_payload
-        && outcome.client_tool_call.is_none()
+        && outcome.client_tool_calls.is_empty()
         && !outcome.yielded
         && outcome.last_tool_error.is_none()
         && matches!(stop, Some(StopReason::ToolUse | StopReason::Error))

@@ -39,7 +39,6 @@ fn times_out() -> AttemptOutcome {
 }
 
 /// Something the runner reports.
-#[expect(clippy::large_enum_variant, reason = "a script is short")]
 enum RunnerReport {
     Outcome(AttemptOutcome),
     Repair(RepairOutcome),

@@ -71,7 +71,7 @@ impl Watcher {
                     AttemptEnd::failed_with_text(FailureStage::Answer, &provider, text)
                 }
             },
-            EndReason::Done | EndReason::ToolsEnded | EndReason::Stopped => AttemptEnd::Good,
+            EndReason::Done | EndReason::ToolsEnded | EndReason::Stopped | EndReason::CallsPending => AttemptEnd::Good,
         }
     }
 }

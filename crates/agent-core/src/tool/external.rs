@@ -1,0 +1,28 @@
+//! Tools that whoever runs the agent runs.
+
+use super::{JsonObject, Tool, ToolCx, ToolError, ToolMode, ToolOutput, ToolSpec};
+use futures::future::BoxFuture;
+
+/// A tool whose calls end the run, so that somebody else runs them: see [`ToolMode::External`].
+#[derive(Clone, Debug)]
+pub struct ExternalTool(ToolSpec);
+
+impl ExternalTool {
+    /// The tool with this name, description and schema. Arguments are validated before a call counts as pending.
+    pub fn new(mut spec: ToolSpec) -> Self {
+        spec.mode = ToolMode::External;
+        Self(spec)
+    }
+}
+
+impl Tool for ExternalTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn run<'a>(&'a self, _: JsonObject, _: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async {
+            Err(ToolError::new(format!("The tool {} can only be called by the model itself", self.0.name)))
+        })
+    }
+}
