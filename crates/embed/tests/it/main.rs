@@ -30,6 +30,7 @@ mod ports;
 mod pruning;
 mod processes;
 mod prompts;
+mod questions;
 mod replies;
 mod rest;
 mod results;

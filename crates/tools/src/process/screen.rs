@@ -8,7 +8,7 @@ const MAX_SEQUENCE: usize = 16;
 /// Moving the cursor begins a new line, so that what is written to different places does not run together.
 #[derive(Debug, Default)]
 pub(super) struct TerminalText {
-    state: State,
+    state: ScreenState,
     sequence: String,
     /// Requests that have not been answered yet.
     n_requests: usize,
@@ -16,7 +16,7 @@ pub(super) struct TerminalText {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ScreenState {
     #[default]
     Text,
     /// After the character that begins a sequence.
@@ -36,33 +36,35 @@ impl TerminalText {
     pub(super) fn push(&mut self, piece: &str, out: &mut String) {
         for c in piece.chars() {
             match self.state {
-                State::Text if c == '\u{1b}' => self.state = State::Escape,
-                State::Text if c == '\u{9b}' => self.begin(State::Control),
-                State::Text => {
+                ScreenState::Text if c == '\u{1b}' => self.state = ScreenState::Escape,
+                ScreenState::Text if c == '\u{9b}' => self.begin(ScreenState::Control),
+                ScreenState::Text => {
                     out.push(c);
                     self.ends_line = matches!(c, '\n' | '\r');
                 }
-                State::Escape => match c {
-                    '[' => self.begin(State::Control),
-                    ']' | 'P' | 'X' | '^' | '_' => self.begin(State::Command),
-                    '(' | ')' | '*' | '+' | '-' | '.' | '/' | '#' | '%' | ' ' => self.state = State::Charset,
-                    _ => self.state = State::Text,
+                ScreenState::Escape => match c {
+                    '[' => self.begin(ScreenState::Control),
+                    ']' | 'P' | 'X' | '^' | '_' => self.begin(ScreenState::Command),
+                    '(' | ')' | '*' | '+' | '-' | '.' | '/' | '#' | '%' | ' ' => self.state = ScreenState::Charset,
+                    _ => self.state = ScreenState::Text,
                 },
-                State::Charset => self.state = State::Text,
-                State::Control if ('\u{40}'..='\u{7e}').contains(&c) => {
-                    self.state = State::Text;
+                ScreenState::Charset => self.state = ScreenState::Text,
+                ScreenState::Control if ('\u{40}'..='\u{7e}').contains(&c) => {
+                    self.state = ScreenState::Text;
                     self.end(c, out);
                 }
-                State::Control if c == '\u{1b}' => self.state = State::Escape,
-                State::Control => {
+                ScreenState::Control if c == '\u{1b}' => self.state = ScreenState::Escape,
+                ScreenState::Control => {
                     if self.sequence.len() < MAX_SEQUENCE {
                         self.sequence.push(c);
                     }
                 }
-                State::Command if c == '\u{7}' || c == '\u{9c}' => self.state = State::Text,
-                State::Command if c == '\u{1b}' => self.state = State::CommandEscape,
-                State::Command => {}
-                State::CommandEscape => self.state = if c == '\\' { State::Text } else { State::Command },
+                ScreenState::Command if c == '\u{7}' || c == '\u{9c}' => self.state = ScreenState::Text,
+                ScreenState::Command if c == '\u{1b}' => self.state = ScreenState::CommandEscape,
+                ScreenState::Command => {}
+                ScreenState::CommandEscape => {
+                    self.state = if c == '\\' { ScreenState::Text } else { ScreenState::Command }
+                }
             }
         }
     }
@@ -72,7 +74,7 @@ impl TerminalText {
         std::mem::take(&mut self.n_requests)
     }
 
-    fn begin(&mut self, state: State) {
+    fn begin(&mut self, state: ScreenState) {
         self.sequence.clear();
         self.state = state;
     }
