@@ -20,9 +20,9 @@ struct Person {
     n_waiting: AtomicUsize,
 }
 
-struct OpenQuestion<'a>(&'a AtomicUsize);
+struct PendingAsk<'a>(&'a AtomicUsize);
 
-impl Drop for OpenQuestion<'_> {
+impl Drop for PendingAsk<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -32,7 +32,7 @@ impl QuestionBroker for Person {
     fn ask<'a>(&'a self, request: &'a QuestionRequest) -> BoxFuture<'a, Option<Vec<QuestionReply>>> {
         Box::pin(async move {
             self.n_waiting.fetch_add(1, Ordering::Relaxed);
-            let _waiting = OpenQuestion(&self.n_waiting);
+            let _waiting = PendingAsk(&self.n_waiting);
             self.asked.lock().unwrap().push(request.clone());
             if self.waits {
                 std::future::pending::<()>().await;
