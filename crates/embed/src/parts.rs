@@ -27,7 +27,7 @@ use crate::run::failover::ProbeThrottle;
 use crate::run::system_prompt::PromptMaker;
 use crate::runtime::AttemptRuntime;
 use crate::texts::TextTable;
-use pinch_ports::{ApprovalBroker, HealthStore, RunLeases, SessionIndex};
+use pinch_ports::{ApprovalBroker, HealthStore, QuestionBroker, RunLeases, SessionIndex};
 use pinch_tools::process::ProcessRegistry;
 
 pub(crate) mod credentials;
@@ -65,6 +65,8 @@ pub(crate) struct HostParts {
     pub(crate) approvals: Arc<dyn ApprovalBroker>,
     /// The sandboxes of all runs.
     pub(crate) sandboxes: Sandboxes,
+    /// Who is asked what agents cannot decide; `None`: nobody can be asked.
+    pub(crate) questions: Option<Arc<dyn QuestionBroker>>,
     /// The commands of all runs.
     pub(crate) processes: ProcessRegistry,
     /// Serializes changes of one file across all runs.

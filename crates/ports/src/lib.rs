@@ -6,6 +6,7 @@ mod error;
 mod lease;
 mod health;
 mod index;
+mod question;
 
 pub use approval::{ApprovalBroker, ApprovalDecision, ApprovalRequest, DenyAll};
 pub use caller::{Caller, Sender};
@@ -14,3 +15,4 @@ pub use health::{HealthChange, HealthRecords, HealthStore};
 pub use index::{EntryChange, OverrideSource, SessionEntry, SessionIndex, SessionRoute};
 pub use lease::{LeaseError, LeaseRequest, LeaseWait, RunLease, RunLeases};
 pub use pinch_session::store::Fence;
+pub use question::{QuestionBroker, QuestionOption, QuestionReply, QuestionRequest, UserQuestion};

@@ -6,6 +6,7 @@
 //! * [`paths`] keeps paths below a root.
 //! * [`patch`] is `apply_patch`.
 //! * [`exec`] decides which commands run, and with which environment.
+//! * [`ask_user`] asks a person what an agent cannot decide.
 //! * [`web`] keeps a model away from internal addresses, and marks what comes from outside.
 //! * `cron` (feature `cron`) is about jobs that run at times.
 //! * [`process`] has the tools `exec` and `process`.
@@ -29,6 +30,8 @@ pub mod patch;
 pub mod exec;
 
 pub mod process;
+
+pub mod ask_user;
 
 pub mod web;
 

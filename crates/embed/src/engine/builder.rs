@@ -15,7 +15,7 @@ use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::store::{JsonlStore, SessionStore};
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_llm::provider::ProviderRegistry;
-use pinch_ports::{ApprovalBroker, DenyAll, HealthStore, RunLeases, SessionIndex};
+use pinch_ports::{ApprovalBroker, DenyAll, HealthStore, QuestionBroker, RunLeases, SessionIndex};
 use pinch_stdx::host::Host;
 use pinch_tools::process::ProcessRegistry;
 
@@ -88,6 +88,7 @@ impl EngineBuilder {
                 reply_stages: None,
                 texts: TextTable::default(),
                 approvals: Arc::new(DenyAll),
+                questions: None,
                 sandboxes: Sandboxes::default(),
                 processes: ProcessRegistry::default(),
                 files: FileQueue::default(),
@@ -156,6 +157,13 @@ impl EngineBuilder {
     /// Sets who is asked before `exec` runs a command that is not allowed yet. By default nobody is, and the command does not run.
     pub fn approvals(mut self, approvals: Arc<dyn ApprovalBroker>) -> Self {
         self.parts.approvals = approvals;
+        self
+    }
+
+    /// Sets who is asked what an agent cannot decide. Runs that a person's message started are then offered the tool `ask_user`, unless a policy
+    /// takes it away; sub-agents are not. By default nobody can be asked, and there is no such tool.
+    pub fn questions(mut self, questions: Arc<dyn QuestionBroker>) -> Self {
+        self.parts.questions = Some(questions);
         self
     }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pinch_agent_core::tool::Tool;
 use pinch_coding_agent::images::{Intake, Treatment};
 use pinch_coding_agent::machine::{Machine, RootedMachine};
 use pinch_coding_agent::settings::Settings;
@@ -10,6 +11,7 @@ use pinch_coding_agent::tools::ToolParts;
 use pinch_coding_agent::tools::bash::Shell;
 use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_coding_agent::tools::path::WorkingDirectory;
+use pinch_tools::ask_user::AskUserTool;
 use pinch_tools::loops::{LoopConfig, LoopGuard};
 use pinch_tools::policy::PermissionMode;
 use pinch_tools::process::{CommandHosts, ElevatedRules};
@@ -92,7 +94,8 @@ pub(super) fn offer(
     tool_parts.files = registered.files.clone();
     tool_parts.facts = shared.facts.clone();
     tool_parts.images = shared.images.clone();
-    let layers = registered.toolbox.of_run(request, &tool_parts, commands.tools);
+    let mut layers = registered.toolbox.of_run(request, &tool_parts, commands.tools);
+    layers.services.extend(ask_user(parts, request));
     let (layers, foreground) = match &request.memory_flush_write_path {
         Some(path) if request.trigger == RunTrigger::Memory => (notes::only_notes(layers, &tool_parts, path), None),
         _ => (layers, commands.foreground),
@@ -146,6 +149,13 @@ fn command_tools(
         files: registered.files.clone(),
     };
     own.tools(&names).map_err(|error| RunError::Config(format!("{error}. No command runs until that is corrected")))
+}
+
+/// The tool that asks the person whose message started the run, if somebody can be asked.
+fn ask_user(parts: &Parts, request: &RunRequest) -> Option<Arc<dyn Tool>> {
+    let broker = parts.registered.questions.clone()?;
+    let is_asking = request.trigger == RunTrigger::User && !request.disable_tools;
+    is_asking.then(|| Arc::new(AskUserTool::new(broker, request.session_key.clone())) as Arc<dyn Tool>)
 }
 
 /// Whether the commands of a run may leave its sandbox.

@@ -32,6 +32,7 @@ mod ports;
 mod pruning;
 mod processes;
 mod prompts;
+mod questions;
 mod replies;
 mod rest;
 mod results;

@@ -38,7 +38,7 @@ const SANDBOX_DENY: [&str; 12] = [
 ];
 
 /// What no sub-agent may use unless it is allowed by configuration.
-const SUBAGENT_DENY: [&str; 8] = [
+const SUBAGENT_DENY: [&str; 9] = [
     "gateway",
     "agents_list",
     "whatsapp_login",
@@ -47,6 +47,7 @@ const SUBAGENT_DENY: [&str; 8] = [
     "memory_search",
     "memory_get",
     "sessions_send",
+    "ask_user",
 ];
 
 /// What sub-agents of the lowest level may not use besides.

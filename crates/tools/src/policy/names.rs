@@ -90,6 +90,7 @@ pub(super) fn profile(name: &str) -> Option<&'static [&'static str]> {
             "web_fetch",
             "cron",
             "subagents",
+            "ask_user",
         ],
         "messaging" => &["group:messaging", "sessions_list", "sessions_history", "sessions_send", "session_status"],
         _ => return None,
