@@ -25,8 +25,8 @@ use crate::runner::{RunEvent, Runner, millis};
 use crate::skills::AgentSkills;
 
 mod published;
-mod prompting;
 mod sandboxed;
+mod prompting;
 mod offering;
 mod resolve;
 mod replying;
@@ -325,7 +325,7 @@ async fn run_with_hooks(
         cancel: limited,
         stop: cancel.clone(),
         began,
-        replies: replying::replies(parts, request, &scope.workspace)?,
+        replies: replying::replies(parts, &scope)?,
         held: Vec::new(),
         reports: Vec::new(),
         outcomes: Vec::new(),

@@ -119,7 +119,7 @@ async fn unheard(
     let stop = cancel.child();
     let limited = request.limited(&stop);
     let active = ActiveRuns::default().register(request, stop.clone());
-    let replies = replying::replies(parts, request, &scope.workspace)?;
+    let replies = replying::replies(parts, scope)?;
     let mut done = Err(RunError::Internal("the run is not over".to_owned()));
     let slot = &mut done;
     let mut events = pulled(|emitter| async move {

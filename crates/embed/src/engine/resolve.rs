@@ -138,17 +138,17 @@ pub(super) async fn scope(
     let machine = Arc::clone(&machines.files);
     let tools = offer(parts, &request, &workspace, machines, (facts.clone(), &skills.variables))?
         .in_sandbox(sandbox.is_some().then(|| parts.config.tools.sandbox(agent_id.as_str())));
-    let sandbox = sandbox.map(|sandbox| sandbox.prompt);
+    let prompt = prompting::prompt(parts, &request, (&agent_id, &workspace), &hooks, &skills, sandbox.as_ref()).await;
     Ok(RunScope {
         tools,
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
-        prompt: prompting::prompt(parts, &request, (&agent_id, &workspace), &hooks, &skills, sandbox.clone()),
+        prompt,
         hooks,
         extensions: extensions(parts, &request),
         agent_id,
         workspace,
         machine,
-        sandbox,
+        sandbox: sandbox.map(|sandbox| sandbox.prompt),
         facts,
         compaction,
         summaries: summaries(parts),
