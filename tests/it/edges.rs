@@ -34,7 +34,15 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     ),
     (
         "pinch-embed",
-        &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent", "pinch-ports", "pinch-tools"],
+        &[
+            "pinch-stdx",
+            "pinch-sandbox",
+            "pinch-llm",
+            "pinch-agent-core",
+            "pinch-coding-agent",
+            "pinch-ports",
+            "pinch-tools",
+        ],
     ),
     ("pinch-tui", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent"]),
     (

@@ -26,8 +26,8 @@ use crate::runner::{RunEvent, Runner, millis, spans};
 use crate::skills::AgentSkills;
 
 mod published;
-mod prompting;
 mod sandboxed;
+mod prompting;
 mod offering;
 mod resolve;
 mod replying;
@@ -329,7 +329,7 @@ async fn run_with_hooks(
         cancel: limited,
         stop: cancel.clone(),
         began,
-        replies: replying::replies(parts, request, &scope.workspace)?,
+        replies: replying::replies(parts, &scope)?,
         held: Vec::new(),
         reports: Vec::new(),
         outcomes: Vec::new(),

@@ -265,3 +265,37 @@ async fn a_container_holds_the_commands_of_a_conversation_and_is_removed_with_it
     }
     panic!("containers are left: {}", log());
 }
+
+#[tokio::test]
+async fn an_embedded_run_is_in_its_sandbox_or_ends_with_the_remedy() {
+    let user = TestUser::new().await;
+    user.write("secret.txt", "top secret");
+    let configure = |backend: &str| {
+        let document = json!({
+            "agents": {"defaults": {
+                "model": "anthropic/claude-sonnet-4-5", "workspace": user.path("project"),
+                "sandbox": {"mode": "all", "workspaceAccess": "rw", "backend": backend},
+            }},
+            "models": {"providers": {"anthropic": {"baseUrl": user.server.url(), "apiKey": "none"}}},
+        });
+        user.write(".pinch/pinch.json", &document.to_string());
+    };
+    let args = ["agent", "--session-id", "s1", "--message", "go"];
+    configure("bubblewrap");
+    let ran = user.ran(user.program(&args).env("PATH", "/nowhere").output().await.unwrap());
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
+    assert!(ran.err.contains("install the package bubblewrap"), "{}", ran.err);
+    assert!(user.server.requests().is_empty(), "the model was not asked");
+    for backend in backends(&user).await {
+        configure(&backend);
+        let input = json!({"command": "pwd; cat ../secret.txt"}).to_string();
+        let response = AnthropicResponse::new("msg_1").tool_call("toolu_1", "bash", &input).stop("tool_use");
+        user.server.reply(ServerReply::sse(response.concat()));
+        user.answer("Done.");
+        let ran = user.run_program(&args).await;
+        assert!(ran.code == Some(0) && ran.out.starts_with("Done.\n"), "{backend}: {}{}", ran.out, ran.err);
+        let result = user.asked().unwrap().as_array().unwrap().last().unwrap()["content"].to_string();
+        assert!(result.contains("/project") && result.contains("is_error\":true"), "{backend}: {result}");
+        assert!(!result.contains("top secret"), "{backend}: {result}");
+    }
+}

@@ -96,7 +96,9 @@ async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Resu
     let &BeforeRun { parts, lease, candidates, runtimes, cancel, .. } = before;
     let hooks = hooked::of_run(parts, &request);
     let scope = Box::new(Box::pin(resolve::scope(parts, request, hooks, lease.fence())).await?);
-    if scope.tools.for_model(model)?.get(WRITE).is_none() {
+    // What is noted in a copy of the workspace is no memory of the agent.
+    let is_copy = scope.sandbox.as_ref().is_some_and(|sandbox| sandbox.access.as_deref() != Some("rw"));
+    if is_copy || scope.tools.for_model(model)?.get(WRITE).is_none() {
         return Ok(None);
     }
     let result = unheard(parts, &scope, runtimes, candidates, lease, cancel).await?;
@@ -117,7 +119,7 @@ async fn unheard(
     let stop = cancel.child();
     let limited = request.limited(&stop);
     let active = ActiveRuns::default().register(request, stop.clone());
-    let replies = replying::replies(parts, request, &scope.workspace)?;
+    let replies = replying::replies(parts, scope)?;
     let mut done = Err(RunError::Internal("the run is not over".to_owned()));
     let slot = &mut done;
     let mut events = pulled(|emitter| async move {

@@ -5,11 +5,12 @@ use std::path::Path;
 use pinch_coding_agent::document::Problem;
 use pinch_coding_agent::prompt::PromptSections;
 
+use super::sandboxed::RunSandbox;
 use crate::config::agents::Agents;
 use crate::key::AgentId;
 use crate::parts::Parts;
 use crate::plugin::RunHooks;
-use crate::prompt::{PromptMode, ReactionLevel, RuntimeInfo, SandboxPrompt, SystemPromptParams, bootstrap};
+use crate::prompt::{PromptMode, ReactionLevel, RuntimeInfo, SystemPromptParams, bootstrap};
 use crate::run::RunRequest;
 use crate::run::request::RunTrigger;
 use crate::run::system_prompt::{PromptFacts, RunPrompt};
@@ -32,21 +33,21 @@ fn warn(problems: &[Problem]) {
     }
 }
 
-/// The system prompt of a run.
-pub(super) fn prompt(
+/// The system prompt of a run. `sandbox`: the one that the run is in.
+pub(super) async fn prompt(
     parts: &Parts,
     request: &RunRequest,
     (agent, workspace): (&AgentId, &Path),
     hooks: &RunHooks,
     skills: &AgentSkills,
-    sandbox: Option<SandboxPrompt>,
+    sandbox: Option<&RunSandbox>,
 ) -> RunPrompt {
     let config = &parts.config.agents.defaults.prompt;
     let key = request.session_key.as_deref();
     let whole = request.system_prompt.as_deref().map(str::trim).filter(|text| !text.is_empty());
     let files = match whole {
         None => {
-            let (files, problems) = bootstrap::load(workspace, key);
+            let (files, problems) = bootstrap::load(workspace, key, sandbox.map(|sandbox| &*sandbox.machine)).await;
             warn(&problems);
             bootstrap::inject(files, config.files)
         }
@@ -63,7 +64,7 @@ pub(super) fn prompt(
         cites_memories: true,
         model_aliases: aliases(&parts.config.agents),
         time_zone: config.time_zone.clone(),
-        sandbox,
+        sandbox: sandbox.map(|sandbox| sandbox.prompt.clone()),
         owners: request.owner_numbers.clone(),
         extra: request.extra_system_prompt.clone(),
         reactions: reactions(parts, request),

@@ -1,8 +1,6 @@
 //! How the replies of a request are made and delivered: what the request says, else the configuration for its channel, else the table of
 //! channels.
 
-use std::path::Path;
-
 use crate::config::streaming::{ChannelDelivery, CoalesceConfig, ReplyThreads};
 use crate::delivery::{DeliveryTerms, Pace, SinkLimits};
 use crate::parts::Parts;
@@ -18,6 +16,7 @@ use crate::replies::tool_notes::ToolFormat;
 use crate::replies::unit::TextLimit;
 use crate::replies::{Replies, ReplyOptions};
 use crate::run::request::BlockReplies;
+use crate::run::scope::RunScope;
 use crate::run::{RunError, RunRequest};
 
 use super::resolve;
@@ -111,8 +110,8 @@ impl ChannelTerms {
 ///
 /// # Errors
 /// If the host inserts a stage beside one that does not exist.
-pub(super) fn replies(parts: &Parts, request: &RunRequest, workspace: &Path) -> Result<Replies, RunError> {
-    let options = reply_options(parts, request, workspace);
+pub(super) fn replies(parts: &Parts, scope: &RunScope) -> Result<Replies, RunError> {
+    let options = reply_options(parts, scope);
     let mut stages = Stages::new(&options);
     if let Some(change) = &parts.registered.reply_stages {
         change(&options, &mut stages).map_err(|error| RunError::Config(error.to_string()))?;
@@ -120,12 +119,14 @@ pub(super) fn replies(parts: &Parts, request: &RunRequest, workspace: &Path) -> 
     Ok(Replies::with_stages(options, stages))
 }
 
-fn reply_options(parts: &Parts, request: &RunRequest, workspace: &Path) -> ReplyOptions {
+fn reply_options(parts: &Parts, scope: &RunScope) -> ReplyOptions {
+    let RunScope { request, workspace, .. } = scope;
     let channel = ChannelTerms::of(parts, request);
     let blocks = channel.blocks(request);
     let home = parts.host.home().map(|home| home.to_string_lossy().into_owned());
-    let roots = std::iter::once(workspace).chain(request.media_roots.iter().map(std::path::PathBuf::as_path));
+    let roots = std::iter::once(workspace.as_path()).chain(request.media_roots.iter().map(std::path::PathBuf::as_path));
     let roots = roots.map(|root| root.to_string_lossy().into_owned());
+    let media_roots = MediaRoots::new(roots, home.as_deref());
     let streaming = &parts.config.agents.defaults.block_streaming;
     ReplyOptions {
         tool_result_format: channel.tool_format(request),
@@ -136,7 +137,7 @@ fn reply_options(parts: &Parts, request: &RunRequest, workspace: &Path) -> Reply
         coalescing: blocks.as_ref().and_then(|blocks| channel.coalescing(blocks, streaming.coalesce)),
         reasoning: request.reasoning_level,
         verbose: request.verbose_level,
-        media_roots: MediaRoots::new(roots, home.as_deref()),
+        media_roots: if scope.sandbox.is_some() { media_roots.confined() } else { media_roots },
         home,
         current_message: request.caller.message_id.clone(),
         reply_to: channel.threads(request),

@@ -33,7 +33,6 @@ use crate::models::window::Window;
 use crate::models::{implicit, lookup};
 use crate::parts::Parts;
 use crate::plugin::{ResultHooks, RunHooks};
-use crate::prompt::SandboxPrompt;
 use crate::run::cli_sessions::CliSessions;
 use crate::run::request::BlockReplies;
 use crate::run::scope::RunScope;
@@ -129,7 +128,7 @@ pub(super) async fn scope(
     }
     let shared = SharedWithSession::new(&parts.settings);
     let mut skills = prompting::skills(parts, &agent_id, &workspace);
-    let (workspace, sandbox) = match &planned {
+    let (workspace, mut sandbox) = match &planned {
         Some(planned) => (planned.workspace.clone(), Some(Box::pin(planned.enter(parts, &skills)).await?)),
         None => (workspace, None),
     };
@@ -139,20 +138,20 @@ pub(super) async fn scope(
     let tools = offer(parts, &request, &workspace, machines, (&shared, &skills.variables))?
         .in_sandbox(sandbox.is_some().then(|| parts.config.tools.sandbox(agent_id.as_str())));
     let may_leave = elevated(&parts.config, &request, &agent_id);
-    let sandbox = sandbox.map(|sandbox| SandboxPrompt {
-        elevated: (may_leave.is_enabled && may_leave.is_allowed).then(|| may_leave.level.name().to_owned()),
-        ..sandbox.prompt
-    });
+    if let Some(sandbox) = sandbox.as_mut().filter(|_| may_leave.is_enabled && may_leave.is_allowed) {
+        sandbox.prompt.elevated = Some(may_leave.level.name().to_owned());
+    }
+    let prompt = prompting::prompt(parts, &request, (&agent_id, &workspace), &hooks, &skills, sandbox.as_ref()).await;
     Ok(RunScope {
         tools,
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
-        prompt: prompting::prompt(parts, &request, (&agent_id, &workspace), &hooks, &skills, sandbox.clone()),
+        prompt,
         hooks,
         extensions: extensions(parts, &request),
         agent_id,
         workspace,
         machine,
-        sandbox,
+        sandbox: sandbox.map(|sandbox| sandbox.prompt),
         images: shared.images,
         block_images: parts.settings.images.block,
         facts: shared.facts,

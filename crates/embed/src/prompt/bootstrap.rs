@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use pinch_coding_agent::document::Problem;
+use pinch_coding_agent::machine::{FileKind, Machine, MachineError};
 use pinch_stdx::fs::read_regular;
 use pinch_stdx::text::{utf16_len, utf16_prefix};
 
@@ -66,13 +67,23 @@ pub(crate) fn is_limited(session_key: &str) -> bool {
 
 /// The files of a workspace for a session. A workspace with none of them is not an agent's, and nothing is said about them. A link that leads out
 /// of the workspace is not followed.
-pub(crate) fn load(workspace: &Path, session_key: Option<&str>) -> (Vec<WorkspaceFile>, Vec<Problem>) {
+///
+/// `confined`: the machine of a run in a sandbox, which reads them, so that links that are changed in that moment lead nowhere either.
+pub(crate) async fn load(
+    workspace: &Path,
+    session_key: Option<&str>,
+    confined: Option<&dyn Machine>,
+) -> (Vec<WorkspaceFile>, Vec<Problem>) {
     let (mut files, mut problems) = (Vec::new(), Vec::new());
     let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
     let mut memory = None;
     for name in FILES.into_iter().chain(MEMORY).filter(|name| is_for(session_key, name)) {
         let path = workspace.join(name);
-        let text = match read(&path, &root) {
+        let text = match confined {
+            Some(machine) => read_inside(machine, &path, &root).await,
+            None => read(&path, &root),
+        };
+        let text = match text {
             Ok(Some((real, text))) => {
                 // On some systems both names of the memory are one file.
                 if MEMORY.contains(&name) && memory.replace(real.clone()).is_some_and(|first| first == real) {
@@ -93,6 +104,30 @@ pub(crate) fn load(workspace: &Path, session_key: Option<&str>) -> (Vec<Workspac
         files.clear();
     }
     (files, problems)
+}
+
+/// The same as [`read`] on a confined machine.
+async fn read_inside(machine: &dyn Machine, path: &Path, root: &Path) -> Result<Option<(PathBuf, String)>, String> {
+    let is_missing = |error: &MachineError| error.code == "ENOENT";
+    let real = match machine.real_path(path).await {
+        Ok(real) => real,
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) => return Err(format!("cannot be read: {error}")),
+    };
+    if !real.starts_with(root) {
+        return Err("is a link that leads out of the workspace; it was ignored".to_owned());
+    }
+    // A pipe would never end.
+    match machine.stat(&real).await {
+        Ok(stat) if stat.kind == FileKind::File => {}
+        Ok(_) => return Err("is no regular file and was ignored".to_owned()),
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) => return Err(format!("cannot be read: {error}")),
+    }
+    match machine.read(&real, MAX_BYTES).await {
+        Ok(bytes) => Ok(Some((real, String::from_utf8_lossy(&bytes).into_owned()))),
+        Err(error) => Err(format!("cannot be read: {error}")),
+    }
 }
 
 /// Copies the files of a workspace into another one, unless they are there. Instructions for a new agent are not copied to one that is not new.
@@ -184,34 +219,74 @@ fn shortened(name: &str, text: &str, n_chars: usize, max: usize) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn files_stay_in_the_workspace_and_in_their_limits() {
-        let dir = tempfile::tempdir().unwrap();
-        let workspace = dir.path().join("w");
-        std::fs::create_dir(&workspace).unwrap();
-        assert_eq!(load(&workspace, None).0, [], "not a workspace of an agent");
-        std::fs::write(workspace.join("AGENTS.md"), "rules\n").unwrap();
-        std::fs::write(workspace.join("USER.md"), "u".repeat(5_000)).unwrap();
-        std::fs::write(workspace.join("MEMORY.md"), "m".repeat(30_000)).unwrap();
-        std::fs::write(dir.path().join("secret"), "s").unwrap();
-        #[cfg(unix)]
-        std::os::unix::fs::symlink(dir.path().join("secret"), workspace.join("SOUL.md")).unwrap();
-        let (files, problems) = load(&workspace, Some("agent:main:main"));
-        let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
-        assert_eq!(names, ["AGENTS.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", "MEMORY.md"]);
-        assert_eq!(problems.len(), 1);
-        let injected = inject(files, BootstrapLimits { file: 20_000, total: 10_000 });
-        assert_eq!(injected[0].text, "rules");
-        assert!(injected[1].text.starts_with("[MISSING] Expected at: ") && injected[1].is_missing);
-        assert!(
-            injected[3].is_truncated
-                && injected[3].raw_chars == 5_000
-                && injected[3].text.contains("kept 2800+800 chars")
-        );
-        assert!(injected.iter().map(|file| file.text.len()).sum::<usize>() <= 10_200);
-        for key in ["agent:main:subagent:x", "agent:main:cron:x"] {
-            let names: Vec<String> = load(&workspace, Some(key)).0.into_iter().map(|file| file.name).collect();
-            assert_eq!(names, FEW, "{key}");
+    #[tokio::test]
+    async fn files_stay_in_the_workspace_and_in_their_limits() {
+        let local: &dyn Machine = &pinch_coding_agent::machine::LocalMachine;
+        for confined in [None, Some(local)] {
+            let dir = tempfile::tempdir().unwrap();
+            let workspace = dir.path().join("w");
+            std::fs::create_dir(&workspace).unwrap();
+            assert_eq!(load(&workspace, None, confined).await.0, [], "not a workspace of an agent");
+            std::fs::write(workspace.join("AGENTS.md"), "rules\n").unwrap();
+            std::fs::write(workspace.join("USER.md"), "u".repeat(5_000)).unwrap();
+            std::fs::write(workspace.join("MEMORY.md"), "m".repeat(30_000)).unwrap();
+            std::fs::write(dir.path().join("secret"), "s").unwrap();
+            #[cfg(unix)]
+            std::os::unix::fs::symlink(dir.path().join("secret"), workspace.join("SOUL.md")).unwrap();
+            let (files, problems) = load(&workspace, Some("agent:main:main"), confined).await;
+            let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+            assert_eq!(names, ["AGENTS.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", "MEMORY.md"]);
+            assert_eq!(problems.len(), 1);
+            let injected = inject(files, BootstrapLimits { file: 20_000, total: 10_000 });
+            assert_eq!(injected[0].text, "rules");
+            assert!(injected[1].text.starts_with("[MISSING] Expected at: ") && injected[1].is_missing);
+            let user = &injected[3];
+            assert!(user.is_truncated && user.raw_chars == 5_000 && user.text.contains("kept 2800+800 chars"));
+            assert!(injected.iter().map(|file| file.text.len()).sum::<usize>() <= 10_200);
+            for key in ["agent:main:subagent:x", "agent:main:cron:x"] {
+                let (files, _) = load(&workspace, Some(key), confined).await;
+                let names: Vec<String> = files.into_iter().map(|file| file.name).collect();
+                assert_eq!(names, FEW, "{key}");
+            }
         }
+    }
+
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[tokio::test]
+    async fn links_that_are_swapped_while_a_prompt_is_made_lead_nowhere() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        use pinch_sandbox::confinement::Confinement;
+        use pinch_sandbox::contract::Sandbox as _;
+
+        let dir = tempfile::tempdir().unwrap();
+        let (workspace, secret) = (dir.path().join("w"), dir.path().join("secret"));
+        std::fs::create_dir(&workspace).unwrap();
+        std::fs::write(&secret, "top secret").unwrap();
+        std::fs::write(workspace.join("AGENTS.md"), "rules").unwrap();
+        let entered = pinch_sandbox::landlock::LandlockSandbox.enter(&Confinement::new(&workspace)).await;
+        let Ok(machine) = entered.inspect_err(|error| drop(writeln!(std::io::stderr(), "skipped: {error}"))) else {
+            return;
+        };
+        let is_over = Arc::new(AtomicBool::new(false));
+        let swapping = std::thread::spawn({
+            let (soul, file, link) = (workspace.join("SOUL.md"), workspace.join("file"), workspace.join("link"));
+            let is_over = Arc::clone(&is_over);
+            move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::fs::write(&file, "a soul").unwrap();
+                    std::fs::rename(&file, &soul).unwrap();
+                    std::os::unix::fs::symlink(&secret, &link).unwrap();
+                    std::fs::rename(&link, &soul).unwrap();
+                }
+            }
+        });
+        for _ in 0..300 {
+            let (files, _) = load(&workspace, None, Some(&*machine)).await;
+            assert!(files.iter().all(|file| file.text.as_deref() != Some("top secret")));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        swapping.join().unwrap();
     }
 }

@@ -267,3 +267,96 @@ async fn containers_of_programs_that_were_killed_are_removed() {
     assert!(log.contains("ps --all --filter label=pinch.owner="), "{log}");
     drop(machine);
 }
+
+/// The real podman with an image made of busybox, where both are installed.
+async fn real_podman(bench: &SandboxBench) -> Option<ContainerSandbox> {
+    let env: Vec<(String, String)> = std::env::vars().collect();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut options = options().host(None, env, 0);
+    options.config.image = "pinch-sandbox-test".to_owned();
+    let podman = ContainerSandbox::find(ContainerEngine::Podman, &path, options);
+    if let Err(error) = podman.probe().await {
+        skipped(&error.to_string());
+        return None;
+    }
+    let root = bench.secret.parent().unwrap().join("image");
+    let busybox = path.split(':').map(|dir| Path::new(dir).join("busybox")).find(|program| program.is_file());
+    let Some(busybox) = busybox else {
+        skipped("busybox, of which an image is made, is not installed");
+        return None;
+    };
+    let script = format!(
+        "mkdir -p {0}/bin {0}/proc {0}/tmp && cp {1} {0}/bin/busybox && chmod 755 {0}/bin/busybox && \
+         for name in sh cat sleep tr grep ls id ps kill setsid wget true; do ln -s busybox {0}/bin/$name; done && \
+         tar -C {0} -c . | podman import - pinch-sandbox-test:latest",
+        root.display(),
+        busybox.display()
+    );
+    let made = std::process::Command::new("/bin/sh").args(["-c", &script]).current_dir("/").output().unwrap();
+    if !made.status.success() {
+        skipped(&format!("podman makes no image: {}", String::from_utf8_lossy(&made.stderr)));
+        return None;
+    }
+    Some(podman)
+}
+
+#[tokio::test]
+async fn a_real_container_keeps_commands_inside() {
+    if !works().await {
+        return;
+    }
+    let bench = SandboxBench::new();
+    let Some(podman) = real_podman(&bench).await else { return };
+    let machine = match podman.enter(&bench.asked()).await {
+        Ok(machine) => machine,
+        Err(error) => return skipped(&error.to_string()),
+    };
+    let (secret, work) = (bench.secret.display(), bench.workspace.display());
+    let script =
+        format!("pwd; cat a.txt /workspace/a.txt; echo new > b.txt; echo t > $TMPDIR/t && cat $TMPDIR/t; cat {secret}");
+    let (status, output) = sh(&*machine, &bench.workspace, &script).await;
+    assert!(status != 0 && output.starts_with(&format!("{work}\ninside\ninside\nt\n")), "{output}");
+    assert!(!output.contains(SECRET), "{output}");
+    assert_eq!(std::fs::read_to_string(bench.workspace.join("b.txt")).unwrap(), "new\n");
+    assert_eq!(
+        bench.workspace.join("b.txt").metadata().unwrap().uid(),
+        bench.workspace.metadata().unwrap().uid(),
+        "files belong to the owner of the workspace"
+    );
+    let outside = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    for (what, script) in [
+        ("its own files", "echo x > /bin/x".to_owned()),
+        ("the network", format!("wget -T 2 http://{}/", outside.local_addr().unwrap())),
+        ("processes outside", format!("ls /proc/{}/exe 2>/dev/null && kill -0 {0}", std::process::id())),
+        ("devices", "cat /dev/sda /dev/mem".to_owned()),
+    ] {
+        let (status, output) = sh(&*machine, &bench.workspace, &script).await;
+        assert_ne!(status, 0, "{what}: {output}");
+    }
+    let args = vec!["-c".to_owned(), "(setsid sleep 4321 &); sleep 4321".to_owned()];
+    let command = CommandSpec::new("/bin/bash".into(), args, bench.workspace.clone(), vec![]);
+    let mut process = machine.spawn(command).await.unwrap();
+    let limit = Some(Duration::from_secs(2));
+    process.pump(&Cancel::new(), limit, Duration::ZERO, &mut |_| {}).await.unwrap();
+    drop(process);
+    let (_, output) = sh(&*machine, &bench.workspace, "ps | grep '[4]321'").await;
+    assert_eq!(output, "", "nothing goes on");
+    drop(machine);
+    let listed = || {
+        let args = ["ps", "--all", "--filter", "label=openclaw.sessionKey=agent:main:x", "--format", "{{.Names}}"];
+        let listed = std::process::Command::new("podman").args(args).current_dir("/").output().unwrap();
+        String::from_utf8_lossy(&listed.stdout).lines().filter(|name| name.contains(&own())).count()
+    };
+    for _ in 0..100 {
+        if listed() == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the container is left");
+}
+
+/// A part of the names of containers of this process.
+fn own() -> String {
+    format!("-{}-", std::process::id())
+}

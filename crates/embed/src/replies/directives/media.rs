@@ -11,6 +11,8 @@ pub struct MediaRoots {
     dirs: Arc<[String]>,
     home: Option<Arc<str>>,
     reported: Arc<Mutex<HashSet<String>>>,
+    /// Whether files count where they really are.
+    is_confined: bool,
 }
 
 /// How many reported files are remembered.
@@ -20,7 +22,23 @@ impl MediaRoots {
     /// Files below these directories, which are absolute. `home` is what `~` stands for.
     pub fn new(dirs: impl IntoIterator<Item = String>, home: Option<&str>) -> Self {
         let dirs = dirs.into_iter().filter(|dir| Path::new(dir).is_absolute());
-        Self { dirs: dirs.collect(), home: home.map(Arc::from), reported: Arc::default() }
+        Self { dirs: dirs.collect(), home: home.map(Arc::from), reported: Arc::default(), is_confined: false }
+    }
+
+    /// Lets only files count that exist and really are below one of the directories, of which the first is the one that `./` stands for: a model
+    /// in a sandbox can make links and let commands print what it likes, but must not get at files outside with that.
+    #[must_use]
+    pub fn confined(mut self) -> Self {
+        self.is_confined = true;
+        self
+    }
+
+    /// Whether a file may be sent by what it really is.
+    fn is_inside(&self, target: &str) -> bool {
+        let Some(first) = self.dirs.first() else { return false };
+        let Ok(real) = Path::new(first).join(target).canonicalize() else { return false };
+        let mut dirs = self.dirs.iter().filter_map(|dir| Path::new(dir).canonicalize().ok());
+        dirs.any(|dir| real.starts_with(dir))
     }
 
     /// Allows the files that the output of a tool names in `MEDIA:` lines.
@@ -108,10 +126,11 @@ pub fn media_target(candidate: &str, spaces: bool, roots: &MediaRoots) -> Option
     let is_address = lower.starts_with("http://") || lower.starts_with("https://");
     let is_address = is_address && !target.contains(char::is_whitespace);
     let is_below = target.starts_with("./") && !target.contains("..");
-    if is_address || is_below {
+    if is_address {
         return Some(target.to_owned());
     }
-    roots.allowed(target)
+    let allowed = if is_below { Some(target.to_owned()) } else { roots.allowed(target) };
+    allowed.filter(|target| !roots.is_confined || roots.is_inside(target))
 }
 
 fn quoted(payload: &str) -> Option<&str> {
@@ -153,6 +172,31 @@ mod tests {
             "MEDIA:",
         ] {
             assert_eq!(media_line(line, &MediaRoots::default()), None, "{line}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_confined_run_sends_no_file_from_outside_by_link_or_by_output() {
+        let dir = tempfile::tempdir().unwrap();
+        let (work, secret) = (dir.path().join("work"), dir.path().join("secret"));
+        std::fs::create_dir(&work).unwrap();
+        for path in [&secret, &work.join("a.png")] {
+            std::io::Write::write_all(&mut std::fs::File::create(path).unwrap(), b"x").unwrap();
+        }
+        std::os::unix::fs::symlink(&secret, work.join("link.png")).unwrap();
+        std::os::unix::fs::symlink(dir.path(), work.join("up")).unwrap();
+        std::os::unix::fs::symlink("a.png", work.join("inner.png")).unwrap();
+        let roots = MediaRoots::new([work.display().to_string()], None);
+        let (secret, inside) = (secret.display().to_string(), work.join("a.png").display().to_string());
+        roots.report(&format!("MEDIA:{secret}"));
+        assert!(media_target(&secret, true, &roots).is_some(), "what a tool reports counts where nothing is confined");
+        let confined = roots.confined();
+        for target in ["./link.png", "./up/secret", "./missing.png", &secret] {
+            assert_eq!(media_target(target, true, &confined), None, "{target}");
+        }
+        for target in ["./a.png", "./inner.png", &inside, "https://e.com/a.png"] {
+            assert_eq!(media_target(target, true, &confined).as_deref(), Some(target));
         }
     }
 
