@@ -117,6 +117,15 @@ impl ChatBackend for FakeBackend {
         now(vec![model("m1"), model("m2")])
     }
 
+    fn credentials<'a>(
+        &'a self,
+        agent: &'a str,
+        provider: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<String, ChatError>> {
+        self.note(format!("credentials {agent} {provider:?}"));
+        now("**Auth profiles**".to_owned())
+    }
+
     fn context<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<String, ChatError>> {
         self.note(format!("context {key}"));
         now("**Context**".to_owned())
