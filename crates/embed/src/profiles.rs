@@ -48,6 +48,35 @@ use crate::reason::FailoverReason;
 #[derive(Clone)]
 pub struct Profiles(Arc<ProfilesInner>);
 
+/// An auth profile and its health, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AuthProfileStatus {
+    /// Its name.
+    pub id: ProfileId,
+    /// The provider it is for.
+    pub provider: ProviderId,
+    /// What credential it has.
+    pub kind: AuthProfileKind,
+    /// Until when it is not used, in Unix milliseconds; `None`: it can be used.
+    pub unavailable_until: Option<i64>,
+    /// Why it is not used.
+    pub reason: Option<FailoverReason>,
+    /// The only model that it is not used for; `None`: all of them.
+    pub model: Option<String>,
+}
+
+/// A kind of credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthProfileKind {
+    /// An API key.
+    ApiKey,
+    /// A token that cannot be renewed.
+    Token,
+    /// A login that is renewed.
+    Login,
+}
+
 struct ProfilesInner {
     host: Host,
     config: AuthConfig,
@@ -238,6 +267,34 @@ impl Profiles {
             env: self.0.host.env(),
             now: self.0.host.now_ms(),
         })
+    }
+
+    /// The profiles with their health: of one provider, or of all, each provider's in the order in which they are tried.
+    pub fn statuses(&self, provider: Option<&str>, now: i64) -> Vec<AuthProfileStatus> {
+        let profiles = self.all();
+        let wanted = provider.map(normalise_provider);
+        let providers: BTreeSet<&ProviderId> = profiles.iter().map(|profile| &profile.provider).collect();
+        let providers = providers.into_iter().filter(|id| wanted.as_ref().is_none_or(|wanted| *id == wanted));
+        let ordered = providers.flat_map(|id| self.candidates(id, None, None));
+        let status = |id: ProfileId| {
+            let profile = profiles.iter().find(|profile| profile.id == id)?;
+            let health = self.health(&id);
+            let unavailable_until = health.cools_until(now);
+            let reason = health.disabled_reason.filter(|_| health.disabled_until.is_some_and(|until| now < until));
+            Some(AuthProfileStatus {
+                provider: profile.provider.clone(),
+                kind: match profile.credential {
+                    Credential::ApiKey(_) => AuthProfileKind::ApiKey,
+                    Credential::Token { .. } => AuthProfileKind::Token,
+                    Credential::OAuth { .. } => AuthProfileKind::Login,
+                },
+                reason: unavailable_until.and(reason.or(health.cooldown_reason)),
+                model: health.cooldown_model.filter(|_| unavailable_until.is_some()),
+                unavailable_until,
+                id,
+            })
+        };
+        ordered.filter_map(status).collect()
     }
 
     /// The health of a profile.

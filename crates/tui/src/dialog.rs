@@ -80,6 +80,11 @@ pub(crate) trait DialogView<E = Effect> {
     /// Handles pasted text.
     fn paste(&mut self, _text: &str) {}
 
+    /// Whether what is typed is a secret.
+    fn is_secret(&self) -> bool {
+        false
+    }
+
     /// Whether something in it changes with time.
     fn counts_down(&self) -> bool {
         false

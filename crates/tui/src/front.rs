@@ -411,6 +411,9 @@ impl Front {
     pub(crate) fn draw(&mut self, frame: &ScreenFrame, now_ms: i64) -> io::Result<()> {
         if let ScreenMode::Plain(screen) = &mut self.display {
             let bytes = screen.draw(&frame.finished, &frame.plain, now_ms);
+            if let FrontDevice::Lines(device) = &mut self.device {
+                device.set_hidden(frame.plain.is_secret);
+            }
             self.dirty = false;
             self.drawn_at = Some(Instant::now());
             return self.device.write(&bytes);

@@ -4,6 +4,7 @@ mod history;
 mod progress;
 mod questions;
 mod prompt_sizes;
+mod auth_profiles;
 mod backend;
 
 use std::path::{Path, PathBuf};

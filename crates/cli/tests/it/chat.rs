@@ -525,3 +525,28 @@ async fn in_screen_reader_mode_the_chat_writes_plain_lines() {
     assert!(text.contains("You:") && text.contains("Assistant:") && text.matches("as ever").count() == 1, "{text}");
     assert!(!text.contains('\u{1b}'), "no control sequence: {text:?}");
 }
+
+#[tokio::test]
+async fn auth_profiles_are_shown_with_what_keeps_them_from_being_used() {
+    let user = user().await;
+    let far = 4_000_000_000_000_i64;
+    let document = json!({
+        "version": 1,
+        "profiles": {
+            "local:home": {"type": "api_key", "provider": "local", "key": "secret-1"},
+            "local:work": {"type": "api_key", "provider": "local", "key": "secret-2"},
+        },
+        "usageStats": {"local:work": {"cooldownUntil": far, "cooldownReason": "rate_limit", "errorCount": 1}},
+    });
+    user.write(".pinch/agents/main/agent/auth-profiles.json", &document.to_string());
+    let mut program = chat(&user, &[]).await;
+    program.keys("/auth\r").await;
+    program.wait_for("local:home (local, API key): ready").await;
+    let screen = program.contents();
+    assert!(screen.contains("local:work (local, API key): waits") && screen.contains("rate_limit"), "{screen}");
+    assert!(!screen.contains("secret"), "{screen}");
+    program.keys("/auth openai\r").await;
+    program.wait_for("None. Keys of the environment").await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}

@@ -465,3 +465,22 @@ async fn a_dumb_terminal_is_refused_with_the_way_to_use_it() {
     program.wait_for("hint: use --plain").await;
     assert_eq!(program.end().await, Some(1));
 }
+
+#[tokio::test]
+async fn a_key_that_is_typed_in_screen_reader_mode_is_not_shown() {
+    let user = TestUser::new().await;
+    let agent_dir = user.path("agent");
+    let args = ["--agent-dir", agent_dir.to_str().unwrap(), "--model", "local/m1", "--plain"];
+    let mut program = TerminalProgram::run_on(&user, "", &args, "dumb");
+    program.wait_for("\n> ").await;
+    program.keys("/login local\n").await;
+    program.wait_until("the question", |screen| screen.trim_end().ends_with("\n?")).await;
+    user.answer("checked");
+    program.keys("sk-plain-secret\n").await;
+    program.wait_for("Saved").await;
+    program.keys("typed again\u{15}\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+    let text = written(&program);
+    assert!(!text.contains("sk-plain-secret") && text.contains("typed again"), "{text}");
+    assert!(std::fs::read_to_string(user.path("agent/auth.json")).unwrap().contains("sk-plain-secret"));
+}

@@ -11,6 +11,7 @@ use super::replaced::ReplacedEntry;
 use super::{Engine, agents, inbound, replaced, resolve};
 use crate::key::AgentId;
 use crate::plugin::ResetReason;
+use crate::profiles::AuthProfileStatus;
 use crate::run::{RunError, RunRequest};
 use crate::sessions::entry;
 
@@ -57,6 +58,12 @@ impl Engine {
         let parts = self.parts();
         let parts = agents::of_agent(&parts, &resolve::agent_id_of(&parts.config.agents, request));
         resolve::candidates(&parts, request)
+    }
+
+    /// The auth profiles of an agent with their health: of one provider, or of all, each provider's in the order in which they are tried.
+    pub fn auth_profiles(&self, agent: &str, provider: Option<&str>) -> Vec<AuthProfileStatus> {
+        let parts = self.parts();
+        agents::of_agent(&parts, &AgentId::normalise(agent)).profiles.statuses(provider, parts.host.now_ms())
     }
 
     /// The models that an agent can use: those of providers with credentials that the configuration allows.

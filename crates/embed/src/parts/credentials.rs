@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::ports::HealthStore;
 use crate::profiles::choice::ProfileChoice;
 use crate::profiles::order::{NotConfigured, Selection};
-use crate::profiles::{ProfileId, ProfileSources, Profiles};
+use crate::profiles::{AuthProfileStatus, ProfileId, ProfileSources, Profiles};
 use crate::reason::FailoverReason;
 use crate::run::decide::Mark;
 use crate::run::failover::ProviderHealth;
@@ -96,6 +96,11 @@ impl Credentials {
             Some(until) => ProviderHealth::Resting { until, reason: reason() },
             None => ProviderHealth::Usable,
         }
+    }
+
+    /// The profiles with their health, of one provider or of all.
+    pub(crate) fn statuses(&self, provider: Option<&str>, now: i64) -> Vec<AuthProfileStatus> {
+        self.profiles.statuses(provider, now)
     }
 
     /// Whether there are credentials for a provider.

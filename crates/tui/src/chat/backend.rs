@@ -62,6 +62,10 @@ pub trait ChatBackend: Send + Sync {
     /// What fills the model's window in a session, in Markdown.
     fn context<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<String, ChatError>>;
 
+    /// The credentials of an agent and their state, for one provider or all, in Markdown.
+    fn credentials<'a>(&'a self, agent: &'a str, provider: Option<&'a str>)
+    -> BoxFuture<'a, Result<String, ChatError>>;
+
     /// The next event; `None` when there will be none. Nothing is lost when the future is dropped.
     fn next_event(&self) -> BoxFuture<'_, Option<ChatEvent>>;
 }

@@ -13,6 +13,7 @@ pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("help", "", "Show commands and keys"),
     command("status", "", "Show the state of the engine and of the session"),
     command("context", "", "Show what fills the model's window"),
+    command("auth", "[provider]", "Show the auth profiles of the agent, and which of them have to wait"),
     command("agent", "[id]", "Talk to another agent"),
     command("session", "[key]", "Go to another session of the agent"),
     command("model", "[model|default]", "Choose the model of the session"),
@@ -63,6 +64,7 @@ pub(crate) enum ChatCommand {
     Help,
     Status,
     Context,
+    Auth(Option<String>),
     Agent(Option<String>),
     Session(Option<String>),
     /// No text lets the user choose; `default` clears the choice.
@@ -103,6 +105,7 @@ pub(crate) fn parse(text: &str, levels: &[ThinkingLevel]) -> Option<ChatCommand>
         "help" => ChatCommand::Help,
         "status" => ChatCommand::Status,
         "context" => ChatCommand::Context,
+        "auth" => ChatCommand::Auth(given),
         "agent" => ChatCommand::Agent(given),
         "session" => ChatCommand::Session(given),
         "model" => ChatCommand::Model(given),

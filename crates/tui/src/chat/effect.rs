@@ -40,6 +40,8 @@ pub(crate) enum ChatEffect {
     Status { session: String },
     /// Describe what fills the model's window in a session.
     Context { session: String },
+    /// Describe the credentials of an agent.
+    Credentials { agent: String, provider: Option<String> },
     /// Keep the session that is open, so that the next chat begins with it.
     RememberSession { agent: String, session: String },
     /// Answer a question about a command.
@@ -137,6 +139,9 @@ pub(crate) async fn carry_out(backend: &dyn ChatBackend, effect: ChatEffect, lim
         }
         ChatEffect::Status { session } => ChatNews::Status(backend.status(&session).await),
         ChatEffect::Context { session } => ChatNews::Status(backend.context(&session).await),
+        ChatEffect::Credentials { agent, provider } => {
+            ChatNews::Status(backend.credentials(&agent, provider.as_deref()).await)
+        }
         ChatEffect::Decide { question, decision } => ChatNews::Decided(backend.decide(&question, decision).await),
         ChatEffect::Withdraw(_)
         | ChatEffect::RememberSession { .. }

@@ -117,6 +117,15 @@ impl ChatBackend for FakeBackend {
         now(vec![model("m1"), model("m2")])
     }
 
+    fn credentials<'a>(
+        &'a self,
+        agent: &'a str,
+        provider: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<String, ChatError>> {
+        self.note(format!("credentials {agent} {provider:?}"));
+        now("**Auth profiles**".to_owned())
+    }
+
     fn context<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<String, ChatError>> {
         self.note(format!("context {key}"));
         now("**Context**".to_owned())
@@ -145,6 +154,8 @@ struct TestChat {
     finished: Vec<String>,
     /// Effects that concern no backend, and messages.
     effects: Vec<ChatEffect>,
+    /// Agents and the sessions that the next chat begins with.
+    remembered: Vec<String>,
     _dir: tempfile::TempDir,
 }
 
@@ -185,13 +196,25 @@ impl TestChat {
         change(&mut setup);
         let (mut state, effects) = ChatApp::new(setup, &capabilities);
         state.learn(&Report::Done, &capabilities);
-        let mut chat = Self { state, backend, now_ms: 0, finished: Vec::new(), effects: Vec::new(), _dir: dir };
+        let mut chat = Self {
+            state,
+            backend,
+            now_ms: 0,
+            finished: Vec::new(),
+            effects: Vec::new(),
+            remembered: Vec::new(),
+            _dir: dir,
+        };
         chat.perform(effects);
         chat
     }
 
     fn perform(&mut self, effects: Vec<ChatEffect>) {
         for effect in effects {
+            if let ChatEffect::RememberSession { agent, session } = effect {
+                self.remembered.push(format!("{agent} {session}"));
+                continue;
+            }
             match carry_out(&self.backend, effect.clone(), 200).now_or_never() {
                 Some(Some(news)) => {
                     let effects = self.state.news(news, self.now_ms);

@@ -20,6 +20,7 @@ pub(crate) struct LoginView {
     page: Option<SignInPage>,
     progress: Option<String>,
     field: LoginField,
+    is_secret: bool,
 }
 
 enum LoginField {
@@ -52,11 +53,16 @@ impl LoginView {
                 line: LineEditor::new(""),
             },
         };
-        Self { title: format!("Log in to {provider}"), page, progress, field }
+        let is_secret = matches!(question, Some(LoginQuestion::Text(prompt)) if prompt.is_secret);
+        Self { title: format!("Log in to {provider}"), page, progress, field, is_secret }
     }
 }
 
 impl DialogView for LoginView {
+    fn is_secret(&self) -> bool {
+        self.is_secret
+    }
+
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let theme = cx.theme;
         let mut content = Vec::new();

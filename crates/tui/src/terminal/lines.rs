@@ -19,6 +19,7 @@ const MAX_WAITING: usize = 64;
 pub struct LineDevice {
     inputs: mpsc::Receiver<TerminalInput>,
     interrupts: InterruptSignal,
+    hidden: Option<HiddenLine>,
 }
 
 impl LineDevice {
@@ -32,13 +33,20 @@ impl LineDevice {
         }
         let (sender, inputs) = mpsc::channel(MAX_WAITING);
         thread::Builder::new().name("lines".to_owned()).spawn(move || read(&sender))?;
-        Ok(Self { inputs, interrupts: InterruptSignal::new() })
+        Ok(Self { inputs, interrupts: InterruptSignal::new(), hidden: None })
     }
 
     /// The size of the terminal; the usual one, where it does not say.
     pub fn size(&self) -> Size {
         let size = PlatformTerminal::new().and_then(|terminal| terminal.get_dimensions());
         size.map_or(Size::new(80, 24), |size| Size::new(size.cols, size.rows))
+    }
+
+    /// Keeps the terminal from showing what is typed, or lets it show it again. Where that is not possible it is shown.
+    pub fn set_hidden(&mut self, is_hidden: bool) {
+        if is_hidden != self.hidden.is_some() {
+            self.hidden = if is_hidden { HiddenLine::begin() } else { None };
+        }
     }
 
     /// Writes bytes. Blocks while the terminal does not take them.
@@ -89,6 +97,48 @@ fn read(inputs: &mpsc::Sender<TerminalInput>) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,
         }
+    }
+}
+
+/// What is typed is not shown for as long as this lives.
+#[cfg(unix)]
+#[derive(Debug)]
+struct HiddenLine {
+    before: rustix::termios::Termios,
+}
+
+#[cfg(unix)]
+impl HiddenLine {
+    fn begin() -> Option<Self> {
+        use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+        let before = tcgetattr(io::stdin()).ok()?;
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        // The end of the line is shown all the same.
+        hidden.local_modes.insert(LocalModes::ECHONL);
+        tcsetattr(io::stdin(), OptionalActions::Now, &hidden).ok()?;
+        Some(Self { before })
+    }
+}
+
+#[cfg(unix)]
+impl Drop for HiddenLine {
+    fn drop(&mut self) {
+        // A terminal that is gone shows nothing.
+        let restored = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &self.before);
+        restored.unwrap_or_default();
+    }
+}
+
+/// What is typed cannot be hidden on this system.
+#[cfg(not(unix))]
+#[derive(Debug)]
+struct HiddenLine;
+
+#[cfg(not(unix))]
+impl HiddenLine {
+    fn begin() -> Option<Self> {
+        None
     }
 }
 

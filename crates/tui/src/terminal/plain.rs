@@ -15,6 +15,8 @@ pub(crate) struct PlainNotes {
     pub(crate) activity: Option<String>,
     /// What stands before the line that the user types; `None`: none is expected now.
     pub(crate) prompt: Option<&'static str>,
+    /// What the user types is a secret.
+    pub(crate) is_secret: bool,
 }
 
 /// What was written, as far as it matters for what comes next.

@@ -28,6 +28,7 @@ use pinch_tui::chat::{
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::auth_profiles;
 use super::history;
 use super::progress::{self, RunProgress};
 use super::prompt_sizes;
@@ -425,6 +426,17 @@ impl ChatBackend for EmbeddedChat {
                 window: model.context_window,
             };
             Ok(self.engine.models(agent).into_iter().map(model).collect())
+        })
+    }
+
+    fn credentials<'a>(
+        &'a self,
+        agent: &'a str,
+        provider: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<String, ChatError>> {
+        Box::pin(async move {
+            let profiles = self.engine.auth_profiles(agent, provider);
+            Ok(auth_profiles::describe(&profiles, self.host.now_ms()))
         })
     }
 

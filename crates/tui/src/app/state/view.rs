@@ -67,10 +67,11 @@ impl App {
             rows.extend(open.dialog.rows(cx).0);
             prompt = "? ";
         }
+        let is_secret = self.dialogs.last().is_some_and(|open| open.dialog.is_secret());
         let activity = self.plain_activity(now_ms);
         let is_busy = self.ongoing.activity != SessionActivity::Idle;
         let prompt = (!is_busy || !self.dialogs.is_empty()).then_some(prompt);
-        ScreenFrame { finished, plain: PlainNotes { rows, activity, prompt }, ..ScreenFrame::default() }
+        ScreenFrame { finished, plain: PlainNotes { rows, activity, prompt, is_secret }, ..ScreenFrame::default() }
     }
 
     /// What goes on, without anything that changes all the time.

@@ -21,6 +21,7 @@ impl ChatApp {
             }
             ChatCommand::Status => vec![ChatEffect::Status { session }],
             ChatCommand::Context => vec![ChatEffect::Context { session }],
+            ChatCommand::Auth(provider) => vec![ChatEffect::Credentials { agent: self.agent.clone(), provider }],
             ChatCommand::Agent(None) => vec![ChatEffect::Agents],
             ChatCommand::Agent(Some(id)) => self.use_agent(&id),
             ChatCommand::Session(None) => vec![ChatEffect::Sessions { agent: self.agent.clone() }],

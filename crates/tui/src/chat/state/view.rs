@@ -63,7 +63,11 @@ impl ChatApp {
         }
         let activity = self.plain_activity(now_ms);
         let prompt = (activity.is_none() || !self.dialogs.is_empty()).then_some(prompt);
-        ScreenFrame { finished, plain: PlainNotes { rows, activity, prompt }, ..ScreenFrame::default() }
+        ScreenFrame {
+            finished,
+            plain: PlainNotes { rows, activity, prompt, is_secret: false },
+            ..ScreenFrame::default()
+        }
     }
 
     /// What goes on, without anything that changes all the time.

@@ -84,9 +84,18 @@ fn other_commands_do_what_they_say() {
     chat.shows("Session: agent:main:main");
     chat.say("/reset");
     chat.shows("The session starts anew");
+    chat.say("/context");
+    chat.shows("Context");
+    chat.say("/auth local");
+    chat.shows("Auth profiles");
     chat.say("/compact keep names");
     chat.shows("Compacted from 900 to 90 tokens");
-    let calls = [format!("reset {MAIN}"), format!("compact {MAIN} Some(\"keep names\")")];
+    let calls = [
+        format!("reset {MAIN}"),
+        format!("context {MAIN}"),
+        "credentials main Some(\"local\")".to_owned(),
+        format!("compact {MAIN} Some(\"keep names\")"),
+    ];
     assert_eq!(*chat.backend.calls.lock().unwrap(), calls);
     chat.say("/new and now?");
     let [sent] = &chat.sent()[..] else { panic!("one message") };
@@ -95,6 +104,8 @@ fn other_commands_do_what_they_say() {
     chat.shows("Stop the active run before the session is reset");
     chat.say("/agent ops");
     chat.shows("agent ops | session main");
+    let new = format!("main {}", sent.session_key);
+    assert_eq!(chat.remembered, [format!("main {MAIN}"), new, "ops agent:ops:main".to_owned()]);
     chat.say("/quit");
     assert_eq!(chat.effects.last(), Some(&ChatEffect::Exit));
 }
