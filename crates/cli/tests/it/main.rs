@@ -6,6 +6,7 @@ mod agent;
 mod approval;
 mod auth;
 mod chat;
+mod chat_context;
 mod completions;
 mod demo;
 mod doctor;
