@@ -59,7 +59,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
         keys::look(&context),
         servers::look(&context, reach),
         programs::look(&host, needs_node),
-        sandbox::look(&host),
+        sandbox::look(&context),
         sessions::look(&context),
     );
     let sections = vec![

@@ -137,3 +137,12 @@ async fn a_folder_that_cannot_be_made_is_broken() {
     );
     assert!(ran.out.contains("  warn  keys                    none. Set an environment variable"), "{}", ran.out);
 }
+
+#[tokio::test]
+async fn the_sandbox_that_the_settings_ask_for_is_named() {
+    let user = TestUser::new().await;
+    let in_use = async || section(&doctor(&user, &["--offline", "--json"]).await, "Sandbox").pop().unwrap();
+    assert!(in_use().await.starts_with("- | in use | none, unless --sandbox"));
+    user.write("agent/settings.json", r#"{"sandbox": {"backend": "landlock"}}"#);
+    assert_eq!(in_use().await, "ok | in use | landlock, as the settings say");
+}

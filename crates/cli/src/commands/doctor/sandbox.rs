@@ -1,14 +1,16 @@
 //! What this machine has to keep tools apart from the rest of it.
 
-use pinch_embed::stdx::host::Host;
+use pinch_embed::coding_agent::settings::{SettingsFiles, SettingsManager};
 use pinch_sandbox::choose::{container_sandboxes, sandboxes};
 use pinch_sandbox::config::ContainerConfig;
 use pinch_sandbox::container::ContainerOptions;
 
+use super::context::DoctorContext;
 use super::report::{DoctorSection, FindingStatus};
 
-/// Tries the backends of `--sandbox`.
-pub(super) async fn look(host: &Host) -> DoctorSection {
+/// Tries the backends of `--sandbox`, and says what the settings ask for.
+pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
+    let host = &context.host;
     let mut section = DoctorSection::new("Sandbox");
     let path = host.env().get("PATH").unwrap_or_default();
     let env = host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -21,7 +23,16 @@ pub(super) async fn look(host: &Host) -> DoctorSection {
             }
         }
     }
-    let text = "none, unless --sandbox or the setting \"sandbox\" asks for one: tools run with your permissions";
-    section.add(FindingStatus::Note, "in use", text);
+    // Mistakes in documents are reported with these.
+    let files = SettingsFiles { global: context.folders.agent_dir.join("settings.json"), project: None };
+    let backend = SettingsManager::load(&files, host).settings().sandbox.backend.clone();
+    match backend.as_str() {
+        "none" => {
+            let text =
+                "none, unless --sandbox or the setting \"sandbox\" asks for one: tools run with your permissions";
+            section.add(FindingStatus::Note, "in use", text);
+        }
+        backend => section.add(FindingStatus::Ok, "in use", format!("{backend}, as the settings say")),
+    }
     section
 }
