@@ -37,6 +37,8 @@ const MAX_EVENTS: usize = 256;
 pub(super) struct Driver {
     pub(super) console: Console,
     runtime: SessionRuntime,
+    /// What was submitted before the session was open. Each waits until the command before it has ended.
+    early: VecDeque<Effect>,
     /// Ends everything.
     stop: Cancel,
 }
@@ -47,7 +49,8 @@ impl Driver {
         console.app.session_opened(&runtime);
         console.sum_up(runtime.session().log().snapshot());
         console.remove_old_pastes();
-        Self { console, runtime, stop }
+        let early = std::mem::take(&mut console.postponed);
+        Self { console, runtime, early, stop }
     }
 
     /// Begins in the mode that the command line or the settings want.
@@ -72,7 +75,7 @@ impl Driver {
                 self.prompt(prompt).await;
                 continue;
             }
-            if let Some(effect) = self.console.postponed.pop_front() {
+            if let Some(effect) = self.next_effect() {
                 self.perform(effect).await;
                 self.console.front.mark();
                 continue;

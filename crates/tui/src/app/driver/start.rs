@@ -7,6 +7,16 @@ use crate::app::state::ChangelogNews;
 use crate::effect::Effect;
 
 impl Driver {
+    /// What is to be done next with the idle session.
+    pub(super) fn next_effect(&mut self) -> Option<Effect> {
+        match self.early.is_empty() {
+            true => self.console.postponed.pop_front(),
+            // The commands and messages after a command may need what it does.
+            false if self.console.runs_bash() => None,
+            false => self.early.pop_front(),
+        }
+    }
+
     /// Gives the editor what was submitted in earlier sessions of the project, if that is wanted.
     pub(in crate::app) fn recall_prompts(&mut self, earlier: io::Result<Vec<String>>) {
         if self.console.app.prompt_history().is_none() {
