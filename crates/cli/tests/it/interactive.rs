@@ -174,7 +174,7 @@ async fn the_terminal_is_given_back_when_the_program_is_told_to_end() {
 }
 
 /// The program in a directory that has prompts of its own.
-fn visit_work(user: &TestUser) -> TerminalProgram {
+pub(crate) fn visit_work(user: &TestUser) -> TerminalProgram {
     let agent_dir = user.path("agent");
     let args = ["--agent-dir", agent_dir.to_str().unwrap(), "--model", "local/m1"];
     TerminalProgram::run_in(user, "work", &args)
@@ -219,29 +219,6 @@ async fn a_project_with_settings_of_its_own_is_asked_about_once() {
     let mut program = visit_work(&user);
     program.wait_for("/ for commands").await;
     assert!(!program.contents().contains("Do you trust"));
-}
-
-#[tokio::test]
-async fn what_is_submitted_before_the_session_is_open_is_done_in_order() {
-    let user = TestUser::new().await;
-    user.write("work/.pinch/prompts/greet.md", "Say hello to everyone");
-    user.answer("first reply");
-    user.answer("second reply");
-    let mut program = visit_work(&user);
-    program.wait_for("Do you trust").await;
-    tokio::time::sleep(Duration::from_millis(700)).await;
-    // The session is opened after the answer; all of this arrives before that.
-    let texts = ["first message", "!sleep 0.3; echo slow-$((40 + 2))", "!!echo quick-$((40 + 3))", "second message"];
-    let submitted: String = texts.iter().map(|text| format!("\u{1b}[200~{text}\u{1b}[201~\r")).collect();
-    program.keys(&format!("\r{submitted}")).await;
-    program.wait_for("second reply").await;
-    let screen = program.contents();
-    let at = |text: &str| screen.find(text).unwrap_or_else(|| panic!("no {text:?} in:\n{screen}"));
-    let order = ["first reply", "slow-42", "quick-43", "second message", "second reply"].map(at);
-    assert!(order.is_sorted(), "{screen}");
-    // The model reads the output of the command that came before the message.
-    let last = user.asked().unwrap().to_string();
-    assert!(last.contains("slow-42") && !last.contains("quick-43"), "{last}");
 }
 
 /// A black PNG of 90 by 54 dots.

@@ -53,19 +53,6 @@ impl Driver {
         Self { console, runtime, early, stop }
     }
 
-    /// Begins in the mode that the command line or the settings want.
-    pub(super) fn choose_mode(&mut self) {
-        if self.console.app.wants_fullscreen() {
-            self.console.set_fullscreen(true);
-        }
-    }
-
-    /// Lets the user choose a session before anything else; leaving the list ends the program.
-    pub(super) fn choose_session(&mut self) {
-        self.console.choose_first = true;
-        self.console.list_sessions(false);
-    }
-
     /// Runs until the user leaves: first these prompts, then what the user says. Returns the session, to be closed.
     pub(super) async fn run(mut self, prompts: Vec<Prompt>) -> (Console, SessionRuntime) {
         let mut prompts: VecDeque<Prompt> = prompts.into();

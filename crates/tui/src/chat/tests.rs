@@ -1,5 +1,6 @@
 //! The chat without a terminal: keys and events in, rows and effects out.
 
+mod agent_questions;
 mod commands;
 mod conversation;
 mod screens;
@@ -58,6 +59,13 @@ impl ChatBackend for FakeBackend {
 
     fn decide<'a>(&'a self, question: &'a str, decision: CommandDecision) -> BoxFuture<'a, Result<(), ChatError>> {
         self.note(format!("{question}: {decision}"));
+        now(())
+    }
+
+    fn answer<'a>(&'a self, id: &'a str, answers: Option<Vec<AgentAnswer>>) -> BoxFuture<'a, Result<(), ChatError>> {
+        let answer = |answer: AgentAnswer| format!("{}={}", answer.question, answer.values.join("+"));
+        let answers = answers.map(|answers| answers.into_iter().map(answer).collect::<Vec<_>>().join(" "));
+        self.note(format!("{id}: {}", answers.as_deref().unwrap_or("no answer")));
         now(())
     }
 

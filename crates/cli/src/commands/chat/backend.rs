@@ -14,7 +14,7 @@ use pinch_embed::key::{self, AgentId};
 use pinch_embed::llm::message::Message;
 use pinch_embed::llm::model::{Model, thinking};
 use pinch_embed::llm::thinking::ThinkingLevel;
-use pinch_embed::ports::{ApprovalBroker, SessionEntry};
+use pinch_embed::ports::SessionEntry;
 use pinch_embed::prompt::report::PromptReport;
 use pinch_embed::replies::tool_notes::Verbose;
 use pinch_embed::run::{RunError, RunRequest};
@@ -22,8 +22,8 @@ use pinch_embed::stdx::cancel::{Cancel, CancelReason};
 use pinch_embed::stdx::host::Host;
 use pinch_embed::{Caller, InboundMessage};
 use pinch_tui::chat::{
-    ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel, ChatSession, ChatSessionInfo, ChatUpdate, CommandDecision,
-    MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
+    AgentAnswer, ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel, ChatSession, ChatSessionInfo, ChatUpdate,
+    CommandDecision, MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -58,15 +58,15 @@ pub(super) struct EmbeddedChat {
 }
 
 impl EmbeddedChat {
-    /// `build` makes the engine, with the one who is asked about commands.
+    /// `build` makes the engine, which asks the user through what it is given.
     pub(super) async fn new(
         state_dir: PathBuf,
         host: Host,
-        build: impl AsyncFnOnce(Arc<dyn ApprovalBroker>) -> (Engine, Arc<Config>),
+        build: impl AsyncFnOnce(Arc<Questions>) -> (Engine, Arc<Config>),
     ) -> Self {
         let (events, incoming) = mpsc::channel(MAX_EVENTS);
         let questions = Arc::new(Questions::new(host.clone(), events.clone()));
-        let (engine, config) = build(Arc::clone(&questions) as Arc<dyn ApprovalBroker>).await;
+        let (engine, config) = build(Arc::clone(&questions)).await;
         let incoming = tokio::sync::Mutex::new(incoming);
         Self {
             engine,
@@ -357,6 +357,14 @@ impl ChatBackend for EmbeddedChat {
 
     fn decide<'a>(&'a self, question: &'a str, decision: CommandDecision) -> BoxFuture<'a, Result<(), ChatError>> {
         Box::pin(async move { self.questions.decide(question, decision) })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        questions: &'a str,
+        answers: Option<Vec<AgentAnswer>>,
+    ) -> BoxFuture<'a, Result<(), ChatError>> {
+        Box::pin(async move { self.questions.answer(questions, answers) })
     }
 
     fn session<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<ChatSessionInfo, ChatError>> {

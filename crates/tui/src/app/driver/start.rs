@@ -17,6 +17,19 @@ impl Driver {
         }
     }
 
+    /// Begins in the mode that the command line or the settings want.
+    pub(in crate::app) fn choose_mode(&mut self) {
+        if self.console.app.wants_fullscreen() {
+            self.console.set_fullscreen(true);
+        }
+    }
+
+    /// Lets the user choose a session before anything else; leaving the list ends the program.
+    pub(in crate::app) fn choose_session(&mut self) {
+        self.console.choose_first = true;
+        self.console.list_sessions(false);
+    }
+
     /// Gives the editor what was submitted in earlier sessions of the project, if that is wanted.
     pub(in crate::app) fn recall_prompts(&mut self, earlier: io::Result<Vec<String>>) {
         if self.console.app.prompt_history().is_none() {

@@ -19,8 +19,12 @@ impl ChatApp {
                 self.ask(question);
                 return Vec::new();
             }
+            ChatEvent::Asked(questions) => {
+                self.ask_for_agent(questions);
+                return Vec::new();
+            }
             ChatEvent::QuestionWithdrawn(id) => {
-                self.withdraw_question(&id);
+                self.withdraw_question(&id, now_ms);
                 return Vec::new();
             }
         };

@@ -35,7 +35,8 @@ impl ChatApp {
         if self.is_busy() || self.compacting.is_some() || self.transcript.runs_bash() {
             return self.loader.interval().or(Some(Duration::from_secs(1)));
         }
-        self.shows_exit_hint(now_ms).then_some(Duration::from_millis(500))
+        let counts_down = self.dialogs.last().is_some_and(|open| open.dialog.counts_down());
+        (counts_down || self.shows_exit_hint(now_ms)).then_some(Duration::from_millis(500))
     }
 
     fn shows_exit_hint(&self, now_ms: i64) -> bool {
