@@ -24,8 +24,8 @@ use pinch_stdx::host::Host;
 
 pub use self::backend::{
     AgentAnswer, AgentQuestion, AgentQuestions, AnswerOption, ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel,
-    ChatReply, ChatSession, ChatSessionInfo, ChatUpdate, CommandDecision, CommandQuestion, MessageOutcome,
-    OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
+    ChatReply, ChatSession, ChatSessionInfo, ChatUpdate, CommandDecision, CommandQuestion, ElevatedMode,
+    MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
 };
 use self::driver::ChatDriver;
 use self::last_session::LastSessions;

@@ -1,4 +1,4 @@
-//! Agents that ask the user of `pinch chat`.
+//! Agents that ask the user of `pinch chat`, and commands that leave the sandbox.
 #![cfg(target_os = "linux")]
 
 use std::time::Duration;
@@ -92,4 +92,54 @@ async fn in_screen_reader_mode_questions_of_the_agent_are_lines() {
     let text = String::from_utf8_lossy(&program.bytes).into_owned();
     assert_eq!(text.matches("answer within").count(), 1, "nothing is said again and again: {text}");
     assert!(!text.contains('\u{1b}'), "no control sequence: {text:?}");
+}
+
+#[tokio::test]
+async fn elevated_commands_follow_the_session_where_the_configuration_allows_them() {
+    let user = user().await;
+    let path = user.path(".pinch/pinch.json");
+    let mut document: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let mut configure = |elevated: Value| {
+        document["tools"] = json!({"exec": {"mode": "full"}, "elevated": elevated});
+        user.write(".pinch/pinch.json", &document.to_string());
+    };
+    for (elevated, expect) in [
+        (json!({}), "tools.elevated.allowFrom.webchat has to list"),
+        (json!({"enabled": false, "allowFrom": {"webchat": ["*"]}}), "tools.elevated.enabled is false"),
+    ] {
+        configure(elevated);
+        let mut program = chat(&user, &[]).await;
+        program.keys("/elevated full\r").await;
+        program.wait_for("Elevated commands are").await;
+        program.wait_until(expect, |screen| screen.replace("\n ", " ").contains(expect)).await;
+        program.keys("/elevated off\r").await;
+        program.wait_for("Elevated: off").await;
+        program.keys("\u{4}").await;
+        assert_eq!(program.end().await, Some(0));
+    }
+    configure(json!({"allowFrom": {"webchat": ["*"]}}));
+    let mut program = chat(&user, &[]).await;
+    let call = |name: &str| {
+        let arguments = json!({"command": format!("touch {}", user.path(name).display())}).to_string();
+        let call = AnthropicResponse::new("m1").tool_call("c1", "exec", &arguments).stop("tool_use");
+        user.server.reply(ServerReply::sse(call.concat()));
+    };
+    call("first");
+    user.answer("It ran.");
+    program.keys("go\r").await;
+    program.wait_for("It ran.").await;
+    assert!(user.path("first").exists());
+    program.wait_for("local | idle").await;
+    program.keys("/elevated ask\r").await;
+    program.wait_for("elevated ask").await;
+    call("second");
+    user.answer("It was denied.");
+    program.keys("again\r").await;
+    program.wait_for("May this command run?").await;
+    program.keys("n").await;
+    program.wait_for("It was denied.").await;
+    assert!(!user.path("second").exists());
+    program.wait_for("local | idle").await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
 }

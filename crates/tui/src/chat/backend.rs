@@ -107,6 +107,8 @@ pub struct OutgoingMessage {
     pub timeout: Option<Duration>,
     /// What happens if the session is busy; `None`: what the configuration says.
     pub queue: Option<QueueMode>,
+    /// Whether commands leave the sandbox; `None`: what the configuration says.
+    pub elevated: Option<ElevatedMode>,
     /// Whether the user sees the tools of the run: then no reply has to report that one has failed.
     pub shows_tools: bool,
 }
@@ -335,6 +337,8 @@ pub struct ChatSessionInfo {
     pub usage: UsageMode,
     /// What happens to messages while the session is busy; `None`: what the configuration says.
     pub queue: Option<QueueMode>,
+    /// Whether commands leave the sandbox; `None`: what the configuration says.
+    pub elevated: Option<ElevatedMode>,
     /// The tokens of the conversation; `None`: unknown.
     pub tokens: Option<u64>,
     /// The size of the model's window in tokens; `None`: unknown.
@@ -356,6 +360,8 @@ pub enum SessionPatch {
     Usage(UsageMode),
     /// What happens to messages while the session is busy; `None`: as configured.
     Queue(Option<QueueMode>),
+    /// Whether commands leave the sandbox.
+    Elevated(ElevatedMode),
 }
 
 macro_rules! words {
@@ -437,6 +443,20 @@ words! {
         /// How many there were.
         Tokens "tokens",
         /// How many there were, and what they cost.
+        Full "full",
+    }
+}
+
+words! {
+    /// Whether commands leave the sandbox.
+    ElevatedMode {
+        /// They do not.
+        Off "off",
+        /// The same as [`ElevatedMode::Ask`].
+        On "on",
+        /// They do; the user is asked about those that are not on the allow list.
+        Ask "ask",
+        /// They do, under the rules for all commands.
         Full "full",
     }
 }

@@ -97,6 +97,7 @@ impl ChatBackend for FakeBackend {
             SessionPatch::Reasoning(mode) => facts.reasoning = mode,
             SessionPatch::Usage(mode) => facts.usage = mode,
             SessionPatch::Queue(mode) => facts.queue = mode,
+            SessionPatch::Elevated(mode) => facts.elevated = Some(mode),
         }
         now(())
     }

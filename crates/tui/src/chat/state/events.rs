@@ -305,6 +305,10 @@ impl ChatApp {
                 self.facts.queue = *mode;
                 format!("Queue: {}", mode.map_or("as configured", |mode| mode.as_str()))
             }
+            SessionPatch::Elevated(mode) => {
+                self.facts.elevated = Some(*mode);
+                format!("Elevated: {mode}")
+            }
         };
         self.take_options();
         self.status(&text);

@@ -7,7 +7,7 @@ use ratatui_core::text::Span;
 use super::input::DOUBLE_PRESS_MS;
 use super::{ChatApp, RunActivity};
 use crate::Row;
-use crate::chat::backend::{ReasoningMode, Verbosity};
+use crate::chat::backend::{ElevatedMode, ReasoningMode, Verbosity};
 use crate::compose::{self, LOW, RowsWithCursor};
 use crate::dialog::DialogCx;
 use crate::figures::tokens;
@@ -200,6 +200,9 @@ impl ChatApp {
         }
         if let Some(mode) = facts.queue {
             parts.push(format!("queue {mode}"));
+        }
+        if let Some(mode) = facts.elevated.filter(|mode| *mode != ElevatedMode::Off) {
+            parts.push(format!("elevated {mode}"));
         }
         parts.push(match (facts.tokens, facts.window) {
             (None, _) => "tokens ?".to_owned(),
