@@ -5,6 +5,7 @@ mod commands;
 mod effect;
 mod last_session;
 mod question;
+mod agent_question;
 mod state;
 mod driver;
 
@@ -22,9 +23,9 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
 pub use self::backend::{
-    ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel, ChatReply, ChatSession, ChatSessionInfo, ChatUpdate,
-    CommandDecision, CommandQuestion, MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch,
-    UsageMode, Verbosity,
+    AgentAnswer, AgentQuestion, AgentQuestions, AnswerOption, ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel,
+    ChatReply, ChatSession, ChatSessionInfo, ChatUpdate, CommandDecision, CommandQuestion, ElevatedMode,
+    MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
 };
 use self::driver::ChatDriver;
 use self::last_session::LastSessions;

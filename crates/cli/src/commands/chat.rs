@@ -21,13 +21,14 @@ use pinch_embed::config::Config;
 use pinch_embed::engine::Engine;
 use pinch_embed::key::AgentId;
 use pinch_embed::llm::thinking::ThinkingLevel;
-use pinch_embed::ports::ApprovalBroker;
+use pinch_embed::ports::{ApprovalBroker, QuestionBroker};
 use pinch_embed::run::RunError;
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 use pinch_tui::chat::{ChatEnd, ChatOptions, ChatStartError, Verbosity, chat};
 
 use self::backend::EmbeddedChat;
+use self::questions::Questions;
 use super::agent::{ConfigArgs, check_agent, given, with_model};
 use super::{agent, interactive};
 use crate::exit::{self, Blame, CommandFailure, warn_of};
@@ -94,7 +95,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     if let Some(name) = given(args.agent.as_deref()) {
         check_agent(name, args.session.as_deref(), &config)?;
     }
-    let build = async |approvals| engine(&state_dir, &host, config, approvals).await;
+    let build = async |questions| engine(&state_dir, &host, config, &questions).await;
     let backend = Arc::new(EmbeddedChat::new(state_dir.clone(), host.clone(), build).await);
     warn_of(&backend.engine().problems());
     let cwd = folders::working_directory()?;
@@ -137,14 +138,12 @@ fn word<T>(
 }
 
 /// The engine. Without a key, the model of a local server takes the place of the configured one.
-async fn engine(
-    state_dir: &Path,
-    host: &Host,
-    config: Config,
-    approvals: Arc<dyn ApprovalBroker>,
-) -> (Engine, Arc<Config>) {
-    let build =
-        |config: Config| agent::engine_builder(state_dir, host, config).approvals(Arc::clone(&approvals)).build();
+async fn engine(state_dir: &Path, host: &Host, config: Config, questions: &Arc<Questions>) -> (Engine, Arc<Config>) {
+    let build = |config: Config| {
+        let approvals = Arc::clone(questions) as Arc<dyn ApprovalBroker>;
+        let questions = Arc::clone(questions) as Arc<dyn QuestionBroker>;
+        agent::engine_builder(state_dir, host, config).approvals(approvals).questions(questions).build()
+    };
     let engine = build(config.clone());
     if matches!(engine.candidates(&engine.request("", None, None, "")), Err(RunError::NoModel))
         && let Some(model) = local_servers::find(host).await.iter().find_map(|server| server.models.first())

@@ -174,7 +174,7 @@ async fn the_terminal_is_given_back_when_the_program_is_told_to_end() {
 }
 
 /// The program in a directory that has prompts of its own.
-fn visit_work(user: &TestUser) -> TerminalProgram {
+pub(crate) fn visit_work(user: &TestUser) -> TerminalProgram {
     let agent_dir = user.path("agent");
     let args = ["--agent-dir", agent_dir.to_str().unwrap(), "--model", "local/m1"];
     TerminalProgram::run_in(user, "work", &args)

@@ -6,9 +6,10 @@ use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_ports::SessionEntry;
 use pinch_stdx::text::with_causes;
+use pinch_tools::process::ElevatedRules;
 
 use super::replaced::ReplacedEntry;
-use super::{Engine, agents, inbound, replaced, resolve};
+use super::{Engine, agents, inbound, offering, replaced, resolve};
 use crate::key::AgentId;
 use crate::plugin::ResetReason;
 use crate::profiles::AuthProfileStatus;
@@ -58,6 +59,14 @@ impl Engine {
         let parts = self.parts();
         let parts = agents::of_agent(&parts, &resolve::agent_id_of(&parts.config.agents, request));
         resolve::candidates(&parts, request)
+    }
+
+    /// Whether the commands of a request may leave the sandbox: what `tools.elevated` says about its caller, and the level of the request.
+    pub fn elevated_rules(&self, mut request: RunRequest) -> ElevatedRules {
+        let parts = self.parts();
+        let agent = resolve::agent_id_of(&parts.config.agents, &request);
+        request.caller.session_key.clone_from(&request.session_key);
+        offering::elevated(&parts.config, &request, &agent)
     }
 
     /// The auth profiles of an agent with their health: of one provider, or of all, each provider's in the order in which they are tried.

@@ -239,6 +239,11 @@ impl Console {
         }
     }
 
+    /// Whether a command of the user is running.
+    pub(super) fn runs_bash(&self) -> bool {
+        !self.bash.is_empty()
+    }
+
     /// Whether the session is at work.
     fn is_busy(&self) -> bool {
         self.work.is_some()
@@ -264,6 +269,7 @@ impl Console {
             Effect::Unqueue { message, edit } => self.unqueue(&message, edit),
             Effect::Remember(text) => self.remember(text),
             Effect::DialogAnswer(answer) => self.app.answer(answer),
+            Effect::Bash { .. } if self.session.is_none() => self.postponed.push_back(effect),
             Effect::Bash { command, exclude } => self.run_bash(command, exclude),
             Effect::Copy => self.copy().await,
             Effect::CopyText(text) => self.copy_selected(&text).await,

@@ -37,6 +37,8 @@ const MAX_EVENTS: usize = 256;
 pub(super) struct Driver {
     pub(super) console: Console,
     runtime: SessionRuntime,
+    /// What was submitted before the session was open. Each waits until the command before it has ended.
+    early: VecDeque<Effect>,
     /// Ends everything.
     stop: Cancel,
 }
@@ -47,20 +49,8 @@ impl Driver {
         console.app.session_opened(&runtime);
         console.sum_up(runtime.session().log().snapshot());
         console.remove_old_pastes();
-        Self { console, runtime, stop }
-    }
-
-    /// Begins in the mode that the command line or the settings want.
-    pub(super) fn choose_mode(&mut self) {
-        if self.console.app.wants_fullscreen() {
-            self.console.set_fullscreen(true);
-        }
-    }
-
-    /// Lets the user choose a session before anything else; leaving the list ends the program.
-    pub(super) fn choose_session(&mut self) {
-        self.console.choose_first = true;
-        self.console.list_sessions(false);
+        let early = std::mem::take(&mut console.postponed);
+        Self { console, runtime, early, stop }
     }
 
     /// Runs until the user leaves: first these prompts, then what the user says. Returns the session, to be closed.
@@ -72,7 +62,7 @@ impl Driver {
                 self.prompt(prompt).await;
                 continue;
             }
-            if let Some(effect) = self.console.postponed.pop_front() {
+            if let Some(effect) = self.next_effect() {
                 self.perform(effect).await;
                 self.console.front.mark();
                 continue;

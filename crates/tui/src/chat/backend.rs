@@ -31,6 +31,13 @@ pub trait ChatBackend: Send + Sync {
     /// Answers a question about a command.
     fn decide<'a>(&'a self, question: &'a str, decision: CommandDecision) -> BoxFuture<'a, Result<(), ChatError>>;
 
+    /// Answers the questions of an agent; `None`: the user does not want to answer.
+    fn answer<'a>(
+        &'a self,
+        questions: &'a str,
+        answers: Option<Vec<AgentAnswer>>,
+    ) -> BoxFuture<'a, Result<(), ChatError>>;
+
     /// What is known about a session. One that does not exist yet has the settings that it would begin with.
     fn session<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<ChatSessionInfo, ChatError>>;
 
@@ -100,6 +107,8 @@ pub struct OutgoingMessage {
     pub timeout: Option<Duration>,
     /// What happens if the session is busy; `None`: what the configuration says.
     pub queue: Option<QueueMode>,
+    /// Whether commands leave the sandbox; `None`: what the configuration says.
+    pub elevated: Option<ElevatedMode>,
     /// Whether the user sees the tools of the run: then no reply has to report that one has failed.
     pub shows_tools: bool,
 }
@@ -129,7 +138,9 @@ pub enum ChatEvent {
     },
     /// A tool wants to run a command, and waits until [`ChatBackend::decide`] is called.
     Question(CommandQuestion),
-    /// Nobody waits any longer for the answer to the question with this id.
+    /// An agent asks the user, and waits until [`ChatBackend::answer`] is called.
+    Asked(AgentQuestions),
+    /// Nobody waits any longer for the answer to the question, or the questions, with this id.
     QuestionWithdrawn(String),
 }
 
@@ -146,6 +157,52 @@ pub struct CommandQuestion {
     pub cwd: String,
     /// Why it is asked.
     pub reason: String,
+}
+
+/// Questions that an agent asks together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentQuestions {
+    /// Identifies them.
+    pub id: String,
+    /// The session whose run asks, if known.
+    pub session_key: Option<String>,
+    /// The questions; they are asked one after another.
+    pub questions: Vec<AgentQuestion>,
+    /// When nobody waits for the answers any longer, in Unix milliseconds.
+    pub expires_ms: i64,
+}
+
+/// A question of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentQuestion {
+    /// Names it among those that are asked with it.
+    pub id: String,
+    /// A few words about it.
+    pub header: String,
+    /// The question.
+    pub text: String,
+    /// Answers to choose from. The user may always give another one.
+    pub options: Vec<AnswerOption>,
+    /// Whether several of them may be chosen.
+    pub is_multiple: bool,
+}
+
+/// An answer to choose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnswerOption {
+    /// The answer.
+    pub label: String,
+    /// What it means.
+    pub description: Option<String>,
+}
+
+/// The answer to a question of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentAnswer {
+    /// The id of the question.
+    pub question: String,
+    /// Labels of the options that were chosen, and what the user typed.
+    pub values: Vec<String>,
 }
 
 /// What happened in a run. A run has one end: [`ChatUpdate::Final`] or [`ChatUpdate::Failed`].
@@ -280,6 +337,8 @@ pub struct ChatSessionInfo {
     pub usage: UsageMode,
     /// What happens to messages while the session is busy; `None`: what the configuration says.
     pub queue: Option<QueueMode>,
+    /// Whether commands leave the sandbox; `None`: what the configuration says.
+    pub elevated: Option<ElevatedMode>,
     /// The tokens of the conversation; `None`: unknown.
     pub tokens: Option<u64>,
     /// The size of the model's window in tokens; `None`: unknown.
@@ -301,6 +360,8 @@ pub enum SessionPatch {
     Usage(UsageMode),
     /// What happens to messages while the session is busy; `None`: as configured.
     Queue(Option<QueueMode>),
+    /// Whether commands leave the sandbox.
+    Elevated(ElevatedMode),
 }
 
 macro_rules! words {
@@ -382,6 +443,20 @@ words! {
         /// How many there were.
         Tokens "tokens",
         /// How many there were, and what they cost.
+        Full "full",
+    }
+}
+
+words! {
+    /// Whether commands leave the sandbox.
+    ElevatedMode {
+        /// They do not.
+        Off "off",
+        /// The same as [`ElevatedMode::Ask`].
+        On "on",
+        /// They do; the user is asked about those that are not on the allow list.
+        Ask "ask",
+        /// They do, under the rules for all commands.
         Full "full",
     }
 }

@@ -3,7 +3,7 @@
 use pinch_coding_agent::extension::Completion;
 use pinch_llm::thinking::ThinkingLevel;
 
-use super::backend::{QueueMode, ReasoningMode, UsageMode, Verbosity};
+use super::backend::{ElevatedMode, QueueMode, ReasoningMode, UsageMode, Verbosity};
 use crate::editor::complete::CommandSuggestion;
 use crate::keymap::{KeyAction, KeyContext, Keymap};
 use crate::slash::{self, InterfaceCommand, command};
@@ -22,6 +22,7 @@ pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("reasoning", "<on|off|stream>", "Choose how much is shown of the model's thoughts"),
     command("usage", "[off|tokens|full]", "Choose what is shown of the tokens of each run"),
     command("queue", "<steer|followup|collect|interrupt|default>", "Choose what happens to messages during a run"),
+    command("elevated", "<on|off|ask|full>", "Choose whether commands leave the sandbox"),
     command("compact", "[instructions]", "Summarize the conversation to free the model's window"),
     command("new", "[message]", "Start another session of the agent"),
     command("reset", "", "Start this session anew"),
@@ -75,6 +76,7 @@ pub(crate) enum ChatCommand {
     /// No mode goes on to the next one.
     Usage(Option<UsageMode>),
     Queue(Option<QueueMode>),
+    Elevated(ElevatedMode),
     Compact(Option<String>),
     /// With the first message of the new session.
     New(Option<String>),
@@ -136,6 +138,10 @@ pub(crate) fn parse(text: &str, levels: &[ThinkingLevel]) -> Option<ChatCommand>
             None if lower == DEFAULT => ChatCommand::Queue(None),
             None => valid("mode", &["steer", "followup", "collect", "interrupt", DEFAULT]),
         },
+        "elevated" => match ElevatedMode::parse(&lower) {
+            Some(mode) => ChatCommand::Elevated(mode),
+            None => valid("mode", &["on", "off", "ask", "full"]),
+        },
         "compact" => ChatCommand::Compact(given),
         "new" => ChatCommand::New(given),
         "reset" => ChatCommand::Reset,
@@ -162,6 +168,7 @@ pub(crate) fn suggestions(agents: &[String]) -> Vec<CommandSuggestion> {
             "reasoning" => words(&["on", "off", "stream"]),
             "usage" => words(&["off", "tokens", "full"]),
             "queue" => words(&["steer", "followup", "collect", "interrupt", DEFAULT]),
+            "elevated" => words(&["on", "off", "ask", "full"]),
             _ => Vec::new(),
         };
         suggestion
@@ -217,6 +224,7 @@ mod tests {
         assert_eq!(problem("/verbose loud"), "Invalid level \"loud\". Valid values: on, full, off");
         assert_eq!(problem("/reasoning"), "Usage: /reasoning <mode>. Valid values: on, off, stream");
         assert_eq!(problem("/usage much"), "Invalid mode \"much\". Valid values: off, tokens, full");
+        assert_eq!(problem("/elevated"), "Usage: /elevated <mode>. Valid values: on, off, ask, full");
         assert_eq!(
             problem("/queue later"),
             "Invalid mode \"later\". Valid values: steer, followup, collect, interrupt, default"

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pinch_llm::message::Message;
 
 use super::backend::{
-    ChatAgent, ChatBackend, ChatError, ChatModel, ChatSession, ChatSessionInfo, CommandDecision, CommandQuestion,
-    MessageOutcome, OutgoingMessage, SessionPatch,
+    AgentAnswer, AgentQuestions, ChatAgent, ChatBackend, ChatError, ChatModel, ChatSession, ChatSessionInfo,
+    CommandDecision, CommandQuestion, MessageOutcome, OutgoingMessage, SessionPatch,
 };
 
 /// Something to do.
@@ -46,6 +46,8 @@ pub(crate) enum ChatEffect {
     RememberSession { agent: String, session: String },
     /// Answer a question about a command.
     Decide { question: String, decision: CommandDecision },
+    /// Answer the questions of an agent.
+    Answer { questions: String, answers: Option<Vec<AgentAnswer>> },
     /// Run a command of the user.
     Shell(String),
     /// Stop the command of the user.
@@ -73,6 +75,10 @@ pub(crate) enum ChatChoice {
     DeclineShell,
     /// Answer a question about a command.
     Decide { question: CommandQuestion, decision: CommandDecision },
+    /// Answer the questions of an agent, or do not.
+    Answer { asked: AgentQuestions, answers: Option<Vec<AgentAnswer>> },
+    /// Say that a typed line names none of the options.
+    NameAnOption,
     /// Show results of tools whole or not.
     ToggleTools,
     /// Show thoughts or not.
@@ -143,6 +149,7 @@ pub(crate) async fn carry_out(backend: &dyn ChatBackend, effect: ChatEffect, lim
             ChatNews::Status(backend.credentials(&agent, provider.as_deref()).await)
         }
         ChatEffect::Decide { question, decision } => ChatNews::Decided(backend.decide(&question, decision).await),
+        ChatEffect::Answer { questions, answers } => ChatNews::Decided(backend.answer(&questions, answers).await),
         ChatEffect::Withdraw(_)
         | ChatEffect::RememberSession { .. }
         | ChatEffect::StopCompaction

@@ -14,7 +14,7 @@ use std::time::Duration;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::Host;
 
-use super::backend::{ChatAgent, ChatSessionInfo, OutgoingMessage, Verbosity};
+use super::backend::{AgentQuestions, ChatAgent, ChatSessionInfo, OutgoingMessage, Verbosity};
 use super::commands as chat_commands;
 use super::effect::{ChatChoice, ChatEffect};
 use crate::Row;
@@ -101,6 +101,8 @@ struct OpenChatDialog {
     dialog: Box<dyn DialogView<ChatChoice> + Send>,
     /// The id of the question that somebody waits for.
     question: Option<String>,
+    /// What an agent asks in it.
+    asked: Option<AgentQuestions>,
 }
 
 /// Whether the user's commands may be run.

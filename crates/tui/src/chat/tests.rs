@@ -1,5 +1,6 @@
 //! The chat without a terminal: keys and events in, rows and effects out.
 
+mod agent_questions;
 mod commands;
 mod conversation;
 mod screens;
@@ -61,6 +62,13 @@ impl ChatBackend for FakeBackend {
         now(())
     }
 
+    fn answer<'a>(&'a self, id: &'a str, answers: Option<Vec<AgentAnswer>>) -> BoxFuture<'a, Result<(), ChatError>> {
+        let answer = |answer: AgentAnswer| format!("{}={}", answer.question, answer.values.join("+"));
+        let answers = answers.map(|answers| answers.into_iter().map(answer).collect::<Vec<_>>().join(" "));
+        self.note(format!("{id}: {}", answers.as_deref().unwrap_or("no answer")));
+        now(())
+    }
+
     fn session<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<ChatSessionInfo, ChatError>> {
         now(self.facts.lock().unwrap().clone())
     }
@@ -89,6 +97,7 @@ impl ChatBackend for FakeBackend {
             SessionPatch::Reasoning(mode) => facts.reasoning = mode,
             SessionPatch::Usage(mode) => facts.usage = mode,
             SessionPatch::Queue(mode) => facts.queue = mode,
+            SessionPatch::Elevated(mode) => facts.elevated = Some(mode),
         }
         now(())
     }

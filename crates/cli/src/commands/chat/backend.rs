@@ -14,16 +14,18 @@ use pinch_embed::key::{self, AgentId};
 use pinch_embed::llm::message::Message;
 use pinch_embed::llm::model::{Model, thinking};
 use pinch_embed::llm::thinking::ThinkingLevel;
-use pinch_embed::ports::{ApprovalBroker, SessionEntry};
+use pinch_embed::ports::SessionEntry;
 use pinch_embed::prompt::report::PromptReport;
 use pinch_embed::replies::tool_notes::Verbose;
+use pinch_embed::run::request::ElevatedLevel;
 use pinch_embed::run::{RunError, RunRequest};
 use pinch_embed::stdx::cancel::{Cancel, CancelReason};
 use pinch_embed::stdx::host::Host;
 use pinch_embed::{Caller, InboundMessage};
 use pinch_tui::chat::{
-    ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel, ChatSession, ChatSessionInfo, ChatUpdate, CommandDecision,
-    MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
+    AgentAnswer, ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel, ChatSession, ChatSessionInfo, ChatUpdate,
+    CommandDecision, ElevatedMode, MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode,
+    Verbosity,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -35,10 +37,13 @@ use super::prompt_sizes;
 use super::questions::Questions;
 use crate::embedded::{self, FailureContext};
 
+/// What the chat is called where the configuration lists who may run elevated commands; the name is OpenClaw's.
+const CHANNEL: &str = "webchat";
 /// Events that wait to be shown; runs wait when there are more.
 const MAX_EVENTS: usize = 256;
 /// Members of a session's entry that have no field of their own.
 const QUEUE_MODE: &str = "queueMode";
+const ELEVATED_LEVEL: &str = "elevatedLevel";
 const RESPONSE_USAGE: &str = "responseUsage";
 const MODEL_SOURCE: &str = "modelOverrideSource";
 
@@ -58,15 +63,15 @@ pub(super) struct EmbeddedChat {
 }
 
 impl EmbeddedChat {
-    /// `build` makes the engine, with the one who is asked about commands.
+    /// `build` makes the engine, which asks the user through what it is given.
     pub(super) async fn new(
         state_dir: PathBuf,
         host: Host,
-        build: impl AsyncFnOnce(Arc<dyn ApprovalBroker>) -> (Engine, Arc<Config>),
+        build: impl AsyncFnOnce(Arc<Questions>) -> (Engine, Arc<Config>),
     ) -> Self {
         let (events, incoming) = mpsc::channel(MAX_EVENTS);
         let questions = Arc::new(Questions::new(host.clone(), events.clone()));
-        let (engine, config) = build(Arc::clone(&questions) as Arc<dyn ApprovalBroker>).await;
+        let (engine, config) = build(Arc::clone(&questions)).await;
         let incoming = tokio::sync::Mutex::new(incoming);
         Self {
             engine,
@@ -101,6 +106,10 @@ impl EmbeddedChat {
     async fn follow(&self, message: &OutgoingMessage, mut request: RunRequest) {
         let (run_id, cancel) = (request.run_id.clone(), Cancel::new());
         request.think_level = message.thinking.or(request.think_level);
+        if let Some(mode) = message.elevated {
+            request.elevated_level = ElevatedLevel::parse(mode.as_str());
+            request.caller.channel = Some(CHANNEL.to_owned());
+        }
         let usage_line = request.usage_line;
         let mut request = request.cancel(cancel.clone());
         // The chat shows calls of tools by itself, and the reply as it grows.
@@ -183,6 +192,7 @@ impl EmbeddedChat {
         facts.reasoning = entry.reasoning_level.as_deref().and_then(ReasoningMode::parse).unwrap_or_default();
         facts.usage = extra(RESPONSE_USAGE).and_then(UsageMode::parse).unwrap_or_default();
         facts.queue = extra(QUEUE_MODE).and_then(InboxMode::parse).map(queue_mode);
+        facts.elevated = extra(ELEVATED_LEVEL).and_then(ElevatedMode::parse);
         facts.tokens = entry.total_tokens;
         facts.window = entry.context_tokens.or(facts.window);
         Ok(facts)
@@ -190,6 +200,11 @@ impl EmbeddedChat {
 
     async fn patch(&self, session_key: &str, patch: SessionPatch) -> Result<(), ChatError> {
         let (key, _) = self.place(session_key)?;
+        if let SessionPatch::Elevated(mode) = &patch
+            && *mode != ElevatedMode::Off
+        {
+            self.check_elevated(&key)?;
+        }
         let model = match &patch {
             SessionPatch::Model(Some(name)) => {
                 let mut request = self.engine.request("", Some(&key), None, "");
@@ -206,6 +221,19 @@ impl EmbeddedChat {
             Some(entry)
         };
         self.engine.update_session(&key, change).await.map(drop).map_err(|error| self.error(&error))
+    }
+
+    /// Whether the configuration lets commands of a session leave the sandbox, and if not, why.
+    fn check_elevated(&self, key: &str) -> Result<(), ChatError> {
+        let mut request = self.engine.request("", Some(key), None, "");
+        request.caller = Caller::new().owner().channel(CHANNEL);
+        let rules = self.engine.elevated_rules(request);
+        if !rules.is_enabled {
+            return Err(ChatError::new("Elevated commands are off: tools.elevated.enabled is false"));
+        }
+        let why =
+            "Elevated commands are not allowed in this session: tools.elevated.allowFrom.webchat has to list \"*\"";
+        rules.is_allowed.then_some(()).ok_or_else(|| ChatError::new(why))
     }
 
     async fn describe(&self, session_key: &str) -> Result<String, ChatError> {
@@ -299,6 +327,7 @@ fn apply(entry: &mut SessionEntry, patch: &SessionPatch, model: Option<&Model>) 
         SessionPatch::Verbose(level) => entry.verbose_level = Some(level.as_str().to_owned()),
         SessionPatch::Reasoning(mode) => entry.reasoning_level = Some(mode.as_str().to_owned()),
         SessionPatch::Usage(mode) => member(RESPONSE_USAGE, Some(mode.as_str()).filter(|_| *mode != UsageMode::Off)),
+        SessionPatch::Elevated(mode) => member(ELEVATED_LEVEL, Some(mode.as_str())),
         SessionPatch::Queue(mode) => member(QUEUE_MODE, mode.map(QueueMode::as_str)),
     }
 }
@@ -357,6 +386,14 @@ impl ChatBackend for EmbeddedChat {
 
     fn decide<'a>(&'a self, question: &'a str, decision: CommandDecision) -> BoxFuture<'a, Result<(), ChatError>> {
         Box::pin(async move { self.questions.decide(question, decision) })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        questions: &'a str,
+        answers: Option<Vec<AgentAnswer>>,
+    ) -> BoxFuture<'a, Result<(), ChatError>> {
+        Box::pin(async move { self.questions.answer(questions, answers) })
     }
 
     fn session<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<ChatSessionInfo, ChatError>> {

@@ -1,20 +1,31 @@
-//! Commands that the user of the chat has to allow.
+//! What the user of the chat has to decide: commands that are not allowed yet, and questions of agents.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::future::BoxFuture;
-use pinch_embed::ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest};
+use pinch_embed::ports::{
+    ApprovalBroker, ApprovalDecision, ApprovalRequest, QuestionBroker, QuestionReply, QuestionRequest, UserQuestion,
+};
 use pinch_embed::stdx::host::Host;
-use pinch_tui::chat::{ChatError, ChatEvent, CommandDecision, CommandQuestion};
+use pinch_tui::chat::{
+    AgentAnswer, AgentQuestion, AgentQuestions, AnswerOption, ChatError, ChatEvent, CommandDecision, CommandQuestion,
+};
 use tokio::sync::{mpsc, oneshot};
+
+/// Who waits for an answer.
+enum PendingAnswer {
+    Command(oneshot::Sender<ApprovalDecision>),
+    /// `None`: the user does not answer.
+    Agent(oneshot::Sender<Option<Vec<QuestionReply>>>),
+}
 
 /// Asks the user of the chat.
 pub(super) struct Questions {
     host: Host,
     events: mpsc::Sender<ChatEvent>,
     /// Who waits for an answer, by the ids of the questions.
-    open: Mutex<BTreeMap<String, oneshot::Sender<ApprovalDecision>>>,
+    open: Mutex<BTreeMap<String, PendingAnswer>>,
 }
 
 impl Questions {
@@ -22,7 +33,7 @@ impl Questions {
         Self { host, events, open: Mutex::default() }
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeMap<String, oneshot::Sender<ApprovalDecision>>> {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<String, PendingAnswer>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -34,9 +45,25 @@ impl Questions {
             CommandDecision::Deny => ApprovalDecision::Deny,
         };
         let waiting = self.open().remove(question);
-        waiting
-            .and_then(|waiting| waiting.send(decision).ok())
-            .ok_or_else(|| ChatError::new("the command does not wait for an answer any longer"))
+        let is_taken = match waiting {
+            Some(PendingAnswer::Command(waiting)) => waiting.send(decision).is_ok(),
+            _ => false,
+        };
+        let gone = || ChatError::new("the command does not wait for an answer any longer");
+        is_taken.then_some(()).ok_or_else(gone)
+    }
+
+    /// Answers the questions of an agent.
+    pub(super) fn answer(&self, questions: &str, answers: Option<Vec<AgentAnswer>>) -> Result<(), ChatError> {
+        let reply = |answer: AgentAnswer| QuestionReply { id: answer.question, values: answer.values };
+        let replies = answers.map(|answers| answers.into_iter().map(reply).collect());
+        let waiting = self.open().remove(questions);
+        let is_taken = match waiting {
+            Some(PendingAnswer::Agent(waiting)) => waiting.send(replies).is_ok(),
+            _ => false,
+        };
+        let gone = || ChatError::new("the agent does not wait for an answer any longer");
+        is_taken.then_some(()).ok_or_else(gone)
     }
 }
 
@@ -45,7 +72,7 @@ impl ApprovalBroker for Questions {
         Box::pin(async move {
             let id = self.host.ids().uuid_v4();
             let (answer, answered) = oneshot::channel();
-            self.open().insert(id.clone(), answer);
+            self.open().insert(id.clone(), PendingAnswer::Command(answer));
             let _waiting = OpenQuestion { questions: self, id: id.clone() };
             let question = CommandQuestion {
                 id,
@@ -59,6 +86,40 @@ impl ApprovalBroker for Questions {
             }
             answered.await.unwrap_or(ApprovalDecision::Deny)
         })
+    }
+}
+
+impl QuestionBroker for Questions {
+    fn ask<'a>(&'a self, request: &'a QuestionRequest) -> BoxFuture<'a, Option<Vec<QuestionReply>>> {
+        Box::pin(async move {
+            let id = self.host.ids().uuid_v4();
+            let (answer, answered) = oneshot::channel();
+            self.open().insert(id.clone(), PendingAnswer::Agent(answer));
+            let _waiting = OpenQuestion { questions: self, id: id.clone() };
+            let limit_ms = i64::try_from(request.expires_in.as_millis()).unwrap_or(i64::MAX);
+            let asked = AgentQuestions {
+                id,
+                session_key: request.session_key.clone(),
+                questions: request.questions.iter().map(shown).collect(),
+                expires_ms: self.host.now_ms().saturating_add(limit_ms),
+            };
+            self.events.send(ChatEvent::Asked(asked)).await.ok()?;
+            answered.await.ok().flatten()
+        })
+    }
+}
+
+/// A question as the chat shows it.
+fn shown(question: &UserQuestion) -> AgentQuestion {
+    let options = question.options.iter();
+    let options =
+        options.map(|option| AnswerOption { label: option.label.clone(), description: option.description.clone() });
+    AgentQuestion {
+        id: question.id.clone(),
+        header: question.header.clone(),
+        text: question.question.clone(),
+        options: options.collect(),
+        is_multiple: question.is_multiple,
     }
 }
 

@@ -7,6 +7,29 @@ use crate::app::state::ChangelogNews;
 use crate::effect::Effect;
 
 impl Driver {
+    /// What is to be done next with the idle session.
+    pub(super) fn next_effect(&mut self) -> Option<Effect> {
+        match self.early.is_empty() {
+            true => self.console.postponed.pop_front(),
+            // The commands and messages after a command may need what it does.
+            false if self.console.runs_bash() => None,
+            false => self.early.pop_front(),
+        }
+    }
+
+    /// Begins in the mode that the command line or the settings want.
+    pub(in crate::app) fn choose_mode(&mut self) {
+        if self.console.app.wants_fullscreen() {
+            self.console.set_fullscreen(true);
+        }
+    }
+
+    /// Lets the user choose a session before anything else; leaving the list ends the program.
+    pub(in crate::app) fn choose_session(&mut self) {
+        self.console.choose_first = true;
+        self.console.list_sessions(false);
+    }
+
     /// Gives the editor what was submitted in earlier sessions of the project, if that is wanted.
     pub(in crate::app) fn recall_prompts(&mut self, earlier: io::Result<Vec<String>>) {
         if self.console.app.prompt_history().is_none() {

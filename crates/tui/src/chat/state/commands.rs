@@ -40,6 +40,7 @@ impl ChatApp {
                 patch(SessionPatch::Usage(mode.unwrap_or(next)))
             }
             ChatCommand::Queue(mode) => patch(SessionPatch::Queue(mode)),
+            ChatCommand::Elevated(mode) => patch(SessionPatch::Elevated(mode)),
             ChatCommand::Compact(instructions) => {
                 if self.compacting.is_some() {
                     self.warning("The session is being compacted");

@@ -1,7 +1,10 @@
 //! Lists to choose from, and the question before the first command of the shell.
 
 use super::{ChatApp, OpenChatDialog, ShellPermission, short_key};
-use crate::chat::backend::{ChatAgent, ChatModel, ChatSession, CommandDecision, CommandQuestion, SessionPatch};
+use crate::chat::agent_question::AgentQuestionDialog;
+use crate::chat::backend::{
+    AgentQuestions, ChatAgent, ChatModel, ChatSession, CommandDecision, CommandQuestion, SessionPatch,
+};
 use crate::chat::effect::{ChatChoice, ChatEffect};
 use crate::chat::question::QuestionDialog;
 use crate::dialog::ChoiceDialog;
@@ -9,6 +12,8 @@ use crate::figures::tokens;
 use crate::text::{SanitizeMode, sanitize, truncate};
 use crate::widget::PickItem;
 
+/// A question that is withdrawn so shortly before its time is over has expired, in milliseconds.
+const EXPIRED_MS: i64 = 500;
 /// Columns of a command that are shown in the question about it.
 const MAX_COMMAND: usize = 200;
 
@@ -17,7 +22,7 @@ impl ChatApp {
         self.completion.close();
         // Questions that somebody waits for stay on top.
         let at = self.first_question();
-        self.dialogs.insert(at, OpenChatDialog { dialog: Box::new(dialog), question: None });
+        self.dialogs.insert(at, OpenChatDialog { dialog: Box::new(dialog), question: None, asked: None });
     }
 
     fn first_question(&self) -> usize {
@@ -31,11 +36,33 @@ impl ChatApp {
         let id = question.id.clone();
         let is_here = question.session_key.as_ref().is_none_or(|session| *session == self.session);
         let dialog = Box::new(QuestionDialog::new(question, is_here));
-        self.dialogs.insert(at, OpenChatDialog { dialog, question: Some(id) });
+        self.dialogs.insert(at, OpenChatDialog { dialog, question: Some(id), asked: None });
+    }
+
+    /// An agent asks something. It waits for its turn, too.
+    pub(super) fn ask_for_agent(&mut self, asked: AgentQuestions) {
+        if asked.questions.is_empty() {
+            return;
+        }
+        self.completion.close();
+        let at = self.first_question();
+        let question = Some(asked.id.clone());
+        let is_here = asked.session_key.as_ref().is_none_or(|session| *session == self.session);
+        let dialog = Box::new(AgentQuestionDialog::new(asked.clone(), is_here, self.is_plain()));
+        self.dialogs.insert(at, OpenChatDialog { dialog, question, asked: Some(asked) });
     }
 
     /// Nobody waits for the answer any longer.
-    pub(super) fn withdraw_question(&mut self, id: &str) {
+    pub(super) fn withdraw_question(&mut self, id: &str, now_ms: i64) {
+        let is_it = |open: &&OpenChatDialog| open.question.as_deref() == Some(id);
+        if let Some(asked) = self.dialogs.iter().find(is_it).and_then(|open| open.asked.as_ref()) {
+            let why = match now_ms >= asked.expires_ms - EXPIRED_MS {
+                true => "Not answered in time",
+                false => "The question was withdrawn",
+            };
+            let text = format!("{why}: {}", first_text(asked));
+            self.status(&text);
+        }
         self.dialogs.retain(|open| open.question.as_deref() != Some(id));
     }
 
@@ -97,8 +124,7 @@ impl ChatApp {
     }
 
     pub(super) fn ask_for_shell(&mut self, command: String) {
-        let shown = sanitize(&command, SanitizeMode::Output).replace('\n', " ");
-        let shown = truncate(&crate::Row::from(shown), MAX_COMMAND, "…").to_string();
+        let shown = one_line(&command);
         let title =
             format!("Run shell commands on this computer, with your rights? The agent does not see them.\n$ {shown}");
         let choices = vec![
@@ -136,6 +162,25 @@ impl ChatApp {
                 self.transcript.dim(&format!("{verdict}: {}", question.command));
                 return vec![ChatEffect::Decide { question: question.id, decision }];
             }
+            ChatChoice::Answer { asked, answers } => {
+                for question in &asked.questions {
+                    let answer = answers.iter().flatten().find(|answer| answer.question == question.id);
+                    let text = one_line(&question.text);
+                    match answer {
+                        Some(answer) => {
+                            let values = one_line(&answer.values.join(", "));
+                            self.transcript.dim(&format!("Answered: {text} {values}"));
+                        }
+                        None => self.transcript.dim(&format!("Not answered: {text}")),
+                    }
+                }
+                return vec![ChatEffect::Answer { questions: asked.id, answers }];
+            }
+            ChatChoice::NameAnOption => {
+                self.warning(
+                    "Type the number of an option or the beginning of its name; choose Other to type an answer",
+                );
+            }
             ChatChoice::ToggleTools => {
                 self.toggle_tools();
                 self.open_settings();
@@ -147,6 +192,17 @@ impl ChatApp {
         }
         Vec::new()
     }
+}
+
+/// The beginning of a text, in one line.
+fn one_line(text: &str) -> String {
+    let shown = sanitize(text, SanitizeMode::Output).replace('\n', " ");
+    truncate(&crate::Row::from(shown), MAX_COMMAND, "…").to_string()
+}
+
+/// The first question of several.
+fn first_text(asked: &AgentQuestions) -> String {
+    asked.questions.first().map(|question| one_line(&question.text)).unwrap_or_default()
 }
 
 /// How long ago something was.

@@ -19,8 +19,12 @@ impl ChatApp {
                 self.ask(question);
                 return Vec::new();
             }
+            ChatEvent::Asked(questions) => {
+                self.ask_for_agent(questions);
+                return Vec::new();
+            }
             ChatEvent::QuestionWithdrawn(id) => {
-                self.withdraw_question(&id);
+                self.withdraw_question(&id, now_ms);
                 return Vec::new();
             }
         };
@@ -300,6 +304,10 @@ impl ChatApp {
             SessionPatch::Queue(mode) => {
                 self.facts.queue = *mode;
                 format!("Queue: {}", mode.map_or("as configured", |mode| mode.as_str()))
+            }
+            SessionPatch::Elevated(mode) => {
+                self.facts.elevated = Some(*mode);
+                format!("Elevated: {mode}")
             }
         };
         self.take_options();

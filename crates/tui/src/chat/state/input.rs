@@ -277,6 +277,7 @@ impl ChatApp {
             thinking: self.thinking,
             timeout: self.setup.timeout,
             queue: self.facts.queue,
+            elevated: self.facts.elevated,
             shows_tools: self.verbosity() != Verbosity::Off,
         };
         if self.is_busy() {

@@ -7,7 +7,7 @@ use ratatui_core::text::Span;
 use super::input::DOUBLE_PRESS_MS;
 use super::{ChatApp, RunActivity};
 use crate::Row;
-use crate::chat::backend::{ReasoningMode, Verbosity};
+use crate::chat::backend::{ElevatedMode, ReasoningMode, Verbosity};
 use crate::compose::{self, LOW, RowsWithCursor};
 use crate::dialog::DialogCx;
 use crate::figures::tokens;
@@ -35,7 +35,8 @@ impl ChatApp {
         if self.is_busy() || self.compacting.is_some() || self.transcript.runs_bash() {
             return self.loader.interval().or(Some(Duration::from_secs(1)));
         }
-        self.shows_exit_hint(now_ms).then_some(Duration::from_millis(500))
+        let counts_down = self.dialogs.last().is_some_and(|open| open.dialog.counts_down());
+        (counts_down || self.shows_exit_hint(now_ms)).then_some(Duration::from_millis(500))
     }
 
     fn shows_exit_hint(&self, now_ms: i64) -> bool {
@@ -199,6 +200,9 @@ impl ChatApp {
         }
         if let Some(mode) = facts.queue {
             parts.push(format!("queue {mode}"));
+        }
+        if let Some(mode) = facts.elevated.filter(|mode| *mode != ElevatedMode::Off) {
+            parts.push(format!("elevated {mode}"));
         }
         parts.push(match (facts.tokens, facts.window) {
             (None, _) => "tokens ?".to_owned(),

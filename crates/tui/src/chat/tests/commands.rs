@@ -32,6 +32,7 @@ fn commands_change_the_session() {
         ("/usage", "Usage(Full)", "Usage: full"),
         ("/usage", "Usage(Off)", "Usage: off"),
         ("/queue steer", "Queue(Some(Steer))", "Queue: steer"),
+        ("/elevated ask", "Elevated(Ask)", "Elevated: ask"),
         ("/queue default", "Queue(None)", "Queue: as configured"),
         ("/model local/m2", "Model(Some(\"local/m2\"))", "Model: local/m2"),
         ("/model default", "Model(None)", "Model: as configured"),
@@ -51,6 +52,11 @@ fn messages_follow_the_queue_mode_of_the_session() {
     chat.say("/queue interrupt");
     chat.say("hello");
     assert_eq!(chat.sent()[0].queue, Some(QueueMode::Interrupt));
+    chat.say("/elevated full");
+    chat.shows("| elevated full");
+    chat.say("three");
+    let modes: Vec<_> = chat.sent().iter().map(|message| message.elevated).collect();
+    assert_eq!((modes.first(), modes.last()), (Some(&None), Some(&Some(ElevatedMode::Full))));
 }
 
 #[test]
