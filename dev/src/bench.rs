@@ -47,6 +47,9 @@ pub(crate) struct Args {
     /// Lets sessions have a run each, measures what is kept of them, prints the figure.
     #[arg(long, hide = true)]
     idle: bool,
+    /// Lets runs end at the same moment, measures how long that takes, prints the figure.
+    #[arg(long, hide = true)]
+    together: bool,
     /// How often it is opened; the first half only warms up.
     #[arg(long, hide = true, default_value_t = 1)]
     rounds: usize,
@@ -153,6 +156,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     }
     if args.idle {
         embed::idle::run(&args.server)?;
+        return Ok(true);
+    }
+    if args.together {
+        embed::together::run(&args.server)?;
         return Ok(true);
     }
     if cfg!(debug_assertions) && args.names != [BenchName::Build] {

@@ -14,9 +14,14 @@ use tokio::time::Instant;
 
 use crate::config::messages::{DropPolicy, InboxMode, QueueConfig};
 
+mod known;
+
+mod journal;
+
 mod seen;
 
-pub(crate) use seen::{MessageAdmission, Seen};
+pub(crate) use known::MessageRefusal;
+pub(crate) use seen::{Pending, Seen};
 
 /// The longest line about a dropped message, in characters.
 const MAX_SUMMARY_LINE: usize = 160;
@@ -40,6 +45,7 @@ pub struct InboundMessage {
     /// What happens if a run of the session is active; `None`: what `messages.queue` says.
     pub mode: Option<InboxMode>,
     /// Identifies the message, so that a host can send it again after a failure of its own: it gets one run at most.
+    /// Messages are remembered for 24 hours, the 4096 newest of a state directory, across restarts and processes.
     pub idempotency_key: Option<String>,
 }
 

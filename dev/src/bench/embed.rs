@@ -14,6 +14,7 @@ use super::{Figure, median, process};
 pub(super) mod steady;
 pub(super) mod many;
 pub(super) mod idle;
+pub(super) mod together;
 mod delivery;
 
 const TIMES: usize = 30;
@@ -40,6 +41,7 @@ pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
     figures.extend(delivery::measure()?);
     figures.extend(many::measure()?);
     figures.extend(idle::measure()?);
+    figures.extend(together::measure()?);
     Ok(figures)
 }
 

@@ -303,6 +303,7 @@ impl EngineBuilder {
             }
         };
         let index = self.index.unwrap_or_else(|| Arc::new(FileIndex::new(&self.state_dir, host.clone())));
+        let seen = Seen::new(&self.state_dir, host.clone());
         let parts = Parts {
             host,
             config,
@@ -318,7 +319,7 @@ impl EngineBuilder {
             index,
             store,
             inbox: Inbox::default(),
-            seen: Seen::default(),
+            seen,
             bus: EventBus::default(),
             throttle: Arc::default(),
             runtimes,

@@ -8,7 +8,7 @@ use pinch_stdx::cancel::CancelReason;
 
 use super::inbound;
 use crate::config::messages::InboxMode;
-use crate::inbox::{Arrival, InboundMessage, MessageAdmission, Outcome, TurnGuard, Waiting};
+use crate::inbox::{Arrival, InboundMessage, MessageRefusal, Outcome, Pending, TurnGuard, Waiting};
 use crate::parts::Parts;
 use crate::parts::active::RunTarget;
 use crate::plugin::{MessageContext, MessageHooks};
@@ -46,12 +46,9 @@ pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<
         message.to.as_ref(),
     );
     hooks.received(&message.caller, &message.text, message.images.len(), parts.host.now_ms());
-    let pending = match parts.seen.admit(&key, &message) {
-        MessageAdmission::New(pending) => pending,
-        MessageAdmission::Known { run_id } => return Ok(Turn::Duplicate { run_id }),
-        MessageAdmission::Conflict => {
-            return Err(RunError::Config("another message of this session had the same idempotency key".to_owned()));
-        }
+    let pending = match parts.seen.admit(&key, &message).await {
+        Ok(pending) => pending,
+        Err(refusal) => return refused(refusal),
     };
     let rules = &parts.config.messages;
     let mode = message.mode.unwrap_or_else(|| rules.mode_of(message.caller.channel.as_deref()));
@@ -59,7 +56,7 @@ pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<
         match mode {
             InboxMode::Steer => {
                 if let Some(run_id) = steer(parts, &key, &message).await {
-                    pending.confirm(&run_id);
+                    pending.confirm(&run_id).await;
                     return Ok(Turn::Joined { run_id });
                 }
             }
@@ -82,7 +79,7 @@ pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<
             } {
                 Ok(Outcome::Leads(guard)) => (guard, true),
                 Ok(Outcome::Joined { run_id }) => {
-                    pending.confirm(&run_id);
+                    pending.confirm(&run_id).await;
                     return Ok(Turn::Joined { run_id });
                 }
                 Ok(Outcome::Dropped) => return Ok(Turn::Dropped),
@@ -90,9 +87,17 @@ pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<
                 Err(_) => continue,
             },
         };
-        let request = lead(parts, &key, message, guard, has_waited && joins).await?;
-        pending.confirm(&request.run_id);
-        return Ok(Turn::Run(Box::new(request)));
+        return lead(parts, &key, (message, pending), guard, has_waited && joins).await;
+    }
+}
+
+/// What becomes of a message that gets no run because of its idempotency key.
+fn refused(refusal: MessageRefusal) -> Result<Turn, RunError> {
+    match refusal {
+        MessageRefusal::Known { run_id } => Ok(Turn::Duplicate { run_id }),
+        MessageRefusal::Conflict => {
+            Err(RunError::Config("another message of this session had the same idempotency key".to_owned()))
+        }
     }
 }
 
@@ -104,14 +109,14 @@ async fn steer(parts: &Parts, key: &str, message: &InboundMessage) -> Option<Str
     parts.active.queue(target, text, images, QueueKind::Steering).await.ok().map(|()| run_id)
 }
 
-/// The request of the message whose turn it is, and of those that it takes along.
+/// The turn of the message that leads it, and of those that it takes along.
 async fn lead(
     parts: &Arc<Parts>,
     key: &str,
-    message: InboundMessage,
+    (message, pending): (InboundMessage, Pending),
     guard: TurnGuard,
     takes_along: bool,
-) -> Result<RunRequest, RunError> {
+) -> Result<Turn, RunError> {
     let mut others = Vec::new();
     if takes_along {
         // People send several messages in a row.
@@ -129,8 +134,12 @@ async fn lead(
     request.caller = message.caller;
     request.message_to = message.to;
     request.turn = Some(Arc::new(guard));
+    // If another process was faster, the others wait again.
+    if let Err(refusal) = pending.claim(&request.run_id).await {
+        return refused(refusal);
+    }
     others.into_iter().for_each(|other| other.join(&request.run_id));
-    Ok(request)
+    Ok(Turn::Run(Box::new(request)))
 }
 
 /// The text and the images of several messages.

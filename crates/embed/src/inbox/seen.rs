@@ -1,108 +1,187 @@
-//! Which messages were accepted: a message that is sent again with the same key gets no second run.
+//! Which messages were accepted: a message that is sent again with the same key gets no second run, also after a restart.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use sha2::{Digest as _, Sha256};
+use pinch_stdx::host::Host;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 
 use super::InboundMessage;
+use super::journal::MessageJournal;
+use super::known::{MessageId, MessageRefusal};
 
-/// How many messages are remembered.
-const MAX_SEEN: usize = 4096;
-
-/// The messages of one engine that were accepted with an idempotency key.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Seen(Arc<Mutex<Known>>);
-
-#[derive(Debug, Default)]
-struct Known {
-    messages: HashMap<String, Accepted>,
-    /// Oldest first.
-    order: VecDeque<String>,
+/// The messages of a state directory that were accepted with an idempotency key.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    journal: Arc<MessageJournal>,
+    host: Host,
 }
 
-#[derive(Debug)]
-struct Accepted {
-    content: [u8; 32],
-    run_id: Option<String>,
-}
-
-/// What a message's idempotency key says about it.
-#[derive(Debug)]
-pub(crate) enum MessageAdmission {
-    /// It is new. Unless it is confirmed, it is forgotten when this is dropped.
-    New(Pending),
-    /// It was accepted before, by this run, if one has read it already.
-    Known { run_id: Option<String> },
-    /// Another message had the same key.
-    Conflict,
-}
-
-/// A message that was accepted and has not reached a run yet.
+/// A message that was accepted and has not reached a run yet. It is forgotten when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Pending {
     seen: Seen,
-    /// `None`: the message has no idempotency key, or it is confirmed.
-    key: Option<String>,
+    /// `None`: the message has no idempotency key, or a run has read it.
+    id: Option<MessageId>,
 }
 
 impl Seen {
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn new(state_dir: &Path, host: Host) -> Self {
+        Self { journal: Arc::new(MessageJournal::new(state_dir)), host }
     }
 
-    pub(crate) fn admit(&self, session: &str, message: &InboundMessage) -> MessageAdmission {
-        let Some(key) = &message.idempotency_key else {
-            return MessageAdmission::New(Pending { seen: self.clone(), key: None });
-        };
-        let key = format!("{session}\n{key}");
-        let content = content_hash(message);
-        let mut known = self.lock();
-        if let Some(accepted) = known.messages.get(&key) {
-            return match accepted.content == content {
-                true => MessageAdmission::Known { run_id: accepted.run_id.clone() },
-                false => MessageAdmission::Conflict,
-            };
+    /// Accepts a message that is new.
+    pub(crate) async fn admit(&self, session: &str, message: &InboundMessage) -> Result<Pending, MessageRefusal> {
+        let id = MessageId::of(session, message);
+        if let Some(id) = &id {
+            self.blocking(|journal, now| journal.refresh(now)).await;
+            let now = self.host.now_ms();
+            let mut known = self.journal.known();
+            known.expire(now);
+            known.check(id)?;
+            known.insert(id, None, now);
         }
-        known.messages.insert(key.clone(), Accepted { content, run_id: None });
-        known.order.push_back(key.clone());
-        if known.order.len() > MAX_SEEN
-            && let Some(oldest) = known.order.pop_front()
-        {
-            known.messages.remove(&oldest);
-        }
-        MessageAdmission::New(Pending { seen: self.clone(), key: Some(key) })
+        Ok(Pending { seen: self.clone(), id })
+    }
+
+    /// Works with the file on another thread. A failure is only logged: messages are then remembered as long as the process lives.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&MessageJournal, i64) -> io::Result<T> + Send + 'static,
+    ) -> Option<T> {
+        let (journal, host) = (Arc::clone(&self.journal), self.host.clone());
+        let done = spawn_blocking(move || work(&journal, host.now_ms())).await;
+        done.map_err(io::Error::other).and_then(|done| done).map_err(warn).ok()
     }
 }
 
-fn content_hash(message: &InboundMessage) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    hash.update(message.text.len().to_le_bytes());
-    hash.update(&message.text);
-    for image in &message.images {
-        hash.update(image.data.len().to_le_bytes());
-        hash.update(image.data.as_bytes());
-    }
-    hash.finalize().into()
+fn warn(error: io::Error) {
+    tracing::warn!(%error, "messages that are sent again after a restart may get a second run");
 }
 
 impl Pending {
-    /// A run reads the message.
-    pub(crate) fn confirm(mut self, run_id: &str) {
-        if let Some(key) = self.key.take()
-            && let Some(accepted) = self.seen.lock().messages.get_mut(&key)
-        {
-            accepted.run_id = Some(run_id.to_owned());
-        }
+    /// A run is about to be started for the message. If this is dropped before it is ready, the message may be sent again.
+    ///
+    /// # Errors
+    /// Another process has started a run for it meanwhile.
+    pub(crate) async fn claim(mut self, run_id: &str) -> Result<(), MessageRefusal> {
+        let Some(id) = self.id else { return Ok(()) };
+        let mut claim = Claim { seen: &self.seen, id, run_id: run_id.to_owned(), is_over: Arc::default(), armed: true };
+        let (is_over, owned) = (Arc::clone(&claim.is_over), claim.run_id.clone());
+        let appended = self.seen.blocking(move |journal, now| {
+            let appended = journal.append(&id, &owned, now)?;
+            if is_over.swap(true, Ordering::AcqRel) && appended.is_ok() {
+                journal.withdraw(&id, &owned, now)?;
+            }
+            Ok(appended)
+        });
+        let appended = appended.await;
+        claim.armed = false;
+        drop(claim);
+        // Without the file the message is known here at least.
+        appended.unwrap_or(Ok(()))?;
+        self.id = None;
+        self.seen.journal.known().insert(&id, Some(run_id.to_owned()), self.seen.host.now_ms());
+        Ok(())
+    }
+
+    /// A run has read the message. If this is dropped, that is noted nevertheless.
+    pub(crate) async fn confirm(mut self, run_id: &str) {
+        let Some(id) = self.id.take() else { return };
+        let owned = run_id.to_owned();
+        let appended = self.seen.blocking(move |journal, now| {
+            let appended = journal.append(&id, &owned, now);
+            let mut known = journal.known();
+            if known.check_unread(&id).is_ok() {
+                known.insert(&id, Some(owned), now);
+            }
+            appended
+        });
+        // Another process may have had it read at the same time: its run is remembered then.
+        drop(appended.await);
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if let Some(key) = self.key.take() {
-            let mut known = self.seen.lock();
-            known.messages.remove(&key);
-            known.order.retain(|other| *other != key);
+        if let Some(id) = self.id.take() {
+            self.seen.journal.known().remove(&id.key, None);
+        }
+    }
+}
+
+/// A claim that is being written. Whichever ends second, the write or the wait for it, withdraws a claim that nobody waits for any more.
+struct Claim<'a> {
+    seen: &'a Seen,
+    id: MessageId,
+    run_id: String,
+    is_over: Arc<AtomicBool>,
+    armed: bool,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if !self.armed || !self.is_over.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (seen, id, run_id) = (self.seen.clone(), self.id, std::mem::take(&mut self.run_id));
+        // Outside of a runtime nothing is left that could send the message again.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn_blocking(move || {
+                seen.journal.withdraw(&id, &run_id, seen.host.now_ms()).unwrap_or_else(warn);
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::FutureExt as _;
+    use pinch_stdx::fs::FileLock;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_message_whose_claim_is_abandoned_may_be_sent_again() {
+        for is_written in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("seen-messages.jsonl");
+            let seen = || Seen::new(dir.path(), Host::builder().build());
+            let message = InboundMessage::new("s", "text").idempotency_key("m1");
+            let (one, other) = (seen(), seen());
+            let lock = FileLock::acquire(&path, Duration::ZERO).unwrap();
+            let mut claim = Box::pin(one.admit("s", &message).await.unwrap().claim("run"));
+            assert!((&mut claim).now_or_never().is_none());
+            if is_written {
+                drop(lock);
+                while std::fs::metadata(&path).unwrap().len() == 0 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                drop(claim);
+            } else {
+                drop(claim);
+                drop(lock);
+            }
+            tokio::time::timeout(Duration::from_secs(10), async {
+                while std::fs::read_to_string(&path).unwrap().lines().count() < 2 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            })
+            .await
+            .unwrap();
+            for seen in [&other, &seen(), &one] {
+                drop(seen.admit("s", &message).await.unwrap());
+            }
+            one.admit("s", &message).await.unwrap().claim("run-2").await.unwrap();
+            assert_eq!(
+                other.admit("s", &message).await.unwrap_err(),
+                MessageRefusal::Known { run_id: Some("run-2".to_owned()) }
+            );
         }
     }
 }

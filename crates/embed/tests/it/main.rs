@@ -34,6 +34,8 @@ mod processes;
 mod prompts;
 mod questions;
 mod replies;
+#[cfg(unix)]
+mod resent;
 mod rest;
 mod results;
 mod rotation;

@@ -1,5 +1,5 @@
-//! A model server that streams fifty deltas a second to everyone who asks, for as long as they listen. It is a process of its own, so that
-//! its time does not count as the runs'.
+//! A model server that streams fifty deltas a second to everyone who asks, for as long as they listen, or gives short answers, on request
+//! many that end at once. It is a process of its own, so that its time does not count as the runs'.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -25,6 +25,15 @@ const SHORT: usize = 3;
 
 /// What a prompt holds that wants a short answer.
 pub(super) const SHORT_PROMPT: &str = "short answer";
+
+/// What a prompt holds that wants an answer which ends when [`TOGETHER`] of them do.
+pub(super) const TOGETHER_PROMPT: &str = "answer together";
+
+/// How many answers end at once.
+pub(super) const TOGETHER: usize = 100;
+
+/// The last delta of an answer, and the three frames that end it.
+const N_LAST_FRAMES: usize = 4;
 
 /// A server process; it ends with this value.
 pub(super) struct Steady {
@@ -58,14 +67,25 @@ pub(in crate::bench) fn serve() -> anyhow::Result<()> {
         println!("http://{}", listener.local_addr()?);
         std::io::stdout().flush()?;
         let listeners: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let held: Arc<Mutex<Vec<HeldAnswer>>> = Arc::default();
         let mut tasks = JoinSet::new();
         tasks.spawn(tick(Arc::clone(&listeners)));
         loop {
             let (stream, _) = listener.accept().await?;
-            let listeners = Arc::clone(&listeners);
+            let (listeners, held) = (Arc::clone(&listeners), Arc::clone(&held));
             tasks.spawn(async move {
-                if let Some(stream) = begin(stream).await {
-                    listeners.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+                match begin(stream).await {
+                    Some(UnfinishedAnswer::Endless(stream)) => {
+                        listeners.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+                    }
+                    Some(UnfinishedAnswer::Held(answer)) => {
+                        let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+                        held.push(answer);
+                        if held.len() == TOGETHER {
+                            held.drain(..).for_each(HeldAnswer::end);
+                        }
+                    }
+                    None => {}
                 }
             });
             while tasks.try_join_next().is_some() {}
@@ -73,27 +93,54 @@ pub(in crate::bench) fn serve() -> anyhow::Result<()> {
     })
 }
 
+/// An answer that goes on.
+enum UnfinishedAnswer {
+    Endless(TcpStream),
+    Held(HeldAnswer),
+}
+
+/// An answer that lacks its end.
+struct HeldAnswer {
+    stream: TcpStream,
+    end: String,
+}
+
+impl HeldAnswer {
+    /// Sends the end, for which the socket has room.
+    fn end(self) {
+        if let Err(error) = self.stream.try_write(self.end.as_bytes()) {
+            eprintln!("an answer does not end: {error}");
+        }
+    }
+}
+
 /// Reads a request and begins the answer; `None` when it is over already.
-async fn begin(mut stream: TcpStream) -> Option<TcpStream> {
+async fn begin(mut stream: TcpStream) -> Option<UnfinishedAnswer> {
     let mut request = Vec::new();
     while !is_whole(&request) {
         if stream.read_buf(&mut request).await.ok()? == 0 {
             return None;
         }
     }
-    let is_short = memchr::memmem::find(&request, SHORT_PROMPT.as_bytes()).is_some();
+    // An earlier prompt of the session is in the request as well.
+    let last = |prompt: &str| memchr::memmem::rfind(&request, prompt.as_bytes());
+    let (short, together) = (last(SHORT_PROMPT), last(TOGETHER_PROMPT));
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    let answer = if is_short {
-        AnthropicResponse::new("msg_1").in_pieces(SHORT).text(&PIECE.repeat(SHORT)).stop("end_turn")
+    let (mut answer, is_endless) = if short.is_some() || together.is_some() {
+        (AnthropicResponse::new("msg_1").in_pieces(SHORT).text(&PIECE.repeat(SHORT)).stop("end_turn"), false)
     } else {
         let mut frames = AnthropicResponse::new("msg_1").in_pieces(1).text(PIECE).frames();
         // The block is left open: its end would follow the first piece.
         frames.pop();
-        frames
+        (frames, true)
     };
+    let end = (together > short).then(|| answer.split_off(answer.len().saturating_sub(N_LAST_FRAMES)).concat());
     stream.set_nodelay(true).ok()?;
     tokio::io::AsyncWriteExt::write_all(&mut stream, (head.to_owned() + &answer.concat()).as_bytes()).await.ok()?;
-    (!is_short).then_some(stream)
+    match end {
+        Some(end) => Some(UnfinishedAnswer::Held(HeldAnswer { stream, end })),
+        None => is_endless.then_some(UnfinishedAnswer::Endless(stream)),
+    }
 }
 
 fn is_whole(request: &[u8]) -> bool {

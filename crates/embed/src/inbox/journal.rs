@@ -1,0 +1,238 @@
+//! The file of messages that runs have read: a line of JSON each, appended under a lock of the file. Any number of processes share it.
+//!
+//! Everything here blocks.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pinch_stdx::fs::lock::is_still;
+use pinch_stdx::fs::{Access, FileLock, create_private_dir, make_private, open_regular, write_atomic};
+use serde::{Deserialize, Serialize};
+
+use super::known::{KnownMessages, MAX_KNOWN, MessageHash, MessageId, MessageRefusal};
+
+/// The file of a state directory.
+const FILE: &str = "seen-messages.jsonl";
+
+/// How long to wait for another process that appends.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How many lines the file may have before it is rewritten.
+const MAX_LINES: usize = 2 * MAX_KNOWN;
+
+/// How many bytes of the end of a file are read at most.
+const MAX_BYTES: u64 = 8 << 20;
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct JournalLine {
+    key: String,
+    content: String,
+    run_id: String,
+    /// In milliseconds since the Unix epoch.
+    at: i64,
+    /// The run was never handed out: the message may be sent again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    withdrawn: bool,
+}
+
+impl JournalLine {
+    fn new(id: &MessageId, run_id: &str, at: i64) -> Self {
+        Self { key: to_hex(&id.key), content: to_hex(&id.content), run_id: run_id.to_owned(), at, withdrawn: false }
+    }
+
+    fn to_json(&self) -> io::Result<Vec<u8>> {
+        let mut json = serde_json::to_vec(self)?;
+        json.push(b'\n');
+        Ok(json)
+    }
+
+    fn id(&self) -> Option<MessageId> {
+        Some(MessageId { key: from_hex(&self.key)?, content: from_hex(&self.content)? })
+    }
+}
+
+fn to_hex(hash: &MessageHash) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Option<MessageHash> {
+    let mut hash = MessageHash::default();
+    if text.len() != 2 * hash.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (at, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(hash)
+}
+
+/// The messages of a state directory, as this process knows them.
+#[derive(Debug)]
+pub(super) struct MessageJournal {
+    path: PathBuf,
+    known: Mutex<KnownMessages>,
+    position: Mutex<JournalPosition>,
+}
+
+/// How far the file is read.
+#[derive(Debug, Default)]
+struct JournalPosition {
+    file: Option<File>,
+    /// The end of the last whole line that was read.
+    offset: u64,
+    lines: usize,
+}
+
+impl MessageJournal {
+    pub(super) fn new(state_dir: &Path) -> Self {
+        Self { path: state_dir.join(FILE), known: Mutex::default(), position: Mutex::default() }
+    }
+
+    /// What is known without reading the file.
+    pub(super) fn known(&self) -> MutexGuard<'_, KnownMessages> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn position(&self) -> MutexGuard<'_, JournalPosition> {
+        self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what was appended.
+    pub(super) fn refresh(&self, now: i64) -> io::Result<()> {
+        let mut position = self.position();
+        self.catch_up(&mut position, now)
+    }
+
+    /// Notes that a run reads a message, unless another one has.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub(super) fn append(&self, id: &MessageId, run_id: &str, now: i64) -> io::Result<Result<(), MessageRefusal>> {
+        let mut position = self.position();
+        let lock = self.lock()?;
+        self.catch_up(&mut position, now)?;
+        if let Err(refusal) = self.known().check_unread(id) {
+            return Ok(Err(refusal));
+        }
+        self.write(&mut position, lock.file(), &JournalLine::new(id, run_id, now))?;
+        self.known().insert(id, Some(run_id.to_owned()), now);
+        if position.lines > MAX_LINES
+            && let Err(error) = self.compact(&mut position)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "the file of messages cannot be made shorter");
+        }
+        Ok(Ok(()))
+    }
+
+    /// Takes back what [`Self::append`] has noted.
+    pub(super) fn withdraw(&self, id: &MessageId, run_id: &str, now: i64) -> io::Result<()> {
+        let mut position = self.position();
+        self.known().remove(&id.key, Some(run_id));
+        let lock = self.lock()?;
+        self.catch_up(&mut position, now)?;
+        self.write(&mut position, lock.file(), &JournalLine { withdrawn: true, ..JournalLine::new(id, run_id, now) })
+    }
+
+    fn lock(&self) -> io::Result<FileLock> {
+        if let Some(dir) = self.path.parent() {
+            create_private_dir(dir)?;
+        }
+        let lock = FileLock::acquire(&self.path, PATIENCE).map_err(io::Error::other)?;
+        if !lock.file().metadata()?.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
+        make_private(lock.file());
+        Ok(lock)
+    }
+
+    fn write(&self, position: &mut JournalPosition, file: &File, line: &JournalLine) -> io::Result<()> {
+        let len = file.metadata()?.len();
+        let mut text = line.to_json()?;
+        let is_torn = len != position.offset;
+        if is_torn {
+            // Another process ended in the middle of a line.
+            text.insert(0, b'\n');
+        }
+        append_whole(file, len, &text)?;
+        position.offset = len + text.len() as u64;
+        position.lines += 1 + usize::from(is_torn);
+        Ok(())
+    }
+
+    /// Reads the lines that follow those that were read. A part of a line at the end is left until it is whole.
+    fn catch_up(&self, position: &mut JournalPosition, now: i64) -> io::Result<()> {
+        let is_same = match &position.file {
+            Some(file) => is_still(file, &self.path)? && file.metadata()?.len() >= position.offset,
+            None => false,
+        };
+        if !is_same {
+            *position = JournalPosition::default();
+            position.file = match open_regular(&self.path) {
+                Ok(file) => Some(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            };
+        }
+        let Some(mut file) = position.file.as_ref() else { return Ok(()) };
+        let len = file.metadata()?.len();
+        if len.saturating_sub(position.offset) > MAX_BYTES {
+            position.offset = len - MAX_BYTES;
+            position.lines = MAX_LINES;
+        }
+        let mut text = Vec::new();
+        file.seek(SeekFrom::Start(position.offset))?;
+        file.take(len.saturating_sub(position.offset)).read_to_end(&mut text)?;
+        text.truncate(memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1));
+        position.offset += text.len() as u64;
+        let mut lines = Vec::new();
+        let mut n_lines = 0;
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            n_lines += 1;
+            let line = serde_json::from_slice::<JournalLine>(line).ok();
+            lines.extend(line.and_then(|line| Some((line.id()?, line))));
+        }
+        position.lines += n_lines;
+        let n_damaged = n_lines - lines.len();
+        let mut known = self.known();
+        for (id, line) in lines {
+            match line.withdrawn {
+                true => known.remove(&id.key, Some(&line.run_id)),
+                // A clock that was ahead does not make a message younger than those that follow.
+                false => known.insert(&id, Some(line.run_id), line.at.min(now)),
+            }
+        }
+        known.expire(now);
+        if n_damaged > 0 {
+            tracing::warn!(path = %self.path.display(), n_damaged, "damaged lines in the file of messages are skipped");
+        }
+        Ok(())
+    }
+
+    /// Replaces the file by one that has only what is known. The caller holds the lock.
+    fn compact(&self, position: &mut JournalPosition) -> io::Result<()> {
+        let lines: Vec<JournalLine> =
+            self.known().read().map(|(id, run_id, at)| JournalLine::new(&id, run_id, at)).collect();
+        let text = lines.iter().map(JournalLine::to_json).collect::<io::Result<Vec<_>>>()?.concat();
+        write_atomic(&self.path, &text, Access::Private)?;
+        let file = open_regular(&self.path)?;
+        *position = JournalPosition { file: Some(file), offset: text.len() as u64, lines: lines.len() };
+        Ok(())
+    }
+}
+
+/// Appends all of a text, or nothing as far as the system allows.
+fn append_whole(mut file: &File, len: u64, text: &[u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(len))?;
+    let written = file.write_all(text);
+    if written.is_err() && file.set_len(len).is_err() {
+        // Readers skip the part that was written.
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests;
