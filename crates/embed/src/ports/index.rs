@@ -12,6 +12,7 @@ use pinch_ports::{EntryChange, Fence, PortError, SessionEntry, SessionIndex};
 use pinch_stdx::fs::{Access, FileStamp, write_atomic};
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value};
+use tokio::sync::OwnedMutexGuard;
 use tokio::task::spawn_blocking;
 
 use super::session_lock::{LockAttempt, SessionLock};
@@ -27,6 +28,8 @@ pub struct FileIndex {
     state_dir: PathBuf,
     host: Host,
     loaded: Mutex<HashMap<PathBuf, LoadedIndex>>,
+    /// Writers of this process, per index: they wait for each other in order, only other processes are polled.
+    writers: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// An index as it was last read.
@@ -39,7 +42,7 @@ struct LoadedIndex {
 impl FileIndex {
     /// The indexes below a state directory.
     pub fn new(state_dir: impl Into<PathBuf>, host: Host) -> Self {
-        Self { state_dir: state_dir.into(), host, loaded: Mutex::default() }
+        Self { state_dir: state_dir.into(), host, loaded: Mutex::default(), writers: Mutex::default() }
     }
 
     fn path_of_agent(&self, agent: &str) -> PathBuf {
@@ -76,12 +79,17 @@ impl FileIndex {
         entries
     }
 
-    async fn lock(&self, path: &Path) -> Result<SessionLock, PortError> {
+    async fn lock(&self, path: &Path) -> Result<(SessionLock, OwnedMutexGuard<()>), PortError> {
+        let writer = {
+            let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(writers.entry(path.to_owned()).or_default())
+        };
+        let writer = writer.lock_owned().await;
         let lock = SessionLock::path_for(path).map_err(|error| unwritable(path, error))?;
         let mut waited = Duration::ZERO;
         loop {
             let owner = match SessionLock::try_acquire(&lock, &self.host).map_err(|error| unwritable(path, error))? {
-                LockAttempt::Held(lock) => return Ok(lock),
+                LockAttempt::Held(lock) => return Ok((lock, writer)),
                 LockAttempt::Busy { owner } => owner,
             };
             if waited >= PATIENCE {
