@@ -1,6 +1,9 @@
 //! `cargo xtask features`: each feature of each crate compiles alone, and each crate without any.
 //!
-//! Checks of the whole workspace have all features at once, where one feature can lean on what another one brings.
+//! Checks of the whole workspace have all features at once, where one feature can lean on what another one brings. A feature that only passes on one of a
+//! dependency, and that the crate's own sources never name, changes nothing in the crate: it is checked where it comes from.
+
+use std::path::Path;
 
 use anyhow::Context;
 use serde_json::Value;
@@ -15,7 +18,12 @@ pub(crate) struct Args {}
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     let metadata = cargo::metadata()?;
     let packages = metadata["packages"].as_array().context("cargo metadata names no packages")?;
-    let all: Vec<(&str, &str)> = packages.iter().flat_map(combinations).collect();
+    let mut all = Vec::new();
+    for package in packages {
+        let manifest = package["manifest_path"].as_str().context("a package without a manifest")?;
+        let sources = sources(&Path::new(manifest).with_file_name("src"))?;
+        all.extend(combinations(package, &sources));
+    }
     let mut failed = Vec::new();
     for (package, feature) in &all {
         let check = ["check", "--quiet", "--locked", "--package", package, "--no-default-features"];
@@ -34,11 +42,30 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     Ok(failed.is_empty() && all.len() > packages.len())
 }
 
-/// A package with each of its features, and with none.
-fn combinations(package: &Value) -> Vec<(&str, &str)> {
+/// A package with each of its features that has a meaning of its own, and with none.
+fn combinations<'a>(package: &'a Value, sources: &str) -> Vec<(&'a str, &'a str)> {
     let name = package["name"].as_str().unwrap_or_default();
-    let features = package["features"].as_object().into_iter().flatten().map(|(feature, _)| feature.as_str());
-    std::iter::once("").chain(features.filter(|feature| *feature != "default")).map(|feature| (name, feature)).collect()
+    let is_passed_on = |feature: &str, brings: &Value| {
+        let brings = brings.as_array().into_iter().flatten().filter_map(Value::as_str);
+        !sources.contains(&format!("feature = \"{feature}\"")) && brings.into_iter().all(|one| one.contains('/'))
+    };
+    let features = package["features"].as_object().into_iter().flatten();
+    let own = features.filter(|(feature, brings)| *feature != "default" && !is_passed_on(feature, brings));
+    std::iter::once("").chain(own.map(|(feature, _)| feature.as_str())).map(|feature| (name, feature)).collect()
+}
+
+/// All Rust sources of a directory, one behind the other.
+fn sources(dir: &Path) -> anyhow::Result<String> {
+    let mut all = String::new();
+    for entry in std::fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            all += &sources(&path)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            all += &std::fs::read_to_string(&path)?;
+        }
+    }
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -48,8 +75,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_feature_is_alone_once_and_the_default_is_none() {
-        let package = json!({"name": "p", "features": {"default": ["b"], "a": [], "b": ["a"]}});
-        assert_eq!(combinations(&package), [("p", ""), ("p", "a"), ("p", "b")]);
+    fn features_with_a_meaning_of_their_own_are_alone_once_and_the_default_is_none() {
+        let features =
+            json!({"default": ["b"], "a": [], "b": ["a"], "c": ["dep/c"], "d": ["dep/d"], "e": ["dep/e", "dep:x"]});
+        let package = json!({"name": "p", "features": features});
+        let sources = "#[cfg(feature = \"d\")]";
+        assert_eq!(combinations(&package, sources), [("p", ""), ("p", "b"), ("p", "d"), ("p", "e")]);
     }
 }
