@@ -37,6 +37,7 @@ impl Engine {
         parts.gate.close();
         let ended = parts.gate.wait_until_empty(limit).await;
         agents::flush(&parts).await;
+        parts.seen.settle().await;
         parts.registered.plugins.drain().await;
         ended
     }

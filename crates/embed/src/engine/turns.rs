@@ -56,7 +56,7 @@ pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<
         match mode {
             InboxMode::Steer => {
                 if let Some(run_id) = steer(parts, &key, &message).await {
-                    pending.confirm(&run_id).await;
+                    pending.confirm(&run_id);
                     return Ok(Turn::Joined { run_id });
                 }
             }
@@ -79,7 +79,7 @@ pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<
             } {
                 Ok(Outcome::Leads(guard)) => (guard, true),
                 Ok(Outcome::Joined { run_id }) => {
-                    pending.confirm(&run_id).await;
+                    pending.confirm(&run_id);
                     return Ok(Turn::Joined { run_id });
                 }
                 Ok(Outcome::Dropped) => return Ok(Turn::Dropped),

@@ -2,12 +2,12 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pinch_stdx::host::Host;
 use tokio::runtime::Handle;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinSet, spawn_blocking};
 
 use super::InboundMessage;
 use super::journal::MessageJournal;
@@ -18,6 +18,8 @@ use super::known::{MessageId, MessageRefusal};
 pub(crate) struct Seen {
     journal: Arc<MessageJournal>,
     host: Host,
+    /// What is being noted while nobody waits for it.
+    notes: Arc<Mutex<JoinSet<()>>>,
 }
 
 /// A message that was accepted and has not reached a run yet. It is forgotten when this is dropped.
@@ -30,7 +32,7 @@ pub(crate) struct Pending {
 
 impl Seen {
     pub(crate) fn new(state_dir: &Path, host: Host) -> Self {
-        Self { journal: Arc::new(MessageJournal::new(state_dir)), host }
+        Self { journal: Arc::new(MessageJournal::new(state_dir)), host, notes: Arc::default() }
     }
 
     /// Accepts a message that is new.
@@ -45,6 +47,12 @@ impl Seen {
             known.insert(id, None, now);
         }
         Ok(Pending { seen: self.clone(), id })
+    }
+
+    /// Waits until everything is noted.
+    pub(crate) async fn settle(&self) {
+        let mut notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        while notes.join_next().await.is_some() {}
     }
 
     /// Works with the file on another thread. A failure is only logged: messages are then remembered as long as the process lives.
@@ -88,20 +96,24 @@ impl Pending {
         Ok(())
     }
 
-    /// A run has read the message. If this is dropped, that is noted nevertheless.
-    pub(crate) async fn confirm(mut self, run_id: &str) {
+    /// A run has read the message. That is noted while its sender goes on: the answer may be on its way already.
+    pub(crate) fn confirm(mut self, run_id: &str) {
         let Some(id) = self.id.take() else { return };
-        let owned = run_id.to_owned();
-        let appended = self.seen.blocking(move |journal, now| {
-            let appended = journal.append(&id, &owned, now);
-            let mut known = journal.known();
-            if known.check_unread(&id).is_ok() {
-                known.insert(&id, Some(owned), now);
-            }
-            appended
+        let (seen, owned) = (self.seen.clone(), run_id.to_owned());
+        let mut notes = self.seen.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        while notes.try_join_next().is_some() {}
+        notes.spawn(async move {
+            let appended = seen.blocking(move |journal, now| {
+                let appended = journal.append(&id, &owned, now);
+                let mut known = journal.known();
+                if known.check_unread(&id).is_ok() {
+                    known.insert(&id, Some(owned), now);
+                }
+                appended
+            });
+            // Another process may have had it read at the same time: its run is remembered then.
+            drop(appended.await);
         });
-        // Another process may have had it read at the same time: its run is remembered then.
-        drop(appended.await);
     }
 }
 
