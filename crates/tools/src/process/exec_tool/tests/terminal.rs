@@ -80,8 +80,9 @@ async fn an_interpreter_is_driven_by_keys() {
     python.act("submit", json!({})).await;
     python.act("write", json!({"data": "print('hello', name)\n"})).await;
     python.until("hello world").await;
-    python.keys("import time; time.sleep(300)", &["Enter"]).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    python.keys("import time; print('asl' + 'eep'); time.sleep(300)", &["Enter"]).await;
+    // Before that the key would be for the line editor.
+    python.until("asleep").await;
     python.keys("", &["C-c"]).await;
     python.until("KeyboardInterrupt").await;
     python.act("write", json!({"data": "", "eof": true})).await;
