@@ -38,6 +38,10 @@ pub(super) async fn save_memories(before: &BeforeRun<'_>) {
     if matches!(request.trigger, RunTrigger::Heartbeat | RunTrigger::Memory) || request.disable_tools {
         return;
     }
+    // Calls wait for these results: another prompt before them would count the calls as not run.
+    if !request.client_results.is_empty() {
+        return;
+    }
     let Some(model) = before.candidates.first() else { return };
     if !before.runtimes.of(model).capabilities().compaction {
         return;
@@ -83,6 +87,7 @@ fn flush_request(of_user: &RunRequest, run_id: String, texts: FlushTexts) -> Run
     request.trigger = RunTrigger::Memory;
     request.prompt = texts.prompt;
     request.images = Vec::new();
+    request.client_tools = Vec::new();
     let sections: Vec<String> = request.extra_system_prompt.take().into_iter().chain([texts.system_prompt]).collect();
     request.extra_system_prompt = Some(sections.join("\n\n"));
     request.memory_flush_write_path = Some(texts.path);

@@ -133,3 +133,24 @@ async fn results_survive_a_failed_attempt() {
     assert_eq!(said(&within(second).await.unwrap()), ["One."]);
     assert!(last_sent(&world)[2].matches("c1=").count() == 1, "{:?}", last_sent(&world));
 }
+
+#[tokio::test]
+async fn a_conversation_that_waits_for_results_saves_no_memories_before_them() {
+    let world = World::new().await;
+    let engine = &world.engine;
+    let usage = json!({"input_tokens": 178_000, "output_tokens": 1});
+    let call = AnthropicResponse::with_usage("long", &usage).tool_call("c1", "lookup", r#"{"q":1}"#);
+    world.server.reply(stream(call.stop("tool_use")));
+    let key = "agent:main:chat";
+    let mut first = engine.message(key, "hello").await.unwrap();
+    first.client_tools = vec![lookup()];
+    assert_eq!(run(engine, first).await.meta.pending_tool_calls.len(), 1);
+
+    world.server.reply(stream(answer("m2", "One.")));
+    let mut second = engine.message(key, "").await.unwrap();
+    second.client_tools = vec![lookup()];
+    second.client_results = vec![ClientToolResult::text("c1", "one")];
+    assert_eq!(said(&run(engine, second).await), ["One."]);
+    assert!(last_sent(&world)[2].contains("c1="), "{:?}", last_sent(&world));
+    assert_eq!(world.server.requests().len(), 2);
+}
