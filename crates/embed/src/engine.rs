@@ -89,7 +89,7 @@ impl Engine {
         if let Some(problem) = &parts.config.unusable {
             return Err(RunError::Config(problem.clone()));
         }
-        let parts = agents::of_agent(&parts, &resolve::agent_id_of(&parts.config.agents, &request));
+        let parts = agents::of_agent(&parts, &request.agent(&parts.config.agents));
         resolve::tool_policy(&parts, request)
     }
 
@@ -280,7 +280,7 @@ async fn run_with_hooks(
         return Err(RunError::Config(why.clone()));
     }
     let _admitted = parts.gate.admit()?;
-    let parts = &agents::of_agent(parts, &resolve::agent_id_of(&parts.config.agents, &request));
+    let parts = &agents::of_agent(parts, &request.agent(&parts.config.agents));
     let cancel = request.cancel.child();
     let asked = Instant::now();
     let runtimes = resolve::runtimes(parts, &request)?;

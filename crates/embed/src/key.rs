@@ -2,6 +2,8 @@
 //!
 //! A key is `agent:<id>:<rest>` or an alias. A key is routing, a session id is storage: the two are never mixed.
 
+use sha2::{Digest as _, Sha256};
+
 pub mod agent_id;
 pub mod profile_id;
 
@@ -26,6 +28,11 @@ pub fn parse(key: &str) -> Option<AgentKey<'_>> {
     let agent_id = parts.next().map(str::trim).filter(|id| !id.is_empty())?;
     let rest = parts.collect::<Vec<_>>().join(":");
     (!rest.trim().is_empty()).then_some(AgentKey { agent_id, rest })
+}
+
+/// The agent that a key names; a key of another form belongs to the default agent.
+pub fn agent(key: &str) -> AgentId {
+    parse(key).map_or_else(AgentId::default, |parsed| AgentId::normalise(parsed.agent_id))
 }
 
 /// Whether a key starts like the long form but is malformed.
@@ -164,6 +171,11 @@ pub fn canonical(key: &str, default_agent: &AgentId, main_key: &str) -> Option<S
 pub fn topic(key: &str) -> Option<&str> {
     let (_, topic) = key.rsplit_once(":topic:")?;
     Some(topic).filter(|topic| !topic.is_empty())
+}
+
+/// A short hash of a session key or id, or of a profile: where the name itself does not fit, or must not be seen. Eight hexadecimal digits.
+pub(crate) fn short_hash(name: &str) -> String {
+    Sha256::digest(name.as_bytes()).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn main(agent: &AgentId, main_key: &str) -> String {

@@ -34,7 +34,7 @@ use pinch_llm::message::ToolResult;
 mod answers;
 mod guard;
 mod payloads;
-mod around;
+mod gateway_payloads;
 pub(crate) mod registry;
 mod results;
 mod run_hooks;
@@ -42,7 +42,7 @@ mod message_hooks;
 mod session_hooks;
 
 pub use answers::{FirstAnswer, JoinedText, LastAnswer};
-pub use around::{
+pub use gateway_payloads::{
     BeforeReset, GatewayStart, GatewayStop, MessageChanges, MessageContext, MessageReceived, MessageSending,
     MessageSent, ResetReason, SessionContext, SessionEnd, SessionStart,
 };

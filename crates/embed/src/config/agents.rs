@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use pinch_coding_agent::document::Problem;
 use pinch_llm::thinking::ThinkingLevel;
-
+use pinch_tools::process::ElevatedLevel;
 use serde_json::Value;
 
 use super::cli::CliBackends;
 use super::compaction::CompactionConfig;
-use pinch_tools::process::ElevatedLevel;
-
 use super::elevated::ElevatedConfig;
 use super::exec::ExecConfig;
 use super::node::Node;

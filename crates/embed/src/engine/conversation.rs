@@ -9,7 +9,7 @@ use pinch_stdx::text::with_causes;
 use pinch_tools::process::ElevatedRules;
 
 use super::replaced::ReplacedEntry;
-use super::{Engine, agents, inbound, offering, replaced, resolve};
+use super::{Engine, agents, entries, inbound, offering, replaced, resolve};
 use crate::key::AgentId;
 use crate::plugin::ResetReason;
 use crate::profiles::AuthProfileStatus;
@@ -26,7 +26,8 @@ impl Engine {
         let parts = self.parts();
         let key = inbound::canonical(&parts, key)?;
         let Some(entry) = parts.index.get(&key).await.map_err(inbound::port_error)? else { return Ok(Vec::new()) };
-        let log = replaced::log(&parts, &key, &entry).await.map_err(|error| RunError::Config(with_causes(&error)))?;
+        let log =
+            entries::transcript(&parts, &key, &entry).await.map_err(|error| RunError::Config(with_causes(&error)))?;
         Ok(log.context().messages)
     }
 
@@ -57,14 +58,14 @@ impl Engine {
     /// As for a run: [`RunError::NoModel`], [`RunError::UnknownModel`], or [`RunError::Config`] for a model that is not allowed.
     pub fn candidates(&self, request: &RunRequest) -> Result<Vec<Arc<Model>>, RunError> {
         let parts = self.parts();
-        let parts = agents::of_agent(&parts, &resolve::agent_id_of(&parts.config.agents, request));
+        let parts = agents::of_agent(&parts, &request.agent(&parts.config.agents));
         resolve::candidates(&parts, request)
     }
 
     /// Whether the commands of a request may leave the sandbox: what `tools.elevated` says about its caller, and the level of the request.
     pub fn elevated_rules(&self, mut request: RunRequest) -> ElevatedRules {
         let parts = self.parts();
-        let agent = resolve::agent_id_of(&parts.config.agents, &request);
+        let agent = request.agent(&parts.config.agents);
         request.caller.session_key.clone_from(&request.session_key);
         offering::elevated(&parts.config, &request, &agent)
     }

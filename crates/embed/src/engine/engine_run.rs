@@ -164,7 +164,7 @@ impl DeliveredRun {
     }
 
     /// Sends what [is still to be sent](DeliveredRun::still_to_send) to a sink, as blocks during the run are sent: in parts that fit, tried again
-    /// after transient failures, and past the hooks of plugins.
+    /// after transient failures, and after the hooks of plugins for messages that are sent.
     pub async fn send_rest(&self, sink: Arc<dyn ReplySink>) -> Delivered {
         let (sender, pump) = Pump::new(sink, self.id.clone(), self.terms.clone());
         self.still_to_send().into_iter().for_each(|payload| sender.send(ReplyEvent::BlockReply(payload.reply)));

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pinch_coding_agent::session_log::SessionLog;
+use pinch_coding_agent::store::{SessionRef, StoreError};
 use pinch_ports::{Fence, PortError, SessionEntry};
 
 use super::resolve;
@@ -12,13 +14,21 @@ use crate::run::RunRequest;
 
 /// Where the transcript of an entry is, if not where the store puts it.
 pub(super) fn session_file(parts: &Parts, key: &str, entry: &SessionEntry) -> Option<PathBuf> {
-    let agent = key::parse(key).map_or_else(Default::default, |parsed| key::AgentId::normalise(parsed.agent_id));
-    let dir = parts.state_dir.join("agents").join(agent.as_str()).join("sessions");
+    let dir = parts.state_dir.join("agents").join(key::agent(key).as_str()).join("sessions");
     match (&entry.session_file, key::topic(key)) {
         (Some(file), _) => Some(dir.join(Path::new(file))),
         (None, Some(topic)) => Some(dir.join(resolve::file_name(&format!("{}-topic-{topic}", entry.session_id)))),
         (None, None) => None,
     }
+}
+
+/// The transcript of a key's session.
+pub(super) async fn transcript(parts: &Parts, key: &str, entry: &SessionEntry) -> Result<SessionLog, StoreError> {
+    let at = match session_file(parts, key, entry) {
+        Some(file) => SessionRef::Path(file),
+        None => resolve::request(parts, &entry.session_id, Some(key), None, "").session,
+    };
+    SessionLog::open(&parts.host, Arc::clone(&parts.store), &at, "").await
 }
 
 /// The entry of a request's key; `None` if there is no key, or if it means another session by now.

@@ -27,7 +27,6 @@ use crate::parts::notes;
 use crate::run::request::RunTrigger;
 use crate::run::tools::ToolOffer;
 use crate::run::{RunError, RunRequest};
-use crate::workspace;
 
 /// Where the tools of a run act.
 pub(super) struct RunMachines {
@@ -121,7 +120,7 @@ fn command_tools(
     (shell, variables): (PathBuf, &[(String, String)]),
 ) -> Result<CommandTools, RunError> {
     let (registered, config) = (&parts.registered, &parts.config);
-    let (agent, _) = workspace::agent_of(&config.agents, request.agent_id.as_deref(), request.session_key.as_deref());
+    let agent = request.agent(&config.agents);
     let exec = config.agents.get(&agent).map_or_else(|| config.exec.clone(), |own| own.exec.over(&config.exec));
     let mode = request.permission_mode;
     let has_rules = exec.sets_modes() || mode.is_some_and(|mode| mode != PermissionMode::Full);

@@ -4,10 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::session_log::SessionLog;
-use pinch_coding_agent::store::{SessionRef, StoreError};
 use pinch_ports::SessionEntry;
 
-use super::{entries, resolve};
+use super::entries;
 use crate::key;
 use crate::parts::Parts;
 use crate::plugin::{BeforeReset, ResetReason, SessionContext, SessionEnd, SessionStart};
@@ -33,7 +32,7 @@ pub(super) async fn tell(parts: &Parts, session_key: &str, session_id: &str, rep
     if plugins.is_empty() {
         return;
     }
-    let agent = key::parse(session_key).map(|key| key::AgentId::normalise(key.agent_id)).unwrap_or_default();
+    let agent = key::agent(session_key);
     let cx = |session_id: &str| SessionContext {
         agent_id: agent.to_string(),
         session_key: session_key.to_owned(),
@@ -43,7 +42,7 @@ pub(super) async fn tell(parts: &Parts, session_key: &str, session_id: &str, rep
     if let Some((entry, reason)) = &before {
         let (mut reset, mut end) =
             (BeforeReset { session_file: None, messages: Vec::new(), reason: *reason }, SessionEnd::default());
-        match log(parts, session_key, entry).await {
+        match entries::transcript(parts, session_key, entry).await {
             Ok(log) => {
                 reset.session_file = log.path().map(Into::into);
                 reset.messages = log.context().messages;
@@ -54,15 +53,6 @@ pub(super) async fn tell(parts: &Parts, session_key: &str, session_id: &str, rep
         plugins.session_ended(reset, end, cx(&entry.session_id));
     }
     plugins.session_started(SessionStart { resumed_from: before.map(|(entry, _)| entry.session_id) }, cx(session_id));
-}
-
-/// The transcript of a key's session.
-pub(super) async fn log(parts: &Parts, key: &str, entry: &SessionEntry) -> Result<SessionLog, StoreError> {
-    let at = match entries::session_file(parts, key, entry) {
-        Some(file) => SessionRef::Path(file),
-        None => resolve::request(parts, &entry.session_id, Some(key), None, "").session,
-    };
-    SessionLog::open(&parts.host, Arc::clone(&parts.store), &at, "").await
 }
 
 fn end_of(log: &SessionLog) -> SessionEnd {

@@ -151,7 +151,7 @@ fn reply_options(parts: &Parts, scope: &RunScope) -> ReplyOptions {
 pub(super) fn delivery_terms(parts: &Parts, request: &RunRequest) -> DeliveryTerms {
     let channel = ChannelTerms::of(parts, request);
     let agents = &parts.config.agents;
-    let own = agents.get(&resolve::agent_id_of(agents, request)).and_then(|agent| agent.human_delay);
+    let own = agents.get(&request.agent(agents)).and_then(|agent| agent.human_delay);
     let delay = own.unwrap_or(agents.defaults.human_delay);
     DeliveryTerms {
         limits: SinkLimits { text: channel.text(), max_media: None, max_media_bytes: channel.config.media_bytes },

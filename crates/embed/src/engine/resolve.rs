@@ -16,16 +16,15 @@ use pinch_ports::Fence;
 use pinch_stdx::host::Env;
 use pinch_tools::policy::PolicyDecision;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::offering::{RunMachines, SharedWithSession, elevated, loop_guard, offer};
 use super::{prompting, sandboxed};
 use crate::compaction::{self, SummaryPlan};
 use crate::config::Config;
-use crate::config::agents::{AgentDefaults, Agents};
+use crate::config::agents::AgentDefaults;
 use crate::config::compaction::SummaryModelSetting;
 use crate::history::{self, HistoryLimit};
-use crate::key::AgentId;
+use crate::key::{self, AgentId};
 use crate::models::candidates::{self, CandidateRequest};
 use crate::models::providers::provider_layer;
 use crate::models::select::{self, Aliases, Allowed, ModelRef};
@@ -237,7 +236,7 @@ fn extensions(parts: &Parts, request: &RunRequest) -> Extensions {
 /// The runtimes of a run: the one that the request or the configuration names, else one for each model. `pi` is an alias of `native`.
 pub(super) fn runtimes(parts: &Parts, request: &RunRequest) -> Result<RuntimeChoice, RunError> {
     let agents = &parts.config.agents;
-    let of_agent = agents.get(&agent_id_of(agents, request));
+    let of_agent = agents.get(&request.agent(agents));
     let named = request
         .runtime
         .as_deref()
@@ -286,9 +285,8 @@ pub(super) fn file_name(session_id: &str) -> String {
     if name == session_id {
         return format!("{name}.jsonl");
     }
-    let hash = Sha256::digest(session_id.as_bytes());
     let cut = &name[..name.len().min(MAX_FILE_NAME - 9)];
-    format!("{cut}-{:02x}{:02x}{:02x}{:02x}.jsonl", hash[0], hash[1], hash[2], hash[3])
+    format!("{cut}-{}.jsonl", key::short_hash(session_id))
 }
 
 /// The id with what a file name cannot have replaced.
@@ -344,14 +342,10 @@ pub(super) fn working_dir(parts: &Parts, request: &RunRequest) -> Option<PathBuf
     Some(sandboxed::plan(parts, request, &agent_id, &dir).map_or(dir, |planned| planned.workspace))
 }
 
-pub(super) fn agent_id_of(agents: &Agents, request: &RunRequest) -> AgentId {
-    workspace::agent_of(agents, request.agent_id.as_deref(), request.session_key.as_deref()).0
-}
-
 /// The models of a run: the requested or configured one, then its fallbacks.
 pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<Model>>, RunError> {
     let agents = &parts.config.agents;
-    let mut setting = agents.models_of(&agent_id_of(agents, request));
+    let mut setting = agents.models_of(&request.agent(agents));
     let has_auth = |provider: &ProviderId| parts.profiles.is_configured(provider);
     let find = |provider: Option<&str>, name: &str| -> Result<Arc<Model>, RunError> {
         if let Some(model) = lookup::of_cli(&agents.defaults.cli_backends, provider, name) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pinch_ports::Caller;
 
-use super::around::{MessageChanges, MessageContext, MessageReceived, MessageSending, MessageSent};
+use super::gateway_payloads::{MessageChanges, MessageContext, MessageReceived, MessageSending, MessageSent};
 use super::registry::PluginSet;
 
 /// The plugins of an engine as the messages of one conversation reach them.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::around::{BeforeReset, GatewayStart, GatewayStop, SessionContext, SessionEnd, SessionStart};
+use super::gateway_payloads::{BeforeReset, GatewayStart, GatewayStop, SessionContext, SessionEnd, SessionStart};
 use super::registry::PluginSet;
 
 impl PluginSet {

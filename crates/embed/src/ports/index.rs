@@ -16,7 +16,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::task::spawn_blocking;
 
 use super::session_lock::{LockAttempt, SessionLock};
-use crate::key::{self, AgentId};
+use crate::key;
 
 /// How long to wait for another process that changes the same index, and how often to look.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -51,8 +51,7 @@ impl FileIndex {
 
     /// The index of the agent that a key names.
     fn path_of_key(&self, key: &str) -> PathBuf {
-        let agent = key::parse(key).map_or_else(AgentId::default, |parsed| AgentId::normalise(parsed.agent_id));
-        self.path_of_agent(agent.as_str())
+        self.path_of_agent(key::agent(key).as_str())
     }
 
     /// The entries of an index, read again only when the file has changed.

@@ -15,22 +15,23 @@ pub use pinch_tools::policy::PermissionMode;
 pub use pinch_tools::process::ElevatedLevel;
 
 use super::client_tools::ClientToolResult;
+use crate::config::agents::Agents;
 pub use crate::config::params::StreamParams;
 use crate::inbox::TurnGuard;
-use crate::key;
+use crate::key::{self, AgentId};
 use crate::profiles::ProfileId;
 pub use crate::profiles::choice::{ProfileChoice, ProfileSource};
 use crate::prompt::PromptMode;
 use crate::replies::ReasoningLevel;
-use crate::replies::blocks::BlockBreak;
-use crate::replies::chunk::Chunking;
-use crate::replies::coalesce::Coalescing;
 use crate::replies::directives::threading::ReplyToMode;
 use crate::replies::preview::Preview;
 use crate::replies::tool_notes::{ToolFormat, Verbose};
+use crate::workspace;
 
+mod reply;
 mod trigger;
 
+pub use reply::{BlockReplies, ReplyExpectation, UsageLine};
 pub use trigger::RunTrigger;
 
 /// One prompt and the settings of its run. Built with [`RunRequest::new`] and the methods named after the fields, or with
@@ -148,52 +149,6 @@ pub struct RunRequest {
     pub(crate) turn: Option<Arc<TurnGuard>>,
     /// `block_replies` is what the configuration says for all channels: what it says for the channel of the run counts more.
     pub(crate) blocks_are_default: bool,
-}
-
-/// Whether the user must get an answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReplyExpectation {
-    /// The model may stay silent.
-    #[default]
-    Optional,
-    /// The model must answer, and the silent token `NO_REPLY` does not count. If it ends without an answer and no message tool sent one, it
-    /// is asked once more, without tools and with a time limit of its own; without an answer then, the run ends with a failure.
-    Required,
-}
-
-/// What a run's user is shown of the tokens it used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UsageLine {
-    /// Nothing.
-    #[default]
-    Off,
-    /// How many there were.
-    Tokens,
-    /// How many there were, and what they cost.
-    Full,
-}
-
-impl UsageLine {
-    /// Parses the word used in session indexes: `off`, `tokens` or `full`.
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        Some(match word {
-            "off" => Self::Off,
-            "tokens" | "on" => Self::Tokens,
-            "full" => Self::Full,
-            _ => return None,
-        })
-    }
-}
-
-/// When and in which blocks replies are delivered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BlockReplies {
-    /// What ends a block.
-    pub break_at: BlockBreak,
-    /// Sizes of the blocks; `None`: whole text blocks.
-    pub chunking: Option<Chunking>,
-    /// How small blocks are joined; `None`: as the configuration says for the channel.
-    pub coalescing: Option<Coalescing>,
 }
 
 /// Limits of a whole run. The deadline applies at any time, the others are checked between attempts. Exceeding one ends the run with
@@ -447,6 +402,11 @@ impl RunRequest {
     pub fn workspace_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.workspace_dir = Some(dir.into());
         self
+    }
+
+    /// The agent of the run: the one the request names, else the one its session key names, else the default one.
+    pub(crate) fn agent(&self, agents: &Agents) -> AgentId {
+        workspace::agent_of(agents, self.agent_id.as_deref(), self.session_key.as_deref()).0
     }
 
     /// A cancellation below another that also comes when the time of the run is up, from now on.

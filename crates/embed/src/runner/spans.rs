@@ -2,16 +2,16 @@
 //! subscriber. Sessions and profiles are named by hashes, as they tell who talks to an agent. `docs/observability.md` lists them.
 
 use pinch_llm::model::Model;
-use sha2::{Digest as _, Sha256};
 use tracing::Span;
 use tracing::field::Empty;
 
+use crate::key;
 use crate::run::result::AttemptReport;
 use crate::run::{AttemptPlan, RunError, RunRequest, RunResult};
 
 /// A run, with its waits and all its attempts.
 pub(crate) fn of_run(request: &RunRequest) -> Span {
-    let session = || hashed(request.session_key.as_deref().unwrap_or(&request.session_id));
+    let session = || key::short_hash(request.session_key.as_deref().unwrap_or(&request.session_id));
     tracing::info_span!(
         "run",
         run_id = request.run_id.as_str(),
@@ -32,7 +32,7 @@ pub(crate) fn record_end(span: &Span, result: &Result<RunResult, RunError>) {
 
 /// An attempt, with its turns.
 pub(super) fn attempt(n: usize, plan: &AttemptPlan, model: &Model) -> Span {
-    let profile = || plan.profile.as_ref().map(|profile| hashed(profile.as_str()));
+    let profile = || plan.profile.as_ref().map(|profile| key::short_hash(profile.as_str()));
     tracing::info_span!(
         "attempt",
         n,
@@ -51,9 +51,4 @@ pub(super) fn decided(report: &AttemptReport) {
     span.record("decision", report.action.as_str());
     let AttemptReport { outcome, action, status, duration_ms, .. } = report;
     tracing::info!(outcome, decision = action, status, duration_ms, "attempt decided");
-}
-
-fn hashed(name: &str) -> String {
-    let hash = Sha256::digest(name.as_bytes());
-    format!("{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3])
 }

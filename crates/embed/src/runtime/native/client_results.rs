@@ -5,7 +5,6 @@ use std::sync::Arc;
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::session::AgentSession;
 use pinch_llm::message::{Message, ToolResult};
-
 use pinch_stdx::host::Host;
 
 use super::store_error;
@@ -19,10 +18,9 @@ pub(super) async fn append(
     host: &Host,
 ) -> Result<(), RunError> {
     for result in results {
-        let is_known = |message: &&Arc<Message>| matches!(&***message, Message::ToolResult(known) if known.tool_call_id.as_str() == result.call_id);
         let awaited = session.log().awaited_calls();
         let Some(call) = awaited.iter().find(|call| call.id.as_str() == result.call_id) else {
-            if session.messages().iter().any(|message| is_known(&message)) {
+            if session.messages().iter().any(|message| is_result_of(message, &result.call_id)) {
                 continue;
             }
             return Err(RunError::Config(format!(
@@ -37,4 +35,8 @@ pub(super) async fn append(
     }
     session.reload();
     Ok(())
+}
+
+fn is_result_of(message: &Message, call_id: &str) -> bool {
+    matches!(message, Message::ToolResult(result) if result.tool_call_id.as_str() == call_id)
 }
