@@ -1,9 +1,11 @@
 //! `--sandbox` and the setting `sandbox`: tools and commands of a conversation stay in its directory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pinch_cli::options::SandboxChoice;
+use pinch_embed::coding_agent::settings::SettingsManager;
 use pinch_embed::coding_agent::settings::values::SandboxDefaults;
+use pinch_embed::stdx::fs::real_path;
 use pinch_embed::stdx::host::Host;
 use pinch_sandbox::choose::{self, EnteredSandbox};
 use pinch_sandbox::config::ContainerConfig;
@@ -16,10 +18,14 @@ use crate::folders::{Folders, expand_home};
 /// Enters the sandbox that the command line asks for, else the settings. There is no going on without it.
 pub(crate) async fn enter(
     flag: Option<SandboxChoice>,
-    settings: &SandboxDefaults,
     folders: &Folders,
     host: &Host,
 ) -> Result<Option<EnteredSandbox>, CommandFailure> {
+    if flag == Some(SandboxChoice::Off) {
+        return Ok(None);
+    }
+    // Only users have these settings, not projects. Mistakes in them are reported when they are read for the session.
+    let settings = &SettingsManager::of_user(&folders.agent_dir, host).settings().sandbox;
     // What is not known is not taken for `none`: settings are checked against the same words.
     let choice = flag.or_else(|| SandboxChoice::parse(&settings.backend));
     let backend = match choice.unwrap_or(SandboxChoice::Use(choose::SandboxBackend::Auto)) {
@@ -43,9 +49,8 @@ fn containers(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> Con
     let mut config = ContainerConfig::default();
     config.image.clone_from(&settings.image);
     "pinch-".clone_into(&mut config.container_prefix);
-    let env = host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let options = ContainerOptions::new(config, folders.cwd.to_string_lossy());
-    options.host(host.home().map(Into::into), env, host.now_ms())
+    options.host(host.home().map(Into::into), host.env().to_vec(), host.now_ms())
 }
 
 /// What is shown inside.
@@ -73,9 +78,9 @@ fn confinement(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> Re
     }
     let hidden = [("home directory", host.home()), ("credentials", Some(folders.agent_dir.as_path()))];
     for dir in &shown {
-        let real_dir = real(dir);
+        let real_dir = real_path(dir);
         if let Some((what, _)) =
-            hidden.iter().find(|(_, path)| path.is_some_and(|path| real(path).starts_with(&real_dir)))
+            hidden.iter().find(|(_, path)| path.is_some_and(|path| real_path(path).starts_with(&real_dir)))
         {
             return Err(CommandFailure::configuration(format!(
                 "the sandbox would contain your {what}: {} is shown inside\nhint: start pinch in the directory of a project",
@@ -84,8 +89,4 @@ fn confinement(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> Re
         }
     }
     Ok(asked)
-}
-
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -41,10 +41,7 @@ pub(crate) async fn runtime(
     wanted.session_dir = session_folder(options, host);
     wanted.session_id.clone_from(&options.session_id);
     wanted.name.clone_from(&options.name);
-    // Problems in documents are reported when they are read for the session.
-    let (directory, _) = DirectorySettings::read(&wanted.services, &folders.cwd);
-    let sandbox_settings = directory.settings().settings().sandbox.clone();
-    let sandbox = sandbox::enter(options.sandbox, &sandbox_settings, &folders, host).await?;
+    let sandbox = sandbox::enter(options.sandbox, &folders, host).await?;
     if let Some(sandbox) = &sandbox {
         wanted.session.machine = Arc::clone(&sandbox.machine);
     }

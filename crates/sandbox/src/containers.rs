@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt as _};
 use pinch_machine::Machine;
+use pinch_stdx::fs::real_path;
 
 use crate::confined::{ConfinedMachine, ConfinedThread, SandboxView, landlock_version};
 use crate::confinement::{Confinement, NetworkAccess, PathAccess, SandboxGuarantees};
@@ -160,7 +161,7 @@ impl ContainerSandbox {
         view: &SandboxView,
         name: &str,
     ) -> Result<Vec<String>, SandboxUnavailable> {
-        let workspace = real(&asked.workspace);
+        let workspace = real_path(&asked.workspace);
         let mut config = self.options.config.clone();
         match asked.network {
             NetworkAccess::Off => config.network = "none".to_owned(),
@@ -220,9 +221,9 @@ impl ContainerSandbox {
 
     /// What the container's names for the workspaces are outside.
     fn aliases(&self, asked: &Confinement) -> Vec<(PathBuf, PathBuf)> {
-        let mut aliases = vec![(PathBuf::from(&self.options.config.workdir), real(&asked.workspace))];
+        let mut aliases = vec![(PathBuf::from(&self.options.config.workdir), real_path(&asked.workspace))];
         let agent = self.options.agent_workspace.iter().filter(|(_, access)| *access != WorkspaceAccess::None);
-        aliases.extend(agent.map(|(dir, _)| (PathBuf::from(AGENT_MOUNT), real(dir))));
+        aliases.extend(agent.map(|(dir, _)| (PathBuf::from(AGENT_MOUNT), real_path(dir))));
         aliases
     }
 }
@@ -246,8 +247,8 @@ impl Sandbox for ContainerSandbox {
 
 /// The directories that a container sees under the names that they have outside.
 fn own_mounts(asked: &Confinement, view: &SandboxView) -> Vec<(PathBuf, PathAccess)> {
-    let roots = asked.roots.iter().map(|(path, access)| (real(path), *access));
-    let own = [(real(&asked.workspace), asked.access), (real(view.private()), PathAccess::Write)];
+    let roots = asked.roots.iter().map(|(path, access)| (real_path(path), *access));
+    let own = [(real_path(&asked.workspace), asked.access), (real_path(view.private()), PathAccess::Write)];
     let mut all: Vec<_> = own.into_iter().chain(roots).collect();
     // Of two for one place the first counts.
     all.sort_by(|one, other| one.0.cmp(&other.0));
@@ -277,8 +278,4 @@ fn owner_label() -> String {
 
 fn is_root() -> bool {
     Path::new("/proc/self").metadata().is_ok_and(|meta| meta.uid() == 0)
-}
-
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -157,8 +157,7 @@ async fn engine(state_dir: &Path, host: &Host, config: Config, questions: &Arc<Q
 /// Runs the commands of the user in the working directory.
 fn shell(host: &Host, cwd: PathBuf) -> Option<BashTool> {
     let program = Shell::usual_program()?;
-    let mut env: Vec<(String, String)> =
-        host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let mut env = host.env().to_vec();
     // Programs can tell that they run in the chat of an agent; the name is OpenClaw's.
     env.push(("OPENCLAW_SHELL".to_owned(), "tui-local".to_owned()));
     let place = WorkingDirectory { cwd, home: host.home().map(Path::to_owned) };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::LocalBoxFuture;
 use pinch_cli::options::CliOptions;
-use pinch_embed::coding_agent::settings::{SettingsFiles, SettingsManager};
+use pinch_embed::coding_agent::settings::SettingsManager;
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 use pinch_tui::app::{
@@ -53,33 +53,34 @@ pub(super) fn check_terminal() -> Result<(), CommandFailure> {
 
 /// Whether the screen-reader mode is wanted: by the flag, the environment or the user's settings in an agent directory.
 pub(super) fn is_plain(flag: bool, host: &Host, agent_dir: &Path) -> bool {
-    let set = || {
-        let files = SettingsFiles { global: agent_dir.join("settings.json"), project: None };
-        SettingsManager::load(&files, host).settings().interface.plain
-    };
-    flag || host.env().is_on("PINCH_PLAIN") || set()
+    flag || host.env().is_on("PINCH_PLAIN") || SettingsManager::of_user(agent_dir, host).settings().interface.plain
 }
 
 /// Runs the interactive mode until the user leaves. Without a model it begins with a login.
 pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFailure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
-    if !is_plain(options.plain, host, &folders.agent_dir) {
+    let interface = interface(options, &folders, host);
+    if !interface.plain {
         check_movable(host)?;
     }
-    match converse(options, &folders, host).await {
-        Err(failure) if failure.lacks_model && log_in_first(options, &folders, host).await? => {
-            converse(options, &folders, host).await
+    match converse(options, interface.clone(), host).await {
+        Err(failure) if failure.lacks_model && log_in_first(options, &folders, interface.clone(), host).await? => {
+            converse(options, interface, host).await
         }
         done => done,
     }
 }
 
 /// Offers a login. Returns whether there is one now.
-async fn log_in_first(options: &CliOptions, folders: &Folders, host: &Host) -> Result<bool, CommandFailure> {
+async fn log_in_first(
+    options: &CliOptions,
+    folders: &Folders,
+    interface: InteractiveOptions,
+    host: &Host,
+) -> Result<bool, CommandFailure> {
     let services = Arc::new(wiring::services(options, folders, host));
     let stop = Cancel::new();
     let kept = exit::keep_warnings();
-    let interface = interface(options, folders, host);
     let is_plain = interface.plain;
     let (done, _) = guarded(is_plain, &stop, Box::pin(first_login(interface, &services, &stop))).await;
     drop(kept);
@@ -106,7 +107,11 @@ fn interface(options: &CliOptions, folders: &Folders, host: &Host) -> Interactiv
     wanted
 }
 
-async fn converse(options: &CliOptions, folders: &Folders, host: &Host) -> Result<ExitCode, CommandFailure> {
+async fn converse(
+    options: &CliOptions,
+    interface: InteractiveOptions,
+    host: &Host,
+) -> Result<ExitCode, CommandFailure> {
     let messages = Messages::read(options, host)?;
     let ui = TerminalUi::new();
     let stop = Cancel::new();
@@ -117,7 +122,6 @@ async fn converse(options: &CliOptions, folders: &Folders, host: &Host) -> Resul
         let prompts = messages.into_prompts(&runtime.session_mut().control(), &stop).await;
         Ok::<_, CommandFailure>(SessionOpening { runtime, prompts, warnings: exit::take_warnings() })
     };
-    let interface = interface(options, folders, host);
     let (end, code) =
         guarded(interface.plain, &stop, Box::pin(interactive(interface, &ui, Box::pin(opening), &stop))).await;
     drop(kept);

@@ -9,7 +9,7 @@ use super::options::{ResourceOptions, ServiceOptions};
 use crate::packages::Packages;
 use crate::resources::trust::{self, DefaultTrust, Project, TrustDecision, TrustQuestion, TrustStore};
 use crate::resources::{ResourceInputs, ResourceSettings, ResourceSwitches};
-use crate::settings::{SettingsFiles, SettingsManager, SettingsScope};
+use crate::settings::{SettingsManager, SettingsScope};
 
 /// The settings of a user in a working directory, those of the project included where it is trusted.
 #[derive(Clone, Debug)]
@@ -32,9 +32,7 @@ impl DirectorySettings {
         };
         let settings = match (&options.settings, agent_dir) {
             (Some(given), _) => given.clone(),
-            (None, Some(dir)) => {
-                SettingsManager::load(&SettingsFiles { global: dir.join("settings.json"), project: None }, host)
-            }
+            (None, Some(dir)) => SettingsManager::of_user(dir, host),
             (None, None) => SettingsManager::in_memory(Map::new(), Map::new(), host),
         };
         let project = match agent_dir {

@@ -96,6 +96,11 @@ impl SettingsManager {
         manager
     }
 
+    /// Reads the settings of a user from an agent directory, as [`SettingsManager::load`] does, without those of a project.
+    pub fn of_user(agent_dir: &Path, host: &Host) -> Self {
+        Self::load(&SettingsFiles { global: agent_dir.join("settings.json"), project: None }, host)
+    }
+
     /// Reads the document of a project that turned out to be trusted, as [`SettingsManager::load`] does.
     pub(crate) fn add_project(&self, path: &Path) {
         let (layer, broken) = Layer::read(path);

@@ -139,7 +139,7 @@ fn command_tools(
         home: parts.host.home(),
         shell,
         variables: variables.to_vec(),
-        env: parts.host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        env: parts.host.env().to_vec(),
         registry: registered.processes.clone(),
         approvals: Arc::clone(&registered.approvals),
         approvals_file: parts.state_dir.join("exec-approvals.json"),

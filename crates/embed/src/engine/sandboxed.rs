@@ -10,7 +10,7 @@ use pinch_sandbox::confinement::{Confinement, NetworkAccess, PathAccess};
 use pinch_sandbox::container::{ContainerOptions, check_network, container_environment};
 use pinch_sandbox::contract::SandboxUnavailable;
 use pinch_sandbox::scope::{SandboxScope, WorkspaceAccess, is_sandboxed};
-use pinch_stdx::fs::create_private_dir;
+use pinch_stdx::fs::{create_private_dir, real_path};
 
 use crate::config::paths::expand_home;
 use crate::key::{self, AgentId};
@@ -130,10 +130,9 @@ impl SandboxPlan<'_> {
 
     /// What a container of the run is made of.
     fn containers(&self, parts: &Parts) -> ContainerOptions {
-        let env = parts.host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let options = ContainerOptions::new(self.config.container.clone(), &self.scope_key)
             .scope(self.config.scope, &self.scope_key)
-            .host(parts.host.home().map(Into::into), env, parts.host.now_ms());
+            .host(parts.host.home().map(Into::into), parts.host.env().to_vec(), parts.host.now_ms());
         match self.workspace == self.agent_workspace {
             true => options,
             false => options.agent_workspace(&self.agent_workspace, self.config.workspace_access),
@@ -161,16 +160,16 @@ impl SandboxPlan<'_> {
 
     /// The directories of usable skills that are elsewhere than in the workspace.
     fn skill_dirs(&self, skills: &AgentSkills) -> Vec<PathBuf> {
-        let workspace = real(&self.agent_workspace);
+        let workspace = real_path(&self.agent_workspace);
         let usable = skills.skills.iter().filter(|status| status.ineligible.is_none()).map(|status| &status.skill);
         let mut dirs: Vec<PathBuf> = usable
             .filter_map(|skill| {
-                let dir = real(skill.path.parent()?);
+                let dir = real_path(skill.path.parent()?);
                 // Those of the workspace were put there by whoever works there, and may be links.
                 let is_own = matches!(skill.origin, SkillOrigin::Project | SkillOrigin::Workspace);
                 (!is_own || dir.starts_with(&workspace)).then_some(dir)
             })
-            .filter(|dir| !dir.starts_with(real(&self.workspace)))
+            .filter(|dir| !dir.starts_with(real_path(&self.workspace)))
             .collect();
         dirs.sort_unstable();
         dirs.dedup();
@@ -185,7 +184,7 @@ impl SandboxPlan<'_> {
         }
         let hidden = [parts.host.home(), Some(&*parts.state_dir), Some(&*parts.agent_dir)];
         for dir in shown {
-            if hidden.iter().flatten().any(|hidden| real(hidden).starts_with(real(dir))) {
+            if hidden.iter().flatten().any(|hidden| real_path(hidden).starts_with(real_path(dir))) {
                 return Err(RunError::Config(format!(
                     "the sandbox would contain the home directory or credentials: {} is shown inside. Choose another workspace",
                     dir.display()
@@ -206,7 +205,3 @@ impl SandboxPlan<'_> {
 
 /// Where programs are searched when the environment does not say it.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
-}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use pinch_coding_agent::document::Problem;
 use pinch_coding_agent::machine::{FileKind, Machine, MachineError};
-use pinch_stdx::fs::read_regular;
+use pinch_stdx::fs::{read_regular, real_path};
 use pinch_stdx::text::{utf16_len, utf16_prefix};
 
 use crate::config::agents::BootstrapLimits;
@@ -75,7 +75,7 @@ pub(crate) async fn load(
     confined: Option<&dyn Machine>,
 ) -> (Vec<WorkspaceFile>, Vec<Problem>) {
     let (mut files, mut problems) = (Vec::new(), Vec::new());
-    let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+    let root = real_path(workspace);
     let mut memory = None;
     for name in FILES.into_iter().chain(MEMORY).filter(|name| is_for(session_key, name)) {
         let path = workspace.join(name);

@@ -33,6 +33,11 @@ impl Env {
         self.0.iter().map(|(k, v)| (k.as_str(), v.as_str()))
     }
 
+    /// All variables in the order of their names, as a program is started with.
+    pub fn to_vec(&self) -> Vec<(String, String)> {
+        self.0.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
     /// A copy in which the given variables replace or extend the old ones.
     #[must_use]
     pub fn with<K: Into<String>, V: Into<String>>(&self, vars: impl IntoIterator<Item = (K, V)>) -> Self {

@@ -1,6 +1,6 @@
 //! What this machine has to keep tools apart from the rest of it.
 
-use pinch_embed::coding_agent::settings::{SettingsFiles, SettingsManager};
+use pinch_embed::coding_agent::settings::SettingsManager;
 use pinch_sandbox::choose::{container_sandboxes, sandboxes};
 use pinch_sandbox::config::ContainerConfig;
 use pinch_sandbox::container::ContainerOptions;
@@ -13,8 +13,7 @@ pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
     let host = &context.host;
     let mut section = DoctorSection::new("Sandbox");
     let path = host.env().get("PATH").unwrap_or_default();
-    let env = host.env().iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let containers = ContainerOptions::new(ContainerConfig::default(), "").host(None, env, 0);
+    let containers = ContainerOptions::new(ContainerConfig::default(), "").host(None, host.env().to_vec(), 0);
     for sandbox in sandboxes(path).into_iter().chain(container_sandboxes(path, &containers)) {
         match sandbox.probe().await {
             Ok(probe) => section.add(FindingStatus::Ok, sandbox.name(), probe.version),
@@ -24,8 +23,7 @@ pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
         }
     }
     // Mistakes in documents are reported with these.
-    let files = SettingsFiles { global: context.folders.agent_dir.join("settings.json"), project: None };
-    let backend = SettingsManager::load(&files, host).settings().sandbox.backend.clone();
+    let backend = SettingsManager::of_user(&context.folders.agent_dir, host).settings().sandbox.backend.clone();
     match backend.as_str() {
         "none" => {
             let text =
