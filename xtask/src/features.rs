@@ -1,7 +1,7 @@
 //! `cargo xtask features`: each feature of each crate compiles alone, and each crate without any.
 //!
-//! Checks of the whole workspace have all features at once, where one feature can lean on what another one brings. A feature that only passes on one of a
-//! dependency, and that the crate's own sources never name, changes nothing in the crate: it is checked where it comes from.
+//! Checks of the whole workspace have all features at once, where one feature can lean on what another one brings. A feature that only passes
+//! on one of a dependency, and that the crate's own sources never name, changes nothing in the crate: it is checked where it comes from.
 
 use std::path::Path;
 

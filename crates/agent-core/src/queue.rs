@@ -160,7 +160,8 @@ impl MessageQueues {
         Some(taken)
     }
 
-    /// Changes with every message that is put in, taken out by its number, and every clearing, not when a run takes messages: use it to detect when to redraw the queues.
+    /// Changes with every message that is put in, taken out by its number, and every clearing, not when a run takes messages: use it to detect
+    /// when to redraw the queues.
     pub fn revision(&self) -> u64 {
         self.lock().revision
     }

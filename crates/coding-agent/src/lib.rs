@@ -18,6 +18,8 @@
 
 pub mod document;
 
+mod web;
+
 pub mod images;
 
 pub mod tools;

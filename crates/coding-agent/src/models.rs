@@ -68,12 +68,14 @@ impl ModelRegistry {
         Self::new(None, layers)
     }
 
-    /// The built-in catalog, with the newer records of a `models-store.json` beside it ([`remote`]), and with what a models.json says. Whatever is wrong in the document is reported and left out; the rest counts.
+    /// The built-in catalog, with the newer records of a `models-store.json` beside it ([`remote`]), and with what a models.json says. Whatever
+    /// is wrong in the document is reported and left out; the rest counts.
     ///
     /// Of a document of more than 256 KiB the models of a provider are read and checked on first use, so that a program that
     /// uses one of them does not wait for thousands: see [`ModelRegistry::problems`].
     pub fn load(models_json: &Path) -> (Self, Vec<Problem>) {
-        let registry = Self::new(Some(models_json.to_owned()), RegistryLayers::over(Some(Catalog::of_build())));
+        // The catalog comes with the refresh.
+        let registry = Self::new(Some(models_json.to_owned()), RegistryLayers::over(None));
         let problems = registry.refresh();
         (registry, problems)
     }
@@ -102,7 +104,8 @@ impl ModelRegistry {
         done
     }
 
-    /// Reads models.json and models-store.json again, if there are any; registered providers stay. A document that cannot be read at all leaves everything as it is.
+    /// Reads models.json and models-store.json again, if there are any; registered providers stay. Where models.json cannot be
+    /// read at all, what it said before still counts.
     pub fn refresh(&self) -> Vec<Problem> {
         let Some(file) = &self.0.file else { return Vec::new() };
         let (catalog, mut problems) = remote::laid_over(Catalog::of_build(), &file.with_file_name(remote::FILE));
@@ -120,6 +123,8 @@ impl ModelRegistry {
                 layers.document.problems_so_far()
             }
             Err(problem) => {
+                // What was read of it before is laid over the catalog, which may be a new one.
+                layers.define(layers.document.clone());
                 let found = [ModelProblem { sort: FindingKind::Document, problem: problem.clone() }];
                 layers.unread = definition::error_text(&found, file);
                 vec![problem]

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, header};
-use pinch_llm::http::{HttpClient, Outgoing, url_parts};
+use pinch_llm::http::{HttpClient, url_parts};
 use pinch_stdx::host::Host;
-use serde_json::Value;
+
+use crate::web::{json_answer, json_request};
 
 /// How long a server may take to name the latest version.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -85,23 +84,10 @@ pub struct LatestRelease {
 /// Asks a server for the latest version; `None` where it is no later one than `now`, and where there is no usable answer within 10 s. The answer is a
 /// JSON object with `version` and perhaps `note`. Only https URLs and those of this machine are asked.
 pub async fn later_release(url: &str, now: &str, host: &Host) -> Option<LatestRelease> {
-    let is_safe = url.starts_with("https://") || url.starts_with("http://") && url_parts::is_this_machine(url);
-    if !is_safe {
+    if !url_parts::is_confidential(url) {
         return None;
     }
-    let mut headers = HeaderMap::new();
-    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("pinch/", env!("CARGO_PKG_VERSION"))));
-    let request = Outgoing { method: Method::GET, url: url.to_owned(), headers, body: Bytes::new() };
-    let client = HttpClient::new();
-    let answer = async {
-        let mut incoming = client.send(request, host.env(), Some(PATIENCE)).await.ok()?;
-        let status = incoming.status();
-        let body = incoming.text_up_to(MAX_BYTES).await;
-        status.is_success().then_some(body)
-    };
-    let body = tokio::time::timeout(PATIENCE, answer).await.ok()??;
-    let answer: Value = serde_json::from_slice(&body).ok()?;
+    let answer = json_answer(&HttpClient::new(), json_request(url), host, PATIENCE, MAX_BYTES).await?;
     let text = |name: &str| {
         let text = answer.get(name)?.as_str()?.trim();
         (!text.is_empty()).then(|| text.to_owned())

@@ -2,8 +2,8 @@
 //!
 //! A [`Plugin`] is an [`Extension`] with more points: what happens inside a session (calls of tools, messages, compactions) it sees through the
 //! extension's points, and what happens around it through its own. The types of the answers say how those of several plugins are combined:
-//! [`FirstAnswer`], [`LastAnswer`], [`JoinedText`], or a verdict that stands. Plugins are asked one after another, those with a higher priority first. One that
-//! fails, panics or takes too long is logged and passed over.
+//! [`FirstAnswer`], [`LastAnswer`], [`JoinedText`], or a verdict that stands. Plugins are asked one after another, those with a higher priority
+//! first. One that fails, panics or takes too long is logged and passed over.
 //!
 //! ```
 //! use pinch_embed::coding_agent::extension::{Extension, HandlerFuture, Points};

@@ -62,6 +62,13 @@ pub struct Outgoing {
     pub body: Bytes,
 }
 
+impl Outgoing {
+    /// A GET request, which has no body.
+    pub fn get(url: impl Into<String>, headers: HeaderMap) -> Self {
+        Self { method: Method::GET, url: url.into(), headers, body: Bytes::new() }
+    }
+}
+
 /// A response whose body has not been read yet. Dropping it closes the connection, unless the body was read to its end.
 #[derive(Debug)]
 pub struct IncomingResponse {

@@ -22,6 +22,11 @@ pub fn is_this_machine(url: &str) -> bool {
     }
 }
 
+/// Whether what is sent to a URL stays secret: it goes over TLS, or does not leave this machine.
+pub fn is_confidential(url: &str) -> bool {
+    url.starts_with("https://") || (url.starts_with("http://") && is_this_machine(url))
+}
+
 /// Whether a URL's host is this machine or in its network, by its address or by a name that is not of the internet.
 pub fn is_near(url: &str) -> bool {
     match Url::parse(url).ok().as_ref().and_then(Url::host) {
@@ -74,6 +79,18 @@ pub fn host_is(url: &str, domain: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_tls_and_this_machine_keep_secrets() {
+        for url in ["https://a.test/x", "http://localhost:80/", "http://127.8.0.1", "http://[::1]/"] {
+            assert!(is_confidential(url), "{url}");
+        }
+        for url in
+            ["http://a.test", "http://localhost.a.test", "http://10.0.0.1", "ftp://localhost", "ws://localhost", ""]
+        {
+            assert!(!is_confidential(url), "{url}");
+        }
+    }
 
     #[test]
     fn only_the_host_counts() {

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Buf, BytesMut};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use pinch_stdx::host::Host;
 use sha1::{Digest, Sha1};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -137,7 +137,7 @@ impl HttpClient {
         headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         let value = HeaderValue::from_str(&key).map_err(|error| HttpError::Invalid { cause: error.to_string() })?;
         headers.insert(header::SEC_WEBSOCKET_KEY, value);
-        let outgoing = Outgoing { method: Method::GET, url: url.to_owned(), headers, body: bytes::Bytes::new() };
+        let outgoing = Outgoing::get(url.to_owned(), headers);
         let incoming = self.send_http1(outgoing, host.env(), connect).await?;
         let hash = Sha1::digest((key + MAGIC).as_bytes());
         Ok(UpgradeResponse { incoming, accept: STANDARD.encode(hash) })

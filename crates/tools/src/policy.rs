@@ -1,7 +1,8 @@
 //! Which tools a run is offered.
 //!
-//! A [`ToolPolicies`] is read from a configuration once. [`ToolPolicies::resolve`] picks the rules that hold for one caller and one model; the result,
-//! a [`RunPolicy`], decides about any list of tools and explains each decision. There are up to twelve steps, and each can only remove tools:
+//! A [`ToolPolicies`] is read from a configuration once. [`ToolPolicies::resolve`] picks the rules that hold for one caller and one model; the
+//! result, a [`RunPolicy`], decides about any list of tools and explains each decision. There are up to twelve steps, and each can only remove
+//! tools:
 //!
 //! 1. owner: tools that only the owner of the agent may use;
 //! 2. profile, and the profile of the model's provider;

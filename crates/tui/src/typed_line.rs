@@ -28,8 +28,8 @@ pub(crate) struct NotUnderstood;
 pub(crate) const NOT_UNDERSTOOD: &str =
     "Type the number of a choice or the beginning of its name, or a key behind a slash: /escape, /down, /space";
 
-/// Gives a line to a dialog, and returns what is to be done. A slash names one key: `/escape`, `/down`, `/ctrl+s`. Other lines are for the dialog as a
-/// whole, or else their characters are typed, with enter behind them if any of them meant something.
+/// Gives a line to a dialog, and returns what is to be done. A slash names one key: `/escape`, `/down`, `/ctrl+s`. Other lines are for the
+/// dialog as a whole, or else their characters are typed, with enter behind them if any of them meant something.
 pub(crate) fn answer<E>(
     line: &str,
     mut give: impl FnMut(DialogLine<'_>) -> LineStep<E>,

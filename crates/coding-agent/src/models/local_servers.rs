@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::HeaderMap;
 use pinch_llm::http::{HttpClient, Outgoing};
 use pinch_llm::model::Model;
 use pinch_stdx::host::Host;
-use serde_json::{Value, json};
+use serde_json::json;
+
+use crate::web::json_answer;
 
 /// Servers that speak OpenAI's format, and where they usually listen.
 pub const LOCAL_SERVERS: [(&str, u16); 3] = [("ollama", 11434), ("llama.cpp", 8080), ("lmstudio", 1234)];
@@ -37,19 +38,8 @@ pub async fn find(host: &Host) -> Vec<LocalServer> {
 
 async fn probe(client: &HttpClient, host: &Host, name: &'static str, port: u16) -> Option<LocalServer> {
     let base_url = format!("http://127.0.0.1:{port}/v1");
-    let request = Outgoing {
-        method: Method::GET,
-        url: format!("{base_url}/models"),
-        headers: HeaderMap::new(),
-        body: Bytes::new(),
-    };
-    let answer = async {
-        let mut incoming = client.send(request, host.env(), Some(PROBE)).await.ok()?;
-        let status = incoming.status();
-        let body = incoming.text_up_to(1024 * 1024).await;
-        status.is_success().then(|| serde_json::from_slice::<Value>(&body).ok())?
-    };
-    let list = tokio::time::timeout(PROBE, answer).await.ok()??;
+    let request = Outgoing::get(format!("{base_url}/models"), HeaderMap::new());
+    let list = json_answer(client, request, host, PROBE, 1024 * 1024).await?;
     let ids = list["data"].as_array()?.iter().filter_map(|model| model["id"].as_str());
     let models: Vec<Arc<Model>> = ids.filter_map(|id| model(name, &base_url, id)).collect();
     (!models.is_empty()).then_some(LocalServer { name, base_url, models })

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use pinch_llm::catalog::{Catalog, canonical_provider};
 use pinch_llm::http::{HttpClient, HttpError, Outgoing, url_parts};
 use pinch_llm::ids::ProviderId;
@@ -20,6 +20,7 @@ use pinch_stdx::host::Host;
 use serde_json::{Map, Value, json};
 
 use crate::document::{self, ChangeError, Folder, Problem, read_object};
+use crate::web::json_request;
 
 /// The server that pi's programs use.
 pub const DEFAULT_URL: &str = "https://pi.dev";
@@ -37,6 +38,8 @@ const ATTEMPTS: usize = 3;
 /// The member that names the version of pinch that fetched an entry.
 const VERSION_KEY: &str = "pinchVersion";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// What is encoded in the name of a provider as a part of a path: all but the unreserved characters of RFC 3986.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Fetching catalogs.
 #[derive(Clone, Debug)]
@@ -117,8 +120,7 @@ impl CatalogRefresh {
     /// [`CatalogError::BadUrl`] and [`CatalogError::Write`]; the outcomes of the single providers are in the answer.
     pub async fn run(&self, providers: &[ProviderId], cancel: &Cancel) -> Result<Vec<CatalogUpdate>, CatalogError> {
         let url = self.base_url.trim_end_matches('/');
-        let is_safe = url.starts_with("https://") || url.starts_with("http://") && url_parts::is_this_machine(url);
-        if !is_safe {
+        if !url_parts::is_confidential(url) {
             return Err(CatalogError::BadUrl { url: url_parts::without_secrets(url) });
         }
         // A damaged file is reported when it is written.
@@ -160,15 +162,12 @@ impl CatalogRefresh {
     ) -> Result<(CatalogOutcome, Value), CatalogError> {
         let has_models = |entry: &&Value| entry["models"].as_array().is_some_and(|models| !models.is_empty());
         let known = known.filter(has_models);
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("pinch/", env!("CARGO_PKG_VERSION"))));
         let etag = known.and_then(|entry| entry["etag"].as_str()).and_then(|etag| HeaderValue::from_str(etag).ok());
+        let provider_part = utf8_percent_encode(provider.as_str(), ENCODED);
+        let mut request = json_request(format!("{url}/api/models/providers/{provider_part}?types=chat"));
         if let Some(etag) = etag {
-            headers.insert(header::IF_NONE_MATCH, etag);
+            request.headers.insert(header::IF_NONE_MATCH, etag);
         }
-        let url = format!("{url}/api/models/providers/{}?types=chat", escaped(provider.as_str()));
-        let request = Outgoing { method: Method::GET, url, headers, body: Bytes::new() };
         let (status, headers, body) = self.send(client, &request).await?;
         let checked_at = self.host.now_ms();
         match (status, known) {
@@ -224,12 +223,6 @@ impl CatalogRefresh {
             attempt += 1;
         }
     }
-}
-
-/// A provider's name as a part of a path.
-fn escaped(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
 /// The records of an answer: a list, an object with a list of `models`, or an object of records.

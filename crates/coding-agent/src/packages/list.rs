@@ -20,8 +20,8 @@ pub struct PackageEntry {
 /// What of a package counts, by type: `None` is all, an empty list is nothing, else patterns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PackageFilter {
-    /// `autoload: false`: nothing is loaded but what the patterns name. For a project it changes what the user's entry of the same package loads, which
-    /// stays in force otherwise.
+    /// `autoload: false`: nothing is loaded but what the patterns name. For a project it changes what the user's entry of the same package
+    /// loads, which stays in force otherwise.
     pub is_delta: bool,
     /// Extensions.
     pub extensions: Option<Vec<String>>,

@@ -89,6 +89,20 @@ async fn newer_models_are_fetched_kept_and_used() {
 }
 
 #[tokio::test]
+async fn a_broken_document_does_not_stand_before_the_catalog() {
+    let place = CatalogFixture::new().await;
+    let models_json = place.dir.path().join("models.json");
+    std::fs::write(&models_json, "{half").unwrap();
+    let (registry, problems) = ModelRegistry::load(&models_json);
+    assert_eq!(problems.len(), 1);
+    assert_eq!(registry.models(&anthropic()).len(), Catalog::of_build().models("anthropic").len());
+    place.server.reply(ServerReply::json(200, &json!([record("claude-next")])));
+    place.fetch().await.unwrap();
+    assert_eq!(registry.refresh().len(), 1);
+    assert!(registry.find(&anthropic(), "claude-next").is_some());
+}
+
+#[tokio::test]
 async fn all_shapes_of_an_answer_are_read() {
     for body in [
         json!([record("claude-next")]),

@@ -78,12 +78,13 @@ fn skills_are_told_to_who_can_read_them() {
     assert!(!names(&hidden).contains(&"skills"));
 }
 
+fn section(tools: &ToolSet, notes: &[ToolPrompt], name: &str) -> String {
+    let prompt = PromptSections::coding(&PromptParts { notes, ..PromptParts::new(tools, Path::new("/w")) });
+    prompt.sections().find(|(section, _)| *section == name).unwrap().1.to_owned()
+}
+
 #[test]
 fn tools_say_what_they_are_and_how_they_are_used() {
-    let section = |tools: &ToolSet, notes: &[ToolPrompt], name: &str| {
-        let prompt = PromptSections::coding(&PromptParts { notes, ..PromptParts::new(tools, Path::new("/w")) });
-        prompt.sections().find(|(section, _)| *section == name).unwrap().1.to_owned()
-    };
     let read = tools(&["read"]);
     let note = ToolPrompt {
         name: "read".into(),
@@ -94,6 +95,11 @@ fn tools_say_what_they_are_and_how_they_are_used() {
     let rules = section(&read, &[note], "rules");
     assert_eq!(rules, "<rules>\n- Twice.\n- Be brief.\n- Name files by their paths.\n</rules>");
     assert!(section(&ToolSet::new(), &[], "tools").starts_with("<tools>\n(none)\n\n"));
+}
+
+#[cfg(feature = "search")]
+#[test]
+fn files_are_looked_for_with_the_tools_that_are_there() {
     let looking = |names: &[&str]| section(&tools(names), &[], "rules").lines().nth(1).unwrap().to_owned();
     assert_eq!(looking(&["bash"]), "- List folders and search files with bash: ls, rg, find.");
     let text = |tools: &str, are: &str, leave: &str| {

@@ -64,6 +64,7 @@ async fn what_was_set_stays_and_the_model_is_chosen_again_in_another_session() {
 #[tokio::test]
 async fn settings_that_cannot_be_written_are_no_success() {
     let mut client = RpcTestClient::choosing(ModelChoice::Default, two_models(), [], SessionTarget::InMemory).await;
+    client.ask(json!({"id": 0, "type": "get_state"})).await;
     // No one can write a file below a file.
     let agent = client.folder.path().join("agent");
     std::fs::remove_dir_all(&agent).unwrap();

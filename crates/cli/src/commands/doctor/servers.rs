@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::StreamExt as _;
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, Uri};
 use pinch_embed::coding_agent::models::local_servers;
 use pinch_embed::llm::http::{HttpClient, HttpError, Outgoing, url_parts};
 use pinch_embed::stdx::host::Host;
@@ -121,8 +120,7 @@ async fn ask(
     place: ServerAddress,
 ) -> (String, ServerAddress, Result<(), String>) {
     let limit = if place.is_near { NEAR } else { FAR };
-    let outgoing =
-        Outgoing { method: Method::GET, url: place.url.clone(), headers: HeaderMap::new(), body: Bytes::new() };
+    let outgoing = Outgoing::get(place.url.clone(), HeaderMap::new());
     let done = match tokio::time::timeout(limit, client.send(outgoing, host.env(), Some(limit))).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(HttpError::Connect { cause, .. })) => Err(cause),

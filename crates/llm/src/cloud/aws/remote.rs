@@ -126,7 +126,7 @@ pub(super) async fn sso(cx: Cx<'_>, role: SsoRole<'_>) -> Result<Option<Fetched>
     let query = address::pairs(&[("account_id", role.account), ("role_name", role.role)]);
     let url = format!("{base}/federation/credentials?{query}");
     let headers = one_secret(cx, "x-amz-sso_bearer_token", role.token)?;
-    let outgoing = Outgoing { method: Method::GET, url, headers, body: Bytes::new() };
+    let outgoing = Outgoing::get(url, headers);
     let (status, answer) = ask(cx, outgoing, cx.request.host.env(), LIMIT).await?;
     if status == StatusCode::UNAUTHORIZED {
         return Ok(None);
@@ -170,7 +170,7 @@ pub(super) async fn container(cx: Cx<'_>) -> Result<Option<Fetched>, LlmError> {
         None => env.non_empty("AWS_CONTAINER_AUTHORIZATION_TOKEN").map(Secret::from),
     };
     let headers = token.as_ref().map(|token| one_secret(cx, "authorization", token)).transpose()?.unwrap_or_default();
-    let outgoing = Outgoing { method: Method::GET, url, headers, body: Bytes::new() };
+    let outgoing = Outgoing::get(url, headers);
     // Services of the machine are not asked through a proxy.
     let near = Env::default();
     let (status, answer) = ask(cx, outgoing, if is_near { &near } else { env }, LIMIT).await?;
@@ -217,7 +217,7 @@ pub(super) async fn machine(cx: Cx<'_>) -> Result<Option<Fetched>, LlmError> {
 async fn metadata(cx: Cx<'_>, base: &str, token: &Secret, role: &str) -> Result<(StatusCode, Vec<u8>), LlmError> {
     let headers = one_secret(cx, "x-aws-ec2-metadata-token", token)?;
     let url = format!("{base}/latest/meta-data/iam/security-credentials/{}", address::encoded(role));
-    let outgoing = Outgoing { method: Method::GET, url, headers, body: Bytes::new() };
+    let outgoing = Outgoing::get(url, headers);
     ask(cx, outgoing, &Env::default(), LIMIT).await
 }
 

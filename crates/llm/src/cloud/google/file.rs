@@ -113,7 +113,7 @@ impl TokenSource {
             }
         };
         let token_uri = read.token_uri.filter(|uri| !uri.is_empty()).unwrap_or_else(|| TOKEN_URI.to_owned());
-        if !is_safe(&token_uri) {
+        if !url_parts::is_confidential(&token_uri) {
             return Err(format!("Google credentials file {name} has a token_uri that is not https."));
         }
         let quota_project = read.quota_project_id.filter(|project| !project.is_empty());
@@ -153,11 +153,6 @@ fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Secrets go over TLS, or stay on this machine.
-fn is_safe(url: &str) -> bool {
-    url.starts_with("https://") || (url.starts_with("http://") && url_parts::is_this_machine(url))
 }
 
 fn metadata_host(env: &Env) -> Option<String> {

@@ -87,7 +87,7 @@ fn outgoing(source: &TokenSource, now_ms: i64) -> Result<Outgoing, String> {
         TokenSource::Metadata { host } => {
             headers.insert("metadata-flavor", HeaderValue::from_static("Google"));
             let url = format!("http://{host}/{METADATA_PATH}?scopes={}", address::encoded(SCOPE));
-            Ok(Outgoing { method: Method::GET, url, headers, body: Bytes::new() })
+            Ok(Outgoing::get(url, headers))
         }
         TokenSource::File { name, token_uri, grant, .. } => {
             let form = match grant {
