@@ -97,9 +97,11 @@ impl Blocks {
         &self.texts
     }
 
-    /// The places of [`Blocks::texts`].
-    pub fn spans(&self) -> &[ReplySpan] {
-        &self.spans
+    /// Takes the texts and their places; the run has ended.
+    pub(super) fn take_texts(&mut self) -> Vec<(String, ReplySpan)> {
+        let taken = std::mem::take(&mut self.texts).into_iter().zip(std::mem::take(&mut self.spans)).collect();
+        self.reset();
+        taken
     }
 
     /// The answer under way, or the last one; counted from 1.

@@ -91,6 +91,14 @@ pub(crate) fn parse_text(raw: Cow<'_, str>, current: Option<&str>, roots: &Media
     parsed
 }
 
+/// Whether a text has words or media for people besides directives. Unlike [`parse_text`] it does not copy a text without directives.
+pub(crate) fn has_content(raw: &str, roots: &MediaRoots) -> bool {
+    let mut found = Parsed::default();
+    let text = cleaned(raw, &mut found, roots).map_or(Cow::Borrowed(raw), Cow::Owned);
+    let is_blank = text.trim().is_empty() || is_silent(text.trim_end());
+    !is_blank || !found.media_urls.is_empty()
+}
+
 /// The text without its directives, which go to `found`; `None` when there are none.
 fn cleaned(raw: &str, found: &mut Parsed, roots: &MediaRoots) -> Option<String> {
     if !raw.contains("[[") && !raw.contains(line::MEDIA) {

@@ -19,13 +19,17 @@ pub use tool_xml::strip_tool_xml;
 pub use trace_lines::strip_trace_lines;
 
 /// The visible text of one text block.
-pub fn visible_of_block(text: &str, final_tag: FinalTag) -> String {
+pub fn visible_of_block(text: &str, final_tag: FinalTag) -> Cow<'_, str> {
     let text = strip_minimax(text);
     let text = and_then(text, strip_channels);
     let text = and_then(text, strip_memories);
     let text = and_then(text, strip_tool_xml);
     let text = and_then(text, strip_tool_text);
-    trimmed(super::scan::visible(&text, final_tag))
+    let text = and_then(text, |text| super::scan::visible(text, final_tag));
+    match text {
+        Cow::Borrowed(text) => text.trim().into(),
+        Cow::Owned(text) => trimmed(text).into(),
+    }
 }
 
 /// A text that went through one step and goes through another; it is copied only by a step that changes it.

@@ -186,9 +186,9 @@ impl Replies {
         self.blocks.texts()
     }
 
-    /// The places of [`Replies::assistant_texts`].
-    pub fn assistant_spans(&self) -> &[ReplySpan] {
-        self.blocks.spans()
+    /// Takes the visible texts with their positions at the end of a run, so that a long answer is not copied into the result.
+    pub(crate) fn take_assistant_texts(&mut self) -> Vec<(String, ReplySpan)> {
+        self.blocks.take_texts()
     }
 
     /// Finished tool calls, in order.

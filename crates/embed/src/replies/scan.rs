@@ -3,6 +3,8 @@
 //! One pass over each answer, independent of how it arrives. A beginning that may become a tag is kept back until it is decided, so no half
 //! of a tag is ever shown.
 
+use std::borrow::Cow;
+
 use super::Stage;
 use super::code::CodeState;
 use super::piece::{Out, Piece};
@@ -199,8 +201,11 @@ impl Stage for Scan {
 }
 
 /// Visible text of a whole text: what the stage would let through.
-pub fn visible(text: &str, final_tag: FinalTag) -> String {
-    parts(text, final_tag).0
+pub fn visible(text: &str, final_tag: FinalTag) -> Cow<'_, str> {
+    if final_tag == FinalTag::Optional && !text.contains('<') {
+        return text.into();
+    }
+    parts(text, final_tag).0.into()
 }
 
 /// Reasoning inside the tags of a text, a stretch that is still open included.

@@ -15,14 +15,11 @@ use super::tags;
 const MAX_PAYLOAD: usize = 16_384;
 
 /// The visible text of a message: text blocks without markup and reasoning, joined by line breaks.
-pub fn visible_text(content: &[Arc<Block>], final_tag: FinalTag) -> String {
+pub fn visible_text(content: &[Arc<Block>], final_tag: FinalTag) -> Cow<'_, str> {
     let texts = content.iter().filter_map(|block| block.as_text()).map(|text| visible_of_block(text, final_tag));
-    let mut texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
-    let text = if texts.len() == 1 { texts.swap_remove(0) } else { trimmed(texts.join("\n")) };
-    match sanitise(&text) {
-        Cow::Borrowed(same) if same.len() == text.len() => text,
-        part => part.into_owned(),
-    }
+    let mut texts: Vec<Cow<'_, str>> = texts.filter(|text| !text.is_empty()).collect();
+    let text = if texts.len() == 1 { texts.swap_remove(0) } else { trimmed(texts.join("\n")).into() };
+    and_then(text, sanitise)
 }
 
 /// How often a text is looked at again because what was removed brought something new to light.
@@ -146,7 +143,7 @@ pub fn tidy(text: &str) -> Cow<'_, str> {
     if !text.ends_with('\n') {
         kept.truncate(kept.trim_end_matches('\n').len());
     }
-    kept.into()
+    if kept == text { text.into() } else { kept.into() }
 }
 
 /// Paragraphs with the blank lines after them; a fence is never cut.

@@ -85,7 +85,9 @@ impl Facts {
     /// The outcome of an attempt from what its events said and how it ended. Oversized tool results and turns that
     /// yielded are not in events: a runtime that has them sets these fields itself.
     pub fn into_outcome(self, end: AttemptEnd) -> AttemptOutcome {
-        let has_payload = self.last_assistant.as_ref().is_some_and(|answer| !answer.text("").trim().is_empty());
+        let has_payload = self.last_assistant.as_ref().is_some_and(|answer| {
+            answer.content.iter().filter_map(|block| block.as_text()).any(|text| !text.trim().is_empty())
+        });
         AttemptOutcome {
             last_assistant: self.last_assistant,
             usage: self.usage,

@@ -110,7 +110,7 @@ impl FinalAnswer {
 
     /// The text without reasoning and leaked markup; directives are kept.
     pub fn visible(&self) -> String {
-        visible_text(&self.0.content, FinalTag::Optional)
+        visible_text(&self.0.content, FinalTag::Optional).into_owned()
     }
 
     /// The text as the model wrote it.

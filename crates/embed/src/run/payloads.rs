@@ -48,10 +48,6 @@ impl Payload {
 /// The input for the payloads of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PayloadInput<'a> {
-    /// Visible texts of the run, directives included.
-    pub assistant_texts: &'a [String],
-    /// Their positions in the run; fewer than texts if some have none.
-    pub spans: &'a [ReplySpan],
     /// Finished tool calls; listed only when `inline_tools` is set.
     pub tool_metas: &'a [ToolMeta],
     /// The last answer of the model.
@@ -84,13 +80,13 @@ pub struct PayloadInput<'a> {
     pub texts: Option<&'a TextTable>,
 }
 
-/// Creates the payloads of a run.
-pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
+/// Creates the payloads of a run from its visible texts, directives included, with their positions where they have one.
+pub fn build_payloads(input: &PayloadInput<'_>, texts: Vec<(String, Option<ReplySpan>)>) -> Vec<Payload> {
     let mut payloads: Vec<Payload> = Vec::new();
     let failed = input.last_assistant.filter(|message| message.stop_reason == StopReason::Error);
     let english = TextTable::default();
-    let texts = input.texts.unwrap_or(&english);
-    let error = failed.and_then(|message| assistant_error_text(message, texts));
+    let phrases = input.texts.unwrap_or(&english);
+    let error = failed.and_then(|message| assistant_error_text(message, phrases));
     payloads.extend(error.clone().map(Payload::error));
     if input.inline_tools && input.verbose > Verbose::Off {
         payloads.extend(input.tool_metas.iter().map(|meta| {
@@ -102,31 +98,30 @@ pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
     if input.reasoning == ReasoningLevel::On {
         let reasoning = input
             .last_assistant
-            .map(|message| format_reasoning(&reasoning_of(&message.content), texts.get(Phrase::Reasoning)));
+            .map(|message| format_reasoning(&reasoning_of(&message.content), phrases.get(Phrase::Reasoning)));
         let reasoning = reasoning.filter(|text| !text.is_empty());
         payloads.extend(reasoning.map(|text| Payload {
             reply: BlockReply { is_reasoning: true, ..BlockReply::text(text) },
             is_error: false,
         }));
     }
-    let spans = input.spans.iter().map(Some).chain(std::iter::repeat(None));
-    let mut answers: Vec<(Cow<'_, str>, Option<&ReplySpan>)> =
-        input.assistant_texts.iter().map(Cow::from).zip(spans).collect();
+    let mut answers: Vec<(Cow<'_, str>, Option<ReplySpan>)> =
+        texts.into_iter().map(|(text, span)| (text.into(), span)).collect();
     if answers.is_empty() {
         let final_tag = if input.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
-        answers.extend(input.last_assistant.map(|message| (last_words(message, final_tag).into(), None)));
+        answers.extend(input.last_assistant.map(|message| (last_words(message, final_tag), None)));
     }
     if let Some(message) = failed {
         let raw = message.error_message.as_deref().unwrap_or("");
         answers.retain(|(text, _)| !repeats_error(text, error.as_deref().unwrap_or(""), raw));
     }
     let has_answer = answers.iter().any(|(text, _)| !text.trim().is_empty());
-    payloads.extend(answers.iter().map(|(text, span)| {
+    payloads.extend(answers.into_iter().map(|(text, span)| {
         let mut payload = of_text(text, input.media_roots);
-        payload.reply.span = span.cloned();
+        payload.reply.span = span;
         payload
     }));
-    if let Some(text) = input.last_tool_error.and_then(|error| tool_error_text(error, input, has_answer, texts)) {
+    if let Some(text) = input.last_tool_error.and_then(|error| tool_error_text(error, input, has_answer, phrases)) {
         let known = payloads.iter().any(|payload| normal_form(&payload.reply.text) == normal_form(&text));
         payloads.extend((!known).then(|| Payload::error(text)));
     }
@@ -141,17 +136,17 @@ pub fn build_payloads(input: &PayloadInput<'_>) -> Vec<Payload> {
 }
 
 /// The text of an answer. If all of it is inside an unclosed thinking tag, the text without the tag.
-fn last_words(message: &AssistantMessage, final_tag: FinalTag) -> String {
+fn last_words(message: &AssistantMessage, final_tag: FinalTag) -> Cow<'_, str> {
     let visible = visible_text(&message.content, final_tag);
     if !visible.trim().is_empty() || message.stop_reason != StopReason::Stop || final_tag == FinalTag::Enforced {
         return visible;
     }
-    strip_reasoning(&message.text("\n"), Unclosed::Preserve)
+    strip_reasoning(&message.text("\n"), Unclosed::Preserve).into()
 }
 
-fn of_text(text: &str, roots: Option<&MediaRoots>) -> Payload {
+fn of_text(text: Cow<'_, str>, roots: Option<&MediaRoots>) -> Payload {
     let none = MediaRoots::default();
-    let parsed = directives::parse_text(text.into(), None, roots.unwrap_or(&none));
+    let parsed = directives::parse_text(text, None, roots.unwrap_or(&none));
     Payload { reply: parsed.into_reply(BlockReply::default()), is_error: false }
 }
 

@@ -68,9 +68,8 @@ impl Runner<'_> {
 
 /// Whether an attempt ended with text or media for the user.
 fn answers(outcome: &AttemptOutcome, roots: &MediaRoots) -> bool {
-    outcome.last_assistant.as_ref().is_some_and(|answer| {
-        let text = visible_text(&answer.content, FinalTag::Optional);
-        let parsed = directives::parse_text(text.into(), None, roots);
-        !parsed.text.trim().is_empty() || !parsed.media_urls.is_empty()
-    })
+    outcome
+        .last_assistant
+        .as_ref()
+        .is_some_and(|answer| directives::has_content(&visible_text(&answer.content, FinalTag::Optional), roots))
 }

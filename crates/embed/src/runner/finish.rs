@@ -8,6 +8,7 @@ use pinch_llm::model::{Model, thinking};
 use super::{Runner, millis};
 use crate::delivery::Lifecycle;
 use crate::reason::reason_of;
+use crate::replies::piece::ReplySpan;
 use crate::run::decide::{Action, Finish, RunState, Wait, WaitFor};
 use crate::run::failover::CandidateAttempt;
 use crate::run::meta::SystemPromptMeta;
@@ -24,8 +25,9 @@ use crate::texts::TextTable;
 impl Runner<'_> {
     /// Builds the result of a run that has ended.
     pub(super) fn finish(&mut self, finish: &Finish, state: &RunState, model: &Arc<Model>) -> RunResult {
+        let texts = self.replies.take_assistant_texts();
         let last = self.outcomes.last();
-        let mut result = RunResult { payloads: self.payloads(finish, last), ..RunResult::default() };
+        let mut result = RunResult { payloads: self.payloads(finish, last, texts), ..RunResult::default() };
         let sent = self.replies.sent();
         result.messaging = Messaging {
             texts: sent.texts().to_vec(),
@@ -132,12 +134,10 @@ impl Runner<'_> {
     }
 
     /// The answer and its metadata, from the reply stages.
-    fn build_payloads(&self, last: Option<&AttemptOutcome>) -> Vec<Payload> {
+    fn build_payloads(&self, last: Option<&AttemptOutcome>, texts: Vec<(String, ReplySpan)>) -> Vec<Payload> {
         let request = &self.scope.request;
         let options = self.replies.options();
         let input = PayloadInput {
-            assistant_texts: self.replies.assistant_texts(),
-            spans: self.replies.assistant_spans(),
             tool_metas: self.replies.tool_metas(),
             last_assistant: last.and_then(|outcome| outcome.last_assistant.as_deref()),
             last_tool_error: self.replies.last_tool_error(),
@@ -153,17 +153,22 @@ impl Runner<'_> {
             texts: Some(&options.texts),
             ..PayloadInput::default()
         };
-        build_payloads(&input)
+        build_payloads(&input, texts.into_iter().map(|(text, span)| (text, Some(span))).collect())
     }
 
-    fn payloads(&self, finish: &Finish, last: Option<&AttemptOutcome>) -> Vec<Payload> {
+    fn payloads(
+        &self,
+        finish: &Finish,
+        last: Option<&AttemptOutcome>,
+        texts: Vec<(String, ReplySpan)>,
+    ) -> Vec<Payload> {
         let instead = |text| vec![Payload::error(text)];
         match finish {
             Finish::Error { text, .. } => instead(text.as_str()),
             _ => {
                 // A failure before a stop is not reported: another attempt would have followed.
                 let is_old_news = |outcome: &&AttemptOutcome| *finish == Finish::Aborted && !outcome.is_aborted();
-                let mut built = self.build_payloads(last.filter(|outcome| !is_old_news(outcome)));
+                let mut built = self.build_payloads(last.filter(|outcome| !is_old_news(outcome)), texts);
                 // Text before a tool call is not an answer: if one is required, its absence is reported.
                 let is_owed = matches!(finish, Finish::Incomplete { .. })
                     && self.scope.request.reply == ReplyExpectation::Required;

@@ -222,8 +222,17 @@ enum Completeness {
 
 fn take_block(slot: &mut OpenBlock, completeness: Completeness) -> Block {
     match slot {
-        OpenBlock::Text(text) => Block::Text(std::mem::take(text)),
-        OpenBlock::Thinking(thinking) => Block::Thinking(std::mem::take(thinking)),
+        // A message lives as long as its session, without the spare capacity of text that grew.
+        OpenBlock::Text(text) => {
+            let mut text = std::mem::take(text);
+            text.text.shrink_to_fit();
+            Block::Text(text)
+        }
+        OpenBlock::Thinking(thinking) => {
+            let mut thinking = std::mem::take(thinking);
+            thinking.thinking.shrink_to_fit();
+            Block::Thinking(thinking)
+        }
         OpenBlock::Call { call, json } => {
             let mut call = call.clone();
             if json.is_empty() {

@@ -28,8 +28,7 @@ fn build(input: &Value) -> Result<Value, String> {
     let metas: Vec<ToolMeta> = metas
         .map(|meta| ToolMeta { tool_name: text(&meta["toolName"]).to_owned(), meta: word(&meta["meta"]) })
         .collect();
-    let made = build_payloads(&PayloadInput {
-        assistant_texts: &texts,
+    let input = PayloadInput {
         tool_metas: &metas,
         last_assistant: last.as_deref(),
         last_tool_error: error.as_ref(),
@@ -48,7 +47,8 @@ fn build(input: &Value) -> Result<Value, String> {
         suppress_tool_warnings: input["suppressToolErrorWarnings"] == true,
         suppress_tool_errors: input["config"]["messages"]["suppressToolErrors"] == true,
         ..PayloadInput::default()
-    });
+    };
+    let made = build_payloads(&input, texts.into_iter().map(|text| (text, None)).collect());
     let payload = |payload: &pinch_embed::run::payloads::Payload| {
         let mut value = payload_value(&payload.reply, &Value::Null);
         value["isError"] = payload.is_error.into();

@@ -6,7 +6,7 @@ use pinch_agent_core::event::{EndReason, RunEnd};
 use pinch_agent_core::tool::{ToolEffect, ToolSet};
 use pinch_coding_agent::event::SessionEvent;
 use pinch_llm::error::Emitted;
-use pinch_llm::message::{Message, block};
+use pinch_llm::message::{Block, Message};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 
 use crate::run::facts::Facts;
@@ -40,7 +40,7 @@ impl Watcher {
         let limit = per_result_limit(self.context_window);
         let is_oversized = |message: &Arc<Message>| {
             matches!(&**message, Message::ToolResult(result)
-                if block::join_text(&result.content, "").chars().count() > limit)
+                if result.content.iter().filter_map(Block::as_text).map(|text| text.chars().count()).sum::<usize>() > limit)
         };
         AttemptOutcome { oversized_tool_results: messages.iter().any(is_oversized), ..self.facts.into_outcome(end) }
     }
