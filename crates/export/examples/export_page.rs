@@ -1,4 +1,4 @@
-//! Writes a page for a conversation that is made here, and prints where.
+//! Writes the page of a conversation built in the example, and prints its path.
 //!
 //! ```sh
 //! cargo run -p pinch-export --example export_page -- page.html

@@ -17,10 +17,10 @@ use super::{images, syntax, tool};
 use pinch_session::entry::{Entry, EntryBody};
 use pinch_session::session_log::roles;
 
-/// A result that is shown at its call: the place of its entry, and the result.
+/// A tool result shown with its call: the index of its entry, and the entry.
 pub(super) type ShownResult = (usize, Arc<Entry>);
 
-/// Writes what an entry says. `answers` are the results of its calls.
+/// Writes the content of an entry. `answers` are the results of its calls.
 pub(super) fn body(out: &mut PageWriter<'_>, entry: &Entry, answers: &[ShownResult]) -> io::Result<()> {
     match &entry.body {
         EntryBody::Message(message) => of_message(out, message, answers),
@@ -81,7 +81,7 @@ fn of_message(out: &mut PageWriter<'_>, message: &Message, answers: &[ShownResul
     }
 }
 
-/// A line about an entry that is not a message.
+/// Writes a one-line note about an entry that is not a message.
 fn note(out: &mut PageWriter<'_>, what: &'static str, text: &str) -> io::Result<()> {
     out.html("<p class=\"note\">")?;
     out.html(what)?;
@@ -110,7 +110,7 @@ fn summary(out: &mut PageWriter<'_>, what: &'static str, more: &str, text: &str)
     out.html("</details>")
 }
 
-/// What the user said. A skill's text that was put in is closed.
+/// Writes a user message, with the text of an embedded skill collapsed.
 fn said(out: &mut PageWriter<'_>, said: &Content) -> io::Result<()> {
     let text = match said {
         Content::Text(text) => Some(text),
@@ -135,7 +135,7 @@ fn content(out: &mut PageWriter<'_>, content: &Content) -> io::Result<()> {
     }
 }
 
-/// Writes a block that is not a call.
+/// Writes a block that is not a tool call.
 fn block(out: &mut PageWriter<'_>, block: &Block) -> io::Result<()> {
     match block {
         Block::Text(text) if text.text.trim().is_empty() => Ok(()),
@@ -194,7 +194,7 @@ fn assistant(out: &mut PageWriter<'_>, answer: &AssistantMessage, answers: &[Sho
     spent(out, &answer.usage)
 }
 
-/// The result that an entry holds.
+/// Returns the tool result in an entry.
 pub(super) fn result_of(entry: &Entry) -> Option<&ToolResult> {
     match &**entry.body.as_message()? {
         Message::ToolResult(result) => Some(result),
@@ -202,7 +202,7 @@ pub(super) fn result_of(entry: &Entry) -> Option<&ToolResult> {
     }
 }
 
-/// One line of tokens and money.
+/// Writes one line with tokens and cost.
 fn spent(out: &mut PageWriter<'_>, usage: &Usage) -> io::Result<()> {
     if usage.is_zero() {
         return Ok(());

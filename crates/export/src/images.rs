@@ -1,4 +1,4 @@
-//! Pictures in a page: only as data, and only of types that cannot hold anything but a picture.
+//! Images in a page: embedded as data only, and only in formats that can contain nothing but an image.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use pinch_llm::message::{Image, image_type};
 
 use super::out::PageWriter;
 
-/// Writes a picture, or in words that it cannot be shown.
+/// Writes an image, or a note if it cannot be shown.
 pub(super) fn image(out: &mut PageWriter<'_>, image: &Image) -> io::Result<()> {
     match kind(&image.data) {
         Some(kind) => shown(out, kind, &image.data),
@@ -20,7 +20,7 @@ pub(super) fn image(out: &mut PageWriter<'_>, image: &Image) -> io::Result<()> {
     }
 }
 
-/// Writes the image of a data URL; false, and nothing written, when it cannot be shown.
+/// Writes the image of a data URL. Returns false and writes nothing if it cannot be shown.
 pub(super) fn data_url(out: &mut PageWriter<'_>, url: &str) -> io::Result<bool> {
     let data = url.strip_prefix("data:image/").and_then(|url| url.split_once(";base64,")).map(|(_, data)| data);
     match data.and_then(|data| Some((kind(data)?, data))) {
@@ -37,7 +37,7 @@ fn shown(out: &mut PageWriter<'_>, kind: &'static str, data: &str) -> io::Result
     out.html("\">")
 }
 
-/// The type of an image, by its first bytes; `None` when it is invalid base64 or of another type.
+/// Detects the type of an image by its first bytes. Returns `None` for invalid base64 and other types.
 fn kind(data: &str) -> Option<&'static str> {
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     if data.is_empty() || !data.bytes().all(is_base64) {
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_what_their_bytes_say() {
+    fn image_types_are_detected_by_content() {
         let png = STANDARD.encode(b"\x89PNG\r\n\x1a\n and the rest of it");
         assert_eq!(
             page(&png),

@@ -1,22 +1,22 @@
-//! What the languages of code look like, as far as colours need it.
+//! Syntax of programming languages, as far as highlighting needs it.
 
-/// How a language is spelt.
+/// The lexical syntax of a language.
 pub(super) struct Language {
-    /// Starts a comment that ends with the line.
+    /// Prefixes of comments that end with the line.
     pub(super) line_comments: &'static [&'static str],
-    /// Start and end of a comment.
+    /// Start and end of a block comment.
     pub(super) block_comment: Option<(&'static str, &'static str)>,
     /// Delimiters of strings, longer ones first.
     pub(super) quotes: &'static [&'static str],
-    /// Words of the language, with blanks between.
+    /// Keywords of the language, separated by spaces.
     pub(super) keywords: &'static str,
-    /// Upper and lower case are the same in keywords.
+    /// Whether keywords are case-insensitive.
     pub(super) any_case: bool,
-    /// A word before `:` or `=` is a name.
+    /// Whether a word before `:` or `=` is a key.
     pub(super) has_keys: bool,
-    /// `<name` is a tag.
+    /// Whether `<name` is a tag.
     pub(super) is_markup: bool,
-    /// `'a` may be a lifetime.
+    /// Whether `'a` may be a lifetime.
     pub(super) has_lifetimes: bool,
 }
 
@@ -145,7 +145,7 @@ const CONFIG: Language =
     Language { line_comments: &["#"], has_keys: true, keywords: "true false null yes no on off", ..PLAIN };
 const INI: Language = Language { line_comments: &[";", "#"], ..CONFIG };
 
-/// The language that a fence names, or a file's ending.
+/// Finds a language by the info string of a code fence or a file extension.
 pub(super) fn named(name: &str) -> Option<&'static Language> {
     Some(match name.to_ascii_lowercase().as_str() {
         "rust" | "rs" => &RUST,
@@ -173,7 +173,7 @@ pub(super) fn named(name: &str) -> Option<&'static Language> {
     })
 }
 
-/// What [`named`] knows a file by: its ending, or its whole name.
+/// Returns the part of a path that [`named`] knows: its extension, or the whole file name.
 pub(super) fn of_path(path: &str) -> &str {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     name.rsplit('.').next().unwrap_or(name)
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_have_languages() {
+    fn languages_are_found_by_file_name() {
         for (path, is_known) in [
             ("src/main.rs", true),
             ("C:\\x\\a.PY", true),

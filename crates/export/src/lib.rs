@@ -1,10 +1,10 @@
-//! A session as one page: readable without network and without script, with all branches, in bright and dark colours.
+//! A session as a single HTML page: readable offline and without scripts, with all branches, in light and dark colors.
 //!
-//! The page is written entry by entry, so a long session takes no more memory than its longest entry and a line for each. Equal sessions
-//! give equal pages.
+//! The page is written entry by entry, so memory use is bounded by the longest entry plus a line per entry. Equal sessions give equal
+//! pages.
 //!
-//! Nothing in a session can become markup: texts go through one function that escapes them, and a policy in the page lets
-//! browsers run nothing but the page's own script and load nothing at all.
+//! Nothing in a session can become markup: all text goes through one escaping function, and a content security policy lets browsers run
+//! only the page's own script and load nothing at all.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -44,37 +44,37 @@ pub enum ExportError {
     /// The session cannot be read any more.
     #[error(transparent)]
     Read(#[from] StoreError),
-    /// The page cannot be written.
+    /// The page cannot be written to its file.
     #[error("cannot write {}", path.display())]
     Write {
-        /// The page's file.
+        /// Path of the page.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Who takes the page does not want it.
+    /// The writer returned an error.
     #[error("cannot write the page")]
     Refused(#[from] io::Error),
 }
 
-/// The usual name of a session's page: `pinch-session-` and the name of its file, or its id when it has none.
+/// Returns the default file name for a session's page: `pinch-session-` and the name of its file, or its id if it has none.
 pub fn file_name(log: &SessionLog) -> String {
     file_name_for(log.path().unwrap_or(Path::new(log.id())))
 }
 
-/// The usual name of the page of a session file.
+/// Returns the default file name for the page of a session file.
 pub fn file_name_for(session: &Path) -> String {
     let name = session.file_name().unwrap_or_default().to_string_lossy();
     format!("pinch-session-{}.html", name.strip_suffix(".jsonl").unwrap_or(&name))
 }
 
-/// Writes a session's page to a file, in place of what is there; a directory that is missing is made. A new file is for the user alone (0600); a
-/// device or a pipe is written into. Relative paths, and the usual name when there is no path, are meant in `folder`. Returns the path as it
-/// was given, or of the file with the default name. Blocks.
+/// Writes a session's page to a file, replacing it, and creates the directory if necessary. A new file is readable by the user only (0600);
+/// devices and pipes are written to directly. Relative paths, and the default name used without a path, are resolved against `folder`.
+/// Returns the path as given, or that of the file with the default name. Blocks.
 ///
 /// # Errors
-/// When an entry cannot be read, the file is the session's own, or it cannot be written; what was there stays then.
+/// Fails if an entry cannot be read, the path is the session's own file, or the file cannot be written; existing content is left unchanged.
 pub fn export(log: &SessionLog, look: &Look, path: Option<&Path>, folder: &Path) -> Result<PathBuf, ExportError> {
     let path = path.map_or_else(|| folder.join(file_name(log)), Path::to_owned);
     let target = folder.join(&path);
@@ -101,10 +101,10 @@ pub fn export(log: &SessionLog, look: &Look, path: Option<&Path>, folder: &Path)
     }
 }
 
-/// Writes a session's page, piece by piece: `to` should be buffered. Blocks.
+/// Writes a session's page piece by piece, so `to` should be buffered. Blocks.
 ///
 /// # Errors
-/// When an entry cannot be read, or `to` takes no more.
+/// Fails if an entry cannot be read, or `to` returns an error.
 pub fn write(log: &SessionLog, look: &Look, to: &mut dyn Write) -> Result<(), ExportError> {
     let survey = Survey::of(log)?;
     let outline = EntryOutline::of(log);
@@ -112,7 +112,7 @@ pub fn write(log: &SessionLog, look: &Look, to: &mut dyn Write) -> Result<(), Ex
     let mut out = PageWriter::new(to, survey.max_coloured);
     page::begin(&mut out, log, look, &survey, &outline)?;
     let mut is_shown = vec![false; ids.len()];
-    // The entry that was written last.
+    // The entry written last.
     let mut before = None;
     let mut n_articles = 0;
     for at in outline.reading_order() {
@@ -135,7 +135,7 @@ pub fn write(log: &SessionLog, look: &Look, to: &mut dyn Write) -> Result<(), Ex
     Ok(())
 }
 
-/// The results that follow an answer's calls, as long as nothing else does and no other branch begins there: they are shown at their calls.
+/// Returns the results that directly follow an answer's calls, up to the first other entry or fork: they are shown with their calls.
 fn answers(log: &SessionLog, outline: &EntryOutline, at: usize, entry: &Entry) -> Result<Vec<ShownResult>, StoreError> {
     let Some(Message::Assistant(answer)) = entry.body.as_message().map(|message| &**message) else {
         return Ok(Vec::new());
@@ -156,7 +156,7 @@ fn answers(log: &SessionLog, outline: &EntryOutline, at: usize, entry: &Entry) -
     Ok(found)
 }
 
-/// The examples of the README are tests.
+/// Runs the README's examples as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Markdown as a page shows it. HTML in it is shown as the text it is, links lead to the web or nowhere, pictures are never fetched.
+//! Markdown rendering. HTML is shown as text, links lead to the web or nowhere, and images are never fetched.
 
 use std::io;
 
@@ -8,12 +8,12 @@ use super::images;
 use super::out::PageWriter;
 use super::syntax;
 
-/// Bytes of a text that is read as Markdown; longer ones are shown as they are.
+/// Maximum bytes of text rendered as Markdown; longer texts are shown verbatim.
 const MAX_BYTES: usize = 1024 * 1024;
-/// Elements inside of each other; deeper ones lose their marks, not their text.
+/// Maximum nesting of elements; deeper ones lose their formatting, but not their text.
 const MAX_DEPTH: usize = 40;
 
-/// Writes a text of Markdown.
+/// Writes a Markdown text.
 pub(super) fn markdown(out: &mut PageWriter<'_>, text: &str) -> io::Result<()> {
     if text.len() > MAX_BYTES {
         out.html("<pre class=\"plain\">")?;
@@ -32,14 +32,14 @@ pub(super) fn markdown(out: &mut PageWriter<'_>, text: &str) -> io::Result<()> {
 
 struct Writer<'w, 'o> {
     out: &'w mut PageWriter<'o>,
-    /// What closes the open elements, innermost last.
+    /// Closing tags of the open elements, innermost last.
     open: Vec<&'static str>,
-    /// Open elements that are links.
+    /// Number of open links.
     links: usize,
     table: Vec<Alignment>,
     column: usize,
     in_head: bool,
-    /// Language and text of the code block that is read.
+    /// Language and text of the current code block.
     code: Option<(String, String)>,
 }
 
@@ -118,7 +118,7 @@ impl Writer<'_, '_> {
             Tag::Strikethrough => self.element("<del>", "</del>"),
             Tag::Link { link_type, dest_url, .. } => self.link(link_type == LinkType::Email, &dest_url),
             Tag::Image { dest_url, .. } => self.image(&dest_url),
-            // What is switched off above.
+            // Disabled in the options above.
             Tag::FootnoteDefinition(_)
             | Tag::DefinitionList
             | Tag::DefinitionListTitle
@@ -180,7 +180,7 @@ impl Writer<'_, '_> {
         self.out.html("\">")
     }
 
-    /// A picture that is there as data is shown; of others there is a link.
+    /// Writes an image if it is embedded as data, or a link otherwise.
     fn image(&mut self, to: &str) -> io::Result<()> {
         if images::data_url(self.out, to)? {
             return self.element("<span class=\"alt\">", "</span>");
@@ -194,7 +194,7 @@ impl Writer<'_, '_> {
         self.element("picture: ", "</a>")
     }
 
-    /// A text in which addresses of the web become links.
+    /// Writes text, turning web addresses into links.
     fn linked(&mut self, text: &str) -> io::Result<()> {
         let mut rest = text;
         while let Some(at) = rest.find("http") {
@@ -216,24 +216,25 @@ impl Writer<'_, '_> {
     }
 }
 
-/// The URL that a text starts with; empty when there is none.
+/// Returns the URL that a text starts with, or an empty string.
 fn address(text: &str) -> &str {
     let Some(host) = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme)) else { return "" };
     let end = host.find(|c: char| c.is_whitespace() || c.is_control() || "<>\"'`|".contains(c)).unwrap_or(host.len());
     let host = host[..end].trim_end_matches(['.', ',', ';', ':', '!', '?', '*', ']', '}']);
-    // A bracket belongs to the address when it was opened in it.
+    // A closing parenthesis belongs to the address if it was opened within it.
     let host = if host.contains('(') { host } else { host.trim_end_matches(')') };
     if host.is_empty() { "" } else { &text[..text.len() - text[text.find("//").unwrap_or(0) + 2..].len() + host.len()] }
 }
 
-/// Whether a link may lead there: only to the web and to mailboxes. Everything else could run something, or means a file of the reader's.
+/// Returns whether a link may be followed: only to the web and to mail addresses. Anything else could run something, or refer to the
+/// reader's files.
 fn is_safe(to: &str) -> bool {
     ["http://", "https://", "mailto:"]
         .iter()
         .any(|scheme| to.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
-/// Writes a block of code.
+/// Writes a code block.
 pub(super) fn code_block(out: &mut PageWriter<'_>, language: &str, code: &str) -> io::Result<()> {
     out.html(if syntax::is_diff(language) { "<pre class=\"diff\"><code" } else { "<pre><code" })?;
     if !language.is_empty() {

@@ -1,11 +1,11 @@
-//! The one way to the page: markup is ours and fixed when the program is built, everything else is escaped.
+//! The only way to write to the page: markup is fixed at compile time, and everything else is escaped.
 
 use std::io::{self, Write};
 
 /// Writes a page.
 pub(super) struct PageWriter<'a> {
     to: &'a mut dyn Write,
-    /// Bytes of code that get colours; longer pieces stay plain.
+    /// Maximum bytes of a piece of code to highlight; longer ones stay plain.
     pub(super) max_coloured: usize,
 }
 
@@ -14,17 +14,17 @@ impl<'a> PageWriter<'a> {
         Self { to, max_coloured }
     }
 
-    /// Markup of ours. No text of a session is `'static`, so none gets here.
+    /// Writes fixed markup. Session text is never `'static`, so it cannot get here.
     pub(super) fn html(&mut self, markup: &'static str) -> io::Result<()> {
         self.to.write_all(markup.as_bytes())
     }
 
-    /// A number.
+    /// Writes a number.
     pub(super) fn number(&mut self, number: usize) -> io::Result<()> {
         write!(self.to, "{number}")
     }
 
-    /// A text, as content of an element or as value of an attribute in double quotes.
+    /// Writes text, as element content or in a double-quoted attribute.
     pub(super) fn text(&mut self, text: &str) -> io::Result<()> {
         let mut rest = text;
         while let Some((at, found)) = rest.char_indices().find(|(_, c)| is_special(*c)) {
@@ -36,10 +36,10 @@ impl<'a> PageWriter<'a> {
                 '>' => self.to.write_all(b"&gt;")?,
                 '"' => self.to.write_all(b"&quot;")?,
                 '\'' => self.to.write_all(b"&#39;")?,
-                // One line end, however it is spelt.
+                // Normalize line endings.
                 '\r' if rest.starts_with('\n') => {}
                 '\r' => self.to.write_all(b"\n")?,
-                // The picture of a control character: it says that something was there, and does nothing.
+                // Show the symbol of a control character, which has no effect.
                 '\0'..='\x1f' => write!(self.to, "{}", picture(found as u32))?,
                 '\x7f' => self.to.write_all("\u{2421}".as_bytes())?,
                 _ => self.to.write_all("\u{fffd}".as_bytes())?,
@@ -48,19 +48,19 @@ impl<'a> PageWriter<'a> {
         self.to.write_all(rest.as_bytes())
     }
 
-    /// Trusted text: it is written as it is. Only for what cannot hold markup, such as base64 and colours.
+    /// Writes trusted text verbatim. Only for text that cannot contain markup, such as base64 and colors.
     pub(super) fn checked(&mut self, text: &str) -> io::Result<()> {
         debug_assert!(!text.contains(['<', '>', '"', '&']), "{text}");
         self.to.write_all(text.as_bytes())
     }
 
-    /// Our own style or script, whose hash is in the page's policy.
+    /// Writes our own style or script, whose hash is in the page's policy.
     pub(super) fn own(&mut self, content: &Own) -> io::Result<()> {
         self.to.write_all(content.0.as_bytes())
     }
 }
 
-/// Content of a style or script element. It is made of fixed text and colours.
+/// Content of a style or script element, built from fixed text and colors.
 pub(super) struct Own(String);
 
 impl Own {
@@ -69,7 +69,7 @@ impl Own {
         Self(content)
     }
 
-    /// What the page's policy calls it.
+    /// Returns the hash for the page's policy.
     pub(super) fn hash(&self) -> String {
         use base64::Engine as _;
         use sha2::Digest as _;
@@ -82,8 +82,8 @@ fn picture(code: u32) -> char {
     char::from_u32(0x2400 + code).unwrap_or('\u{fffd}')
 }
 
-/// Escapes what a page cannot contain literally: markup, control characters, and what turns the direction of text around, with which a line can
-/// be made to look like another one.
+/// Returns whether a character must be escaped: markup, control characters, and bidirectional overrides, which can make a line look like
+/// another one.
 fn is_special(c: char) -> bool {
     match c {
         '&' | '<' | '>' | '"' | '\'' => true,
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_only_texts() {
+    fn text_stays_text() {
         for (text, expected) in [
             ("a <b> & \"c\" 'd'", "a &lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;"),
             ("a\r\nb\rc\td", "a\nb\nc\td"),

@@ -1,9 +1,9 @@
-//! The shape of a session's tree: the order of entries in the page and in the list beside it. Branches can be very deep, so nothing
-//! here calls itself.
+//! The shape of a session's tree: the order of entries in the page and in the sidebar. Nothing here recurses, because branches can be very
+//! deep.
 
 use pinch_session::session_log::SessionLog;
 
-/// Steps to the right that the list takes at most.
+/// Maximum indentation levels in the sidebar.
 pub(super) const MAX_INDENT: usize = 12;
 
 /// The tree of a session.
@@ -14,7 +14,7 @@ pub(super) struct EntryOutline {
     active: Vec<bool>,
 }
 
-/// An entry in the list beside the page.
+/// An entry in the sidebar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OutlineRow {
     pub(super) at: usize,
@@ -37,7 +37,7 @@ impl EntryOutline {
         Self { roots: tree.roots, children, parents, active }
     }
 
-    /// Whether an entry is on the active branch.
+    /// Returns whether an entry is on the active branch.
     pub(super) fn is_active(&self, at: usize) -> bool {
         self.active[at]
     }
@@ -46,7 +46,7 @@ impl EntryOutline {
         self.parents[at]
     }
 
-    /// What follows an entry, when only one does.
+    /// Returns the child of an entry that has exactly one.
     pub(super) fn only_child(&self, at: usize) -> Option<usize> {
         match self.children[at][..] {
             [only] => Some(only),
@@ -54,13 +54,13 @@ impl EntryOutline {
         }
     }
 
-    /// All entries, each after its parent: the active branch first, then the others, each in one piece.
+    /// Returns all entries, parents first: the active branch, then the others, each contiguous.
     pub(super) fn reading_order(&self) -> Vec<usize> {
-        // What is put down last is taken up first.
+        // A stack: the entry pushed last is visited first.
         self.walk(|main, others| others.rev().chain(main).collect()).into_iter().map(|row| row.at).collect()
     }
 
-    /// All entries, each after its parent: at a fork the side branches first and one step to the right, then the branch continues.
+    /// Returns all entries, parents first: at a fork, the indented side branches precede the rest of the branch.
     pub(super) fn rows(&self) -> Vec<OutlineRow> {
         self.walk(|main, others| main.into_iter().chain(others.rev()).collect())
     }
@@ -72,7 +72,7 @@ impl EntryOutline {
         let mut seen = vec![false; self.children.len()];
         let mut rows = Vec::with_capacity(seen.len());
         let mut waiting = self.fork(&self.roots, 0, false, &push);
-        // Entries that are their own ancestors hang on no root.
+        // Entries that are their own ancestors are below no root.
         let mut rest = 0..seen.len();
         loop {
             let row = match waiting.pop() {
@@ -90,7 +90,7 @@ impl EntryOutline {
         }
     }
 
-    /// The entries that follow one, in the order in which they wait: the branch that continues, and the ones beside it.
+    /// Splits the children of an entry into the one that continues the branch and the others, in stack order.
     fn fork(
         &self,
         children: &[usize],
@@ -110,7 +110,7 @@ impl EntryOutline {
 mod tests {
     use super::*;
 
-    /// A tree of parents; the active branch ends in `leaf`.
+    /// Builds a tree from parents; the active branch ends in `leaf`.
     fn outline(parents: &[Option<usize>], leaf: usize) -> EntryOutline {
         let mut children = vec![Vec::new(); parents.len()];
         let mut roots = Vec::new();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn side_branches_stand_at_their_fork() {
+    fn side_branches_are_listed_at_their_fork() {
         // 0 ─ 1 ─ 2 (active), 1 ─ 3 ─ 4, 0 ─ 5, and a second root.
         let tree = outline(&[None, Some(0), Some(1), Some(1), Some(3), Some(0), None], 2);
         assert_eq!(rows(&tree), [(6, 0), (0, 0), (5, 1), (1, 0), (3, 1), (4, 1), (2, 0)]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_trees_and_circles() {
+    fn deep_trees_and_cycles_are_walked() {
         let chain: Vec<Option<usize>> = (0..200_000_usize).map(|at| at.checked_sub(1)).collect();
         let tree = outline(&chain, 199_999);
         assert_eq!(tree.reading_order(), (0..200_000).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! The page around the entries: policy, style, head, the tree beside them, and the script.
+//! The page around the entries: policy, style, head, sidebar and script.
 
 use std::io;
 
@@ -13,10 +13,10 @@ use super::words::{dollars, grouped, moment};
 use pinch_session::entry::Entry;
 use pinch_session::session_log::SessionLog;
 
-/// Rows of the list that are laid out together. Browsers leave out what is not in sight, as long as they need not watch too many parts: that
-/// takes longer than laying them out.
+/// Rows of the sidebar laid out as a unit. Browsers skip the layout of invisible units, as long as there are not so many that tracking them
+/// costs more.
 const ROWS_OF_PART: usize = 32;
-/// The same for the entries.
+/// The same for articles.
 const ARTICLES_OF_PART: usize = 16;
 
 const STYLE: &str = include_str!("page.css");
@@ -53,7 +53,7 @@ pub(super) fn begin(
     tree(out, log, survey, outline)
 }
 
-/// Writes what goes before an article that `n_before` others precede.
+/// Writes what precedes an article that comes after `n_before` others.
 pub(super) fn part(out: &mut PageWriter<'_>, n_before: usize) -> io::Result<()> {
     match n_before {
         0 => out.html("<section>\n"),
@@ -62,7 +62,7 @@ pub(super) fn part(out: &mut PageWriter<'_>, n_before: usize) -> io::Result<()> 
     }
 }
 
-/// Writes everything behind the entries, of which there are so many.
+/// Writes everything after the entries.
 pub(super) fn end(out: &mut PageWriter<'_>, n_articles: usize) -> io::Result<()> {
     out.html(if n_articles == 0 { "" } else { "</section>\n" })?;
     out.html("</main>\n<script>")?;
@@ -74,7 +74,7 @@ fn script() -> Own {
     Own::new(SCRIPT.to_owned())
 }
 
-/// What is known of the session as a whole.
+/// Writes the facts about the whole session.
 fn facts(out: &mut PageWriter<'_>, log: &SessionLog, survey: &Survey) -> io::Result<()> {
     let spent = &survey.spent;
     let count = |n: usize| if n > 0 { n.to_string() } else { String::new() };
@@ -111,11 +111,11 @@ fn facts(out: &mut PageWriter<'_>, log: &SessionLog, survey: &Survey) -> io::Res
     out.html("</dl>\n")
 }
 
-/// The names of the sides.
+/// Color schemes: value and label.
 const SCHEMES: [(&str, &str); 3] = [("system", "System"), ("light", "Light"), ("dark", "Dark")];
 
-/// The switch between bright and dark works without script. It is outside of everything else, where the style finds it without looking at
-/// the whole page; what is seen of it is in the header.
+/// Writes the color scheme switch, which works without scripts. Its inputs come first in the page, so that the style finds them without
+/// searching it; the visible part is in the header.
 fn schemes(out: &mut PageWriter<'_>, look: &Look) -> io::Result<()> {
     let begun_with = match look.begins {
         Begins::System => "system",
@@ -130,7 +130,7 @@ fn schemes(out: &mut PageWriter<'_>, look: &Look) -> io::Result<()> {
     Ok(())
 }
 
-/// What needs a script is hidden until it runs.
+/// Writes the controls that need a script; they are hidden until it runs.
 fn controls(out: &mut PageWriter<'_>) -> io::Result<()> {
     out.html("<div class=\"controls\"><div class=\"schemes\">Colours\n")?;
     for (id, label) in SCHEMES {
@@ -144,8 +144,8 @@ fn controls(out: &mut PageWriter<'_>) -> io::Result<()> {
     out.html("<button type=\"button\" id=\"all\">Show all branches</button></div></div>\n")
 }
 
-/// The list of all entries, with the branches they are on. It is not an HTML list: browsers number the items of those, which takes a time that
-/// grows with the square of their number.
+/// Writes the sidebar of all entries with their branches. It is not an HTML list, because browsers take quadratic time to number list
+/// items.
 fn tree(out: &mut PageWriter<'_>, log: &SessionLog, survey: &Survey, outline: &EntryOutline) -> io::Result<()> {
     out.html("<nav aria-label=\"Entries\">\n<div class=\"scripted\"><input type=\"search\" id=\"search\" placeholder=\"Search\" aria-label=\"Search\">\n")?;
     out.html("<select id=\"filter\" aria-label=\"Shown entries\"><option value=\"talk\">Conversation</option>")?;
@@ -242,7 +242,7 @@ pub(super) fn article(
     out.html("</article>\n")
 }
 
-/// Who speaks.
+/// Returns the label of an entry's author.
 fn who(entry: &Entry) -> Option<String> {
     match &**entry.body.as_message()? {
         Message::User(_) => Some("User".to_owned()),

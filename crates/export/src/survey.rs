@@ -1,4 +1,4 @@
-//! What is said of a session as a whole, and of each entry in one line.
+//! A summary of the whole session, with one line per entry.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ use pinch_session::session_log::{SessionLog, roles};
 use pinch_session::store::StoreError;
 use pinch_session::totals::Spent;
 
-/// What an entry is, for colours and for what the list shows.
+/// The kind of an entry, for colors and for the sidebar's filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
     User,
     Assistant,
-    /// An answer that only calls tools.
+    /// An answer that contains only tool calls.
     Calls,
     Tool,
     FailedTool,
@@ -31,13 +31,13 @@ pub(super) enum EntryKind {
     Note,
 }
 
-/// One line about an entry.
+/// The summary of an entry.
 pub(super) struct SurveyLine {
     pub(super) kind: EntryKind,
     pub(super) preview: Box<str>,
 }
 
-/// A session as a whole.
+/// The summary of a session.
 pub(super) struct Survey {
     /// A line for each entry, in file order.
     pub(super) lines: Vec<SurveyLine>,
@@ -47,9 +47,9 @@ pub(super) struct Survey {
     /// Models that answered.
     pub(super) models: BTreeSet<String>,
     pub(super) spent: Spent,
-    /// Its name, or what it began with.
+    /// Name of the session, or its first message.
     pub(super) title: String,
-    /// Bytes of a piece of code that gets colours.
+    /// Maximum bytes of a piece of code to highlight.
     pub(super) max_coloured: usize,
 }
 
@@ -97,7 +97,7 @@ impl Survey {
     }
 }
 
-/// What an entry is, and the text it is known by.
+/// Returns the kind of an entry and the text that describes it.
 fn line(body: &EntryBody) -> (EntryKind, String) {
     match body {
         EntryBody::Message(message) => of_message(message),
@@ -154,12 +154,12 @@ fn of_message(message: &Message) -> (EntryKind, String) {
     }
 }
 
-/// As much of a text as one line can be made of.
+/// Returns the start of a text, long enough for one line.
 fn head(text: &str) -> &str {
     utf16_prefix(text.trim_start(), 8 * MAX_LINE)
 }
 
-/// The beginning of a content's text.
+/// Returns the start of a content's text.
 fn first_text(content: &Content) -> String {
     match content {
         Content::Text(text) => head(text).to_owned(),

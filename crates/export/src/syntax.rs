@@ -1,4 +1,4 @@
-//! Colours of code: strings, comments, numbers, keywords, names of functions and types. One pass over the text, no grammar.
+//! Syntax highlighting: strings, comments, numbers, keywords, functions and types. One pass over the text, without a grammar.
 
 use std::io;
 
@@ -7,13 +7,12 @@ use pinch_stdx::text::to_line_feeds;
 use super::languages::{self, Language};
 use super::out::PageWriter;
 
-/// Bytes of code that are coloured; longer ones stay plain, for the page's sake.
+/// Maximum bytes of a piece of code to highlight, to keep the page responsive.
 const MAX_COLOURED: usize = 256 * 1024;
-/// Bytes of the code of all tools that are coloured: about 150 000 elements, which browsers read in a second or two.
+/// Maximum bytes of highlighted tool code in total: about 150 000 elements, which browsers load in a second or two.
 const MAX_ALL_COLOURED: usize = 2 * 1024 * 1024;
 
-/// How long a piece of code may be to be coloured, when there are pieces of these lengths: the short ones come first, being those that are
-/// read most.
+/// Returns the maximum length of highlighted code, given the lengths of all pieces. Short pieces come first, because they are read most.
 pub(super) fn max_coloured(mut lengths: Vec<usize>) -> usize {
     lengths.sort_unstable();
     let mut sum = 0_usize;
@@ -24,7 +23,7 @@ pub(super) fn max_coloured(mut lengths: Vec<usize>) -> usize {
     too_long.map_or(MAX_COLOURED, |length| (length - 1).min(MAX_COLOURED))
 }
 
-/// What a piece of code is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TokenKind {
     Plain,
@@ -56,12 +55,12 @@ impl TokenKind {
     }
 }
 
-/// Writes code in a language, or a diff; code of a language that is not known stays plain, and so does what is too long.
+/// Writes code in a language, or a diff. Code that is too long or in an unknown language stays plain.
 pub(super) fn code(out: &mut PageWriter<'_>, language: &str, code: &str) -> io::Result<()> {
     if is_diff(language) {
         return diff(out, code);
     }
-    // A line end of two signs must not fall into two pieces.
+    // A CR LF must not be split between two tokens.
     let code = &*to_line_feeds(code);
     match languages::named(language).filter(|_| code.len() <= out.max_coloured) {
         None => out.text(code),
@@ -69,9 +68,9 @@ pub(super) fn code(out: &mut PageWriter<'_>, language: &str, code: &str) -> io::
     }
 }
 
-/// Writes the lines of a diff; those of one kind that follow each other are one piece.
+/// Writes the lines of a diff, merging successive lines of the same kind.
 pub(super) fn diff(out: &mut PageWriter<'_>, diff: &str) -> io::Result<()> {
-    // A line end of two signs must not fall into two pieces.
+    // A CR LF must not be split between two tokens.
     let diff = &*to_line_feeds(diff);
     let kind = |line: &str| match line.as_bytes() {
         [b'+', ..] => TokenKind::Added,
@@ -90,7 +89,7 @@ pub(super) fn diff(out: &mut PageWriter<'_>, diff: &str) -> io::Result<()> {
     piece(out, before, &diff[begin..end])
 }
 
-/// Whether a language is that of diffs.
+/// Returns whether a language denotes diffs.
 pub(super) fn is_diff(language: &str) -> bool {
     matches!(language, "diff" | "patch")
 }
@@ -106,7 +105,7 @@ fn piece(out: &mut PageWriter<'_>, kind: TokenKind, text: &str) -> io::Result<()
 
 /// Calls back with all tokens of some code, in order.
 fn pieces(language: &Language, code: &str, tell: &mut dyn FnMut(TokenKind, &str) -> io::Result<()>) -> io::Result<()> {
-    // Where the plain text began that is not emitted yet.
+    // Start of the plain text not emitted yet.
     let mut plain = 0;
     let mut at = 0;
     while let Some(next) = code[at..].chars().next() {
@@ -125,7 +124,7 @@ fn pieces(language: &Language, code: &str, tell: &mut dyn FnMut(TokenKind, &str)
     tell(TokenKind::Plain, &code[plain..])
 }
 
-/// A comment, a string or a tag that starts here, and its length.
+/// Returns the kind and length of a comment, string or tag that starts here.
 fn special(language: &Language, code: &str, at: usize) -> Option<(TokenKind, usize)> {
     let rest = &code[at..];
     if let Some((open, close)) = language.block_comment
@@ -134,7 +133,7 @@ fn special(language: &Language, code: &str, at: usize) -> Option<(TokenKind, usi
         let len = inside.find(close).map_or(rest.len(), |end| open.len() + end + close.len());
         return Some((TokenKind::Comment, len));
     }
-    // Marks of one character may also occur inside words: `a#b`, `$#`.
+    // Single-character comment markers may also occur inside words: `a#b`, `$#`.
     let after_blank = || code[..at].chars().next_back().is_none_or(char::is_whitespace);
     if language.line_comments.iter().any(|mark| rest.starts_with(mark) && (mark.len() > 1 || after_blank())) {
         return Some((TokenKind::Comment, rest.find('\n').unwrap_or(rest.len())));
@@ -154,7 +153,7 @@ fn special(language: &Language, code: &str, at: usize) -> Option<(TokenKind, usi
     None
 }
 
-/// The length of a string. One that does not end on its line is taken to end there, unless its quotes are for many lines.
+/// Returns the length of a string. Unless its quotes allow several lines, an unterminated string ends with its line.
 fn string(text: &str, quote: &str) -> usize {
     let many_lines = quote.len() > 1 || quote == "`";
     let mut is_escaped = false;
@@ -170,13 +169,13 @@ fn string(text: &str, quote: &str) -> usize {
     text.len()
 }
 
-/// The length of a character literal; `None` when the quote starts a lifetime.
+/// Returns the length of a character literal, or `None` if the quote starts a lifetime.
 fn character(text: &str) -> Option<usize> {
     let inside = &text[1..];
     let mut chars = inside.char_indices();
     let (_, first) = chars.next()?;
     let (end, _) = if first == '\\' {
-        // The sign behind the stroke belongs to it, also when it is a quote.
+        // The character after the backslash is escaped, even if it is a quote.
         chars.nth(1)?;
         inside.char_indices().skip(2).take(10).find(|(_, c)| *c == '\'')?
     } else {
@@ -185,7 +184,7 @@ fn character(text: &str) -> Option<usize> {
     Some(1 + end + 1)
 }
 
-/// The word that starts here: its kind, and its length.
+/// Returns the kind and length of the word that starts here.
 fn word(language: &Language, code: &str, at: usize) -> (TokenKind, usize) {
     let rest = &code[at..];
     let is_number = rest.starts_with(|c: char| c.is_ascii_digit());
@@ -217,7 +216,7 @@ mod tests {
     use crate::out::written;
     use proptest::prelude::*;
 
-    /// The pieces that are not plain, each with its kind.
+    /// Checks the tokens that are not plain.
     #[track_caller]
     fn check(language: &str, code: &str, expected: &[(TokenKind, &str)]) {
         let mut found = Vec::new();
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn code_of_some_languages() {
+    fn code_is_split_into_tokens() {
         use TokenKind::{Comment, Function, Keyword, Name, Number, String, Type};
         check(
             "rs",
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn short_pieces_are_coloured_first() {
+    fn short_pieces_are_highlighted_first() {
         let all = MAX_ALL_COLOURED;
         assert_eq!(max_coloured(vec![]), MAX_COLOURED);
         assert_eq!(max_coloured(vec![10; all / 10]), MAX_COLOURED);
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_diffs() {
+    fn diff_lines_are_marked() {
         assert_eq!(
             written(|out| code(out, "diff", "+<a>\n+\n-b\r\n c\n d\n-")),
             "<span class=\"da\">+&lt;a&gt;\n+\n</span><span class=\"dr\">-b\n</span> c\n d\n<span class=\"dr\">-</span>"
@@ -292,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_letter_of_any_code_is_lost(
+        fn highlighting_loses_no_characters(
             language in "rs|js|py|sh|html|json|yaml|sql|lua|hs",
             code in "(\r\n|[a-zA-Z0-9\"'`\\\\/*#<>!=:$. \n-é😀]){0,60}",
         ) {

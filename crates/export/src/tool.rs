@@ -10,18 +10,18 @@ use super::out::PageWriter;
 use super::words::one_line;
 use super::{images, syntax};
 
-/// Arguments that say what a call is about, in the order in which they are looked for.
+/// Arguments that best describe a call, in order of preference.
 const MAIN_ARGUMENTS: [&str; 9] =
     ["command", "path", "file_path", "pattern", "query", "url", "name", "prompt", "description"];
 
-/// What a call is about, in one line.
+/// Describes a call in one line.
 pub(super) fn main_argument(call: &ToolCall) -> String {
     let named = MAIN_ARGUMENTS.iter().find_map(|name| call.arguments.get(*name)?.as_str());
     let first = || call.arguments.values().find_map(Value::as_str);
     one_line(named.or_else(first).unwrap_or_default())
 }
 
-/// The lengths of the pieces of code in a message that tools take or give.
+/// Returns the lengths of the pieces of code in a message's tool calls or result.
 pub(super) fn lengths(message: &Message) -> Vec<usize> {
     let of_call = |call: &ToolCall| {
         let name = match call.name.as_str() {
@@ -42,7 +42,7 @@ pub(super) fn lengths(message: &Message) -> Vec<usize> {
     lengths
 }
 
-/// Writes a call, with its result when that is known.
+/// Writes a call, with its result if known.
 pub(super) fn call(out: &mut PageWriter<'_>, call: &ToolCall, result: Option<&ToolResult>) -> io::Result<()> {
     out.html(match result {
         None => "<details class=\"tool\">",
@@ -72,7 +72,7 @@ pub(super) fn call(out: &mut PageWriter<'_>, call: &ToolCall, result: Option<&To
     out.html("</details>")
 }
 
-/// Writes a result that is not next to its call.
+/// Writes a result that is not shown with its call.
 pub(super) fn result(out: &mut PageWriter<'_>, result: &ToolResult) -> io::Result<()> {
     out.html(if result.is_error { "<details class=\"tool failed\">" } else { "<details class=\"tool done\">" })?;
     out.html("<summary>Result of <b>")?;
@@ -87,7 +87,7 @@ pub(super) fn result(out: &mut PageWriter<'_>, result: &ToolResult) -> io::Resul
     out.html("</details>")
 }
 
-/// How long it took, and that it failed.
+/// Writes the duration of a call, and whether it failed.
 fn took(out: &mut PageWriter<'_>, result: &ToolResult) -> io::Result<()> {
     if result.is_error {
         out.html(" <span class=\"error\">failed</span>")?;
@@ -100,13 +100,13 @@ fn took(out: &mut PageWriter<'_>, result: &ToolResult) -> io::Result<()> {
     Ok(())
 }
 
-/// The file a call is about, when its name says how to colour it.
+/// Returns the path in a call's arguments if its name determines a language.
 fn path_of(call: &ToolCall) -> Option<&str> {
     let has_file = matches!(call.name.as_str(), "read" | "write" | "edit");
     ["path", "file_path"].iter().find_map(|name| call.arguments.get(*name)?.as_str()).filter(|_| has_file)
 }
 
-/// Writes what a call says: a command, a file's content and changes as what they are, the rest as JSON.
+/// Writes the arguments of a call: commands, file contents and edits in a suitable form, the rest as JSON.
 fn arguments(out: &mut PageWriter<'_>, call: &ToolCall, diff: Option<&str>) -> io::Result<()> {
     let text = |name: &str| call.arguments.get(name).and_then(Value::as_str);
     let mut rest: Map<String, Value> = call.arguments.clone();
@@ -136,7 +136,7 @@ fn arguments(out: &mut PageWriter<'_>, call: &ToolCall, diff: Option<&str>) -> i
         }
         _ => {}
     }
-    // What the summary says whole need not be said again.
+    // Omit what the summary already shows completely.
     rest.retain(|name, value| {
         !(MAIN_ARGUMENTS.contains(&name.as_str()) && value.as_str() == Some(&main_argument(call)))
     });
@@ -146,7 +146,7 @@ fn arguments(out: &mut PageWriter<'_>, call: &ToolCall, diff: Option<&str>) -> i
     json(out, &Value::Object(rest))
 }
 
-/// The replacements of an edit; none when one of them is odd.
+/// Returns the replacements of an edit, or `None` if any is malformed.
 fn text_pairs(arguments: &Map<String, Value>) -> Option<Vec<(&str, &str)>> {
     let edits = arguments.get("edits")?.as_array()?;
     edits.iter().map(|edit| Some((edit.get("oldText")?.as_str()?, edit.get("newText")?.as_str()?))).collect()
@@ -169,12 +169,12 @@ fn code(out: &mut PageWriter<'_>, language: &str, code: &str) -> io::Result<()> 
     out.html("</code></pre>")
 }
 
-/// Writes a value, indented.
+/// Writes a value as indented JSON.
 pub(super) fn json(out: &mut PageWriter<'_>, value: &Value) -> io::Result<()> {
     code(out, "json", &serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
-/// Writes what a tool returned; a file that was read has the colours of its language.
+/// Writes the output of a tool, highlighting a file that was read.
 fn output(out: &mut PageWriter<'_>, result: &ToolResult, path: Option<&str>) -> io::Result<()> {
     let language = path.filter(|_| result.tool_name == "read" && !result.is_error).map_or("", of_path);
     for block in &result.content {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_results() {
+    fn calls_and_results_are_shown_together() {
         insta::assert_snapshot!(page("bash", json!({"command": "ls 'a'", "timeout": 5}), Some(("\x1b[1mx\x1b[0m <y>", false, None))), @r#"<details class="tool done"><summary><b>bash</b> <code>ls &#39;a&#39;</code> <span class="small">1.2 s</span></summary><pre><code>ls <span class="ss">&#39;a&#39;</span></code></pre><pre><code>{
   <span class="sv">&quot;timeout&quot;</span>: <span class="sn">5</span>
 }</code></pre><pre class="output"><code>x &lt;y&gt;</code></pre></details>"#);

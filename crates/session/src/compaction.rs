@@ -1,7 +1,7 @@
-//! Summaries that replace what no longer fits into a model's context.
+//! Compaction: replacing the part of a conversation that no longer fits into a model's context with a summary.
 //!
-//! [`due`] says when, [`prepare()`] what, a [`Strategy`] how; [`compact`] runs them and appends the entry. Nothing in the log is removed: the
-//! entry says from where on the model is still shown the conversation itself.
+//! [`due`] decides when to compact, [`prepare()`] what, and a [`Strategy`] how; [`compact`] runs them and appends the entry. Nothing is
+//! removed from the log: the entry names the first entry that the model still sees unchanged.
 
 use std::sync::Arc;
 
@@ -30,16 +30,16 @@ use crate::entry::{Compaction, EntryBody, EntryId};
 use crate::session_log::SessionLog;
 use crate::store::StoreError;
 
-/// When and how much is compacted.
+/// When to compact, and how much to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactionSettings {
-    /// Whether compaction happens by itself. By hand it always works.
+    /// Whether compaction runs automatically. Manual compaction always works.
     pub enabled: bool,
-    /// What sets it off.
+    /// What triggers automatic compaction.
     pub mode: CompactionMode,
-    /// Tokens of the window that stay free for the next answer.
+    /// Tokens of the window reserved for the next answer.
     pub reserve_tokens: u64,
-    /// Tokens of the newest messages that are kept as they are.
+    /// Tokens of recent messages that are kept verbatim.
     pub keep_recent_tokens: u64,
 }
 
@@ -49,17 +49,18 @@ impl Default for CompactionSettings {
     }
 }
 
-/// What sets compaction off.
+/// What triggers automatic compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompactionMode {
-    /// A context that comes near to the window, or overflows it.
+    /// A context that approaches or overflows the window.
     #[default]
     Threshold,
     /// Only a context that overflows the window.
     Overflow,
 }
 
-/// Whether a context of so many tokens is to be compacted before the next request. A window of 0 is unknown and never full.
+/// Returns whether a context of `tokens` should be compacted before the next request. A window of 0 means unknown and never triggers
+/// compaction.
 pub fn due(settings: &CompactionSettings, tokens: u64, context_window: u64) -> bool {
     settings.enabled
         && settings.mode == CompactionMode::Threshold
@@ -70,16 +71,16 @@ pub fn due(settings: &CompactionSettings, tokens: u64, context_window: u64) -> b
 /// Why a session is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactionReason {
-    /// It was requested.
+    /// The user or the host requested it.
     Manual,
-    /// The context came near to the window.
+    /// The context approached the window.
     Threshold,
-    /// A request was too long.
+    /// The provider rejected a request as too long.
     Overflow,
 }
 
 impl CompactionReason {
-    /// The word used in events.
+    /// Returns the name used in events.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Manual => "manual",
@@ -89,54 +90,54 @@ impl CompactionReason {
     }
 }
 
-/// Why nothing was compacted; the log is unchanged.
+/// Why a compaction failed; the log is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompactError {
-    /// The last entry is a compaction.
+    /// The last entry already is a compaction.
     #[error("Already compacted")]
     AlreadyCompacted,
-    /// Everything is recent.
+    /// Everything is recent enough to keep.
     #[error("Nothing to compact (session too small)")]
     NothingToCompact,
-    /// The caller or an extension cancelled.
+    /// The caller or an extension cancelled it.
     #[error("Compaction cancelled")]
     Cancelled,
-    /// The model failed.
+    /// The summary request failed.
     #[error("{what} failed: {message}")]
     Summary {
-        /// Which request.
+        /// Which summary request failed.
         what: &'static str,
-        /// What the provider said.
+        /// The provider's error message.
         message: String,
-        /// The failure, typed, when it is one of a request.
+        /// The typed error, if a request failed.
         #[source]
         source: Option<Arc<pinch_llm::error::LlmError>>,
     },
-    /// The entry could not be written.
+    /// The entry could not be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A summary, by whomever.
+/// A summary, made by a model or an extension.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Summarised {
-    /// The summary.
+    /// The text of the summary.
     pub summary: String,
-    /// What it cost.
+    /// Tokens and cost of making it.
     pub usage: Option<Usage>,
-    /// What an extension says in place of the defaults; its summary is stored as it is.
+    /// Overrides from an extension; an extension's summary is stored unchanged.
     pub by_extension: Option<ByExtension>,
 }
 
 impl Summarised {
-    /// A summary that cost nothing.
+    /// Creates a summary without usage.
     pub fn new(summary: impl Into<String>) -> Self {
         Self { summary: summary.into(), ..Self::default() }
     }
 
-    /// The summary of an extension.
+    /// Marks the summary as made by an extension.
     #[must_use]
     pub fn with_extension(mut self, by_extension: ByExtension) -> Self {
         self.by_extension = Some(by_extension);
@@ -144,20 +145,20 @@ impl Summarised {
     }
 }
 
-/// What an extension says about its own compaction.
+/// Overrides that an extension supplies with its summary.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ByExtension {
-    /// The first entry that is kept, in place of the prepared one.
+    /// The first entry to keep, instead of the prepared one.
     pub first_kept_entry_id: Option<EntryId>,
-    /// Tokens before, in place of the estimate.
+    /// Token count before compaction, instead of the estimate.
     pub tokens_before: Option<u64>,
-    /// Data for programs.
+    /// Machine-readable details.
     pub details: Option<Value>,
 }
 
-/// Makes summaries: a model ([`SummaryModel`]), or an extension.
+/// Makes summaries; implemented by [`SummaryModel`] and by extensions.
 pub trait Strategy: Send + Sync {
-    /// Summarises what was prepared.
+    /// Summarises the prepared messages.
     fn summarise<'a>(
         &'a self,
         preparation: &'a Preparation,
@@ -165,33 +166,33 @@ pub trait Strategy: Send + Sync {
     ) -> BoxFuture<'a, Result<Summarised, CompactError>>;
 }
 
-/// A compaction that was made.
+/// A completed compaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compacted {
-    /// Its entry.
+    /// Id of the compaction entry.
     pub entry_id: EntryId,
-    /// Why it was made.
+    /// What triggered it.
     pub reason: CompactionReason,
-    /// The summary as stored.
+    /// The summary, as stored.
     pub summary: String,
     /// The first entry that is kept.
     pub first_kept_entry_id: EntryId,
-    /// Tokens of the context before.
+    /// Tokens of the context before compaction.
     pub tokens_before: u64,
-    /// Tokens of the context after, estimated.
+    /// Estimated tokens of the context after compaction.
     pub estimated_tokens_after: u64,
-    /// Data for programs.
+    /// Machine-readable details.
     pub details: Option<Value>,
-    /// What the summary cost.
+    /// Tokens and cost of the summary.
     pub usage: Option<Usage>,
-    /// Made by an extension.
+    /// Whether an extension made the summary.
     pub from_extension: bool,
 }
 
-/// Compacts a log's active branch.
+/// Compacts the active branch of a log.
 ///
 /// # Errors
-/// See [`CompactError`]; nothing was appended then.
+/// See [`CompactError`]; on failure nothing is appended.
 pub async fn compact(
     log: &mut SessionLog,
     settings: &CompactionSettings,
@@ -207,10 +208,10 @@ pub async fn compact(
     store(log, preparation, made, reason).await
 }
 
-/// Appends the entry of a compaction.
+/// Appends a compaction entry.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Fails if the entry cannot be written.
 pub async fn store(
     log: &mut SessionLog,
     preparation: Preparation,
@@ -249,12 +250,12 @@ pub async fn store(
     })
 }
 
-/// Units of the last request that are repeated: all up to here, else its beginning and its end.
+/// UTF-16 units of the last request that the summary repeats; a longer one is shortened in the middle.
 const MAX_REQUEST: usize = 4_000;
 const REQUEST_HEAD: usize = 3_000;
 const REQUEST_TAIL: usize = 1_000;
 
-/// A summary with what must survive word for word and the lists of files.
+/// Returns the summary with the verbatim text and file lists appended.
 pub fn finished(summary: &str, preparation: &Preparation) -> String {
     let mut text = summary.to_owned();
     for pinned in &preparation.verbatim.pinned {
@@ -278,12 +279,12 @@ fn shortened(request: &str) -> String {
     format!("{head}[... {} characters omitted ...]{tail}", n_chars - REQUEST_HEAD - REQUEST_TAIL)
 }
 
-/// An earlier summary without the blocks that were added to it: they are added anew.
+/// Strips the blocks that [`finished`] appended to an earlier summary; they are rebuilt each time.
 pub fn stripped(summary: &str) -> String {
     cut_blocks(&file_list::strip(summary), &["pinned", "last-user-request"])
 }
 
-/// Cuts blocks of these names off the end of a text, in any order.
+/// Cuts trailing blocks with these names off a text, in any order.
 fn cut_blocks(text: &str, names: &[&str]) -> String {
     let mut rest = text.trim_end();
     let mut at_end = true;
@@ -304,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thresholds() {
+    fn compaction_is_due_at_the_reserve() {
         let settings = CompactionSettings { reserve_tokens: 100, ..Default::default() };
         assert!(!due(&settings, 900, 1000));
         assert!(due(&settings, 901, 1000));

@@ -1,7 +1,7 @@
-//! One line of a session file: what it says, how it is read and how it is written.
+//! The lines of a session file after the header: their data, parsing and serialization.
 //!
-//! Reading is lenient: a known type whose fields do not fit, and every unknown type, becomes [`EntryBody::Other`] and keeps its object.
-//! Writing follows pi's order of keys, so that files of both programs can be compared byte for byte.
+//! Parsing is lenient: unknown types, and known types with unexpected fields, become [`EntryBody::Other`] and keep their JSON object.
+//! Writing uses pi's key order, so that files of both programs can be compared byte for byte.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -23,18 +23,18 @@ pub mod names;
 /// Version of the session format that is written.
 pub const VERSION: u64 = 3;
 
-/// Name of one entry: eight hexadecimal digits in files of pi and pinch, any text in others. Short ones lie in the value itself: a long session
-/// has tens of thousands.
+/// Id of an entry: eight hexadecimal digits in files of pi and pinch, any text in others. Short ids are stored inline, because a long
+/// session has tens of thousands.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(SmolStr);
 
 impl EntryId {
-    /// Wraps the text of an id.
+    /// Creates an id from its text.
     pub fn new(text: impl AsRef<str>) -> Self {
         Self(SmolStr::new(text))
     }
 
-    /// The text of the id.
+    /// Returns the text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -67,28 +67,28 @@ impl Borrow<str> for EntryId {
 /// The first line of a session file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Version of the format; files without one are of version 1.
+    /// Format version; files without one have version 1.
     pub version: u64,
-    /// Name of the session.
+    /// Id of the session.
     pub id: String,
-    /// ISO time at which the session began.
+    /// ISO time at which the session started.
     pub timestamp: String,
-    /// Working directory; very old files have none.
+    /// Working directory; missing in very old files.
     pub cwd: Option<String>,
-    /// Session file this one was forked from.
+    /// Session file that this one was forked from.
     pub parent_session: Option<String>,
 }
 
 impl Header {
-    /// Reads a header line; `None` when it is not an object of type `session` with a string id.
+    /// Parses a header line. Returns `None` unless it is an object of type `session` with a string id.
     pub fn parse(line: &[u8]) -> Option<Self> {
         Self::from_value(&Value::Object(text::parse_object(line)?))
     }
 
-    /// Finds the header of a session's text.
+    /// Finds the header in the text of a session.
     ///
     /// # Errors
-    /// What is wrong with the first line that counts, in words.
+    /// A description of what is wrong with the first non-blank line.
     pub fn of_text(text: &[u8]) -> Result<Self, String> {
         match scan::lines(text).map(|(_, line)| line).find(|line| scan::line(line).is_some()) {
             Some(line) => Self::parse(line).ok_or_else(|| "the first entry is not a header with an id".to_owned()),
@@ -96,7 +96,7 @@ impl Header {
         }
     }
 
-    /// Reads a header from its JSON object.
+    /// Reads a header from a JSON object.
     pub fn from_value(value: &Value) -> Option<Self> {
         if value.get("type")?.as_str()? != "session" {
             return None;
@@ -111,7 +111,7 @@ impl Header {
         })
     }
 
-    /// The line, without its end.
+    /// Returns the line, without a line break.
     pub fn to_line(&self) -> String {
         let mut map = Map::new();
         map.insert("type".into(), "session".into());
@@ -132,51 +132,51 @@ impl Header {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its name, unique within the session.
+    /// Id, unique within the session.
     pub id: EntryId,
-    /// The entry it follows; `None`: it is a root.
+    /// Parent entry; `None` for a root.
     pub parent_id: Option<EntryId>,
-    /// ISO time of the append.
+    /// ISO time at which the entry was appended.
     pub timestamp: String,
-    /// What it says.
+    /// Content of the entry.
     pub body: EntryBody,
 }
 
-/// What an entry says.
+/// The content of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntryBody {
     /// A message of the conversation.
     Message(Arc<Message>),
-    /// The thinking level from here on.
+    /// A change of the thinking level.
     ThinkingLevelChange {
-        /// The level's word.
+        /// Name of the level.
         thinking_level: String,
     },
-    /// The model from here on.
+    /// A change of the model.
     ModelChange {
-        /// Who serves it.
+        /// Provider that serves the model.
         provider: ProviderId,
-        /// Its name.
+        /// Id of the model.
         model_id: ModelId,
     },
-    /// A summary replaces what came before.
+    /// A summary that replaces the conversation before it.
     Compaction(Compaction),
-    /// A summary of a branch that was left.
+    /// A summary of an abandoned branch.
     BranchSummary(BranchSummary),
     /// State of an extension; never sent to a model.
     Custom {
-        /// Whose state it is.
+        /// Type chosen by the extension.
         custom_type: String,
         /// The state.
         data: Option<Value>,
     },
-    /// A message of an extension.
+    /// A message from an extension.
     CustomMessage(CustomMessage),
-    /// A person's mark on an entry; no label clears it.
+    /// A label on an entry; `None` clears it.
     Label {
-        /// The marked entry.
+        /// The labelled entry.
         target_id: EntryId,
-        /// The mark.
+        /// Text of the label.
         label: Option<String>,
     },
     /// The session's name; a blank one clears it.
@@ -184,16 +184,16 @@ pub enum EntryBody {
         /// The name, trimmed.
         name: String,
     },
-    /// Changes what the model sees of an earlier entry. The entry itself is unchanged.
+    /// A change to how the model sees an earlier entry. The entry itself stays unchanged.
     ContextEdit {
-        /// The changed entry.
+        /// The edited entry.
         target_id: EntryId,
-        /// Content in place of the old one; `None` hides the entry.
+        /// Replacement content; `None` hides the entry.
         replacement: Option<Content>,
     },
-    /// Model work outside of the conversation; it costs money, but takes no room in the context.
+    /// Usage outside the conversation; it counts towards the cost, but not the context.
     Usage(UsageNote),
-    /// An entry of a type this version does not know: the whole object.
+    /// An entry of an unknown type: the whole object.
     Other(Map<String, Value>),
 }
 
@@ -202,66 +202,66 @@ pub enum EntryBody {
 pub struct Compaction {
     /// The summary.
     pub summary: String,
-    /// First entry that is kept unchanged. The entry's own id: nothing is kept.
+    /// First entry that is kept unchanged. If it is the compaction's own id, nothing is kept.
     pub first_kept_entry_id: Option<EntryId>,
-    /// Tokens of the context before.
+    /// Tokens of the context before compaction.
     pub tokens_before: u64,
-    /// Data for programs, by default the files read and modified.
+    /// Machine-readable details, by default the files read and modified.
     pub details: Option<Value>,
-    /// Made by an extension.
+    /// Whether an extension made it.
     pub from_hook: Option<bool>,
-    /// What making it cost.
+    /// Tokens and cost of making it.
     pub usage: Option<Usage>,
-    /// The whole state of prompt and tools at this point.
+    /// The complete state of prompt and tools at this point.
     pub system_message: Option<Arc<Message>>,
 }
 
-/// A summary of a branch that was left.
+/// A summary of an abandoned branch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BranchSummary {
-    /// The leaf that was left (files of pi before 0.84.3: the entry gone to); `root` when there was none.
+    /// The leaf that was left (in files of pi before 0.84.3: the entry moved to); `root` if there was none.
     pub from_id: String,
     /// The summary.
     pub summary: String,
-    /// Data for programs, by default the files read and modified.
+    /// Machine-readable details, by default the files read and modified.
     pub details: Option<Value>,
-    /// Made by an extension.
+    /// Whether an extension made it.
     pub from_hook: Option<bool>,
-    /// What making it cost.
+    /// Tokens and cost of making it.
     pub usage: Option<Usage>,
 }
 
-/// A message of an extension.
+/// A message from an extension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CustomMessage {
-    /// What kind of message the extension calls it.
+    /// Message type chosen by the extension.
     pub custom_type: String,
     /// Text and images.
     pub content: Content,
-    /// Whether people see it.
+    /// Whether the message is shown to people.
     pub display: bool,
-    /// Data for programs.
+    /// Machine-readable details.
     pub details: Option<Value>,
 }
 
-/// Model work outside of the conversation.
+/// Usage outside the conversation.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct UsageNote {
-    /// What it was for.
+    /// What the request was for.
     pub kind: String,
-    /// Who was paid.
+    /// Provider that was charged.
     pub provider: ProviderId,
-    /// The model.
+    /// Model that was used.
     pub model: ModelId,
-    /// Tokens and money.
+    /// Tokens and cost.
     pub usage: Usage,
-    /// A remark.
+    /// A free-form note.
     pub note: Option<String>,
 }
 
 impl EntryBody {
-    /// The word in `type`.
+    /// Returns the value of the `type` field.
     pub fn type_name(&self) -> &str {
         match self {
             Self::Message(_) => "message",
@@ -279,7 +279,7 @@ impl EntryBody {
         }
     }
 
-    /// The message, when the entry is one.
+    /// Returns the message, if the entry is one.
     pub fn as_message(&self) -> Option<&Arc<Message>> {
         match self {
             Self::Message(message) => Some(message),
@@ -289,32 +289,32 @@ impl EntryBody {
 }
 
 impl Entry {
-    /// An entry that follows another, or begins a tree.
+    /// Creates an entry that follows `parent_id`, or a root.
     pub fn new(id: EntryId, parent_id: Option<EntryId>, timestamp: impl Into<String>, body: EntryBody) -> Self {
         Self { id, parent_id, timestamp: timestamp.into(), body }
     }
 
-    /// Reads a line; `None` when it is not an object with a string `type` and a string `id`.
+    /// Parses a line. Returns `None` unless it is an object with a string `type` and a string `id`.
     pub fn parse(line: &[u8]) -> Option<Self> {
         fields::parse(line)
     }
 
-    /// Reads an entry from its JSON object.
+    /// Reads an entry from a JSON object.
     pub fn from_value(value: &Value) -> Option<Self> {
         fields::from_map(value.as_object()?.clone())
     }
 
-    /// The entry as JSON, keys in pi's order.
+    /// Returns the entry as JSON, with keys in pi's order.
     pub fn to_value(&self) -> Value {
         Value::Object(fields::to_map(self))
     }
 
-    /// The line, without its end.
+    /// Returns the line, without a line break.
     pub fn to_line(&self) -> String {
         text::to_line(&fields::Written(self))
     }
 
-    /// Unix milliseconds of the append; `None` when the time cannot be read.
+    /// Returns the time of the append in Unix milliseconds, or `None` if it cannot be parsed.
     pub fn timestamp_ms(&self) -> Option<i64> {
         ms_from_iso(&self.timestamp)
     }
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_is_written_as_it_was_read() {
+    fn every_type_survives_a_round_trip() {
         let head = r#""id":"0a","parentId":null,"timestamp":"2025-06-01T10:00:00.000Z""#;
         let usage = r#"{"input":1,"output":2,"cacheRead":0,"cacheWrite":0,"totalTokens":3,"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"total":0}}"#;
         for (kind, fields) in [
@@ -363,13 +363,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_javascript_does() {
+    fn numbers_are_written_as_in_javascript() {
         let entry = Entry::parse(br#"{"type":"x","id":"a","n":[1.0,1e21,0.000001,1e-7,-0.5]}"#).unwrap();
         assert_eq!(entry.to_line(), r#"{"type":"x","id":"a","n":[1,1e+21,0.000001,1e-7,-0.5]}"#);
     }
 
     #[test]
-    fn a_known_type_with_odd_fields_is_kept_as_it_is() {
+    fn a_known_type_with_unexpected_fields_is_kept_unchanged() {
         let line = r#"{"type":"label","id":"a","parentId":null,"timestamp":"t","targetId":7}"#;
         let entry = Entry::parse(line.as_bytes()).unwrap();
         assert!(matches!(entry.body, EntryBody::Other(_)));
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_surrogate_pair_does_not_cost_the_entry() {
+    fn a_lone_surrogate_does_not_lose_the_entry() {
         let line = br#"{"type":"session_info","id":"a","timestamp":"t","name":"x\ud83dy\ud83d\ude00"}"#;
         let entry = Entry::parse(line).unwrap();
         assert_eq!(entry.body, EntryBody::SessionInfo { name: "x\u{fffd}y\u{1f600}".into() });

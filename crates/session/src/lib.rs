@@ -1,13 +1,13 @@
-//! Sessions: what is kept of a conversation, and the context that it gives a model.
+//! Sessions: stored conversations and the contexts built from them.
 //!
 //! * [`entry`]: the lines of a session file;
-//! * [`store`]: where sessions are kept, behind one trait;
+//! * [`store`]: session stores, behind one trait;
 //! * [`session_log`]: one session, append-only, with its branches and the context of the active one;
-//! * [`totals`]: what a session has cost;
-//! * [`recovery`]: what to do when an answer fails;
-//! * [`compaction`]: summarizing a conversation that gets too long.
+//! * [`totals`]: the cost of a session;
+//! * [`recovery`]: decisions after a failed answer;
+//! * [`compaction`]: summarizing conversations that get too long.
 //!
-//! The crate runs no tools and knows no settings or credentials; `pinch-coding-agent` builds its sessions from it and re-exports its modules.
+//! The crate runs no tools and knows no settings or credentials; `pinch-coding-agent` builds its sessions on it and re-exports its modules.
 
 pub mod entry;
 
@@ -23,7 +23,7 @@ pub mod compaction;
 
 pub use pinch_llm as llm;
 
-/// The examples of the README are tests.
+/// Runs the README's examples as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,7 +1,7 @@
-//! What happens after a failed answer, as pure decisions.
+//! Decisions after a failed answer, as pure functions.
 //!
-//! A [`RecoveryPlan`] states everything that may be retried for the caller of a run. A session executes it; an embedding runner passes
-//! [`RecoveryPlan::report`], under which nothing is repeated, and decides alone. Retries stacked on retries would multiply their waits.
+//! A [`RecoveryPlan`] states everything that may be retried on the caller's behalf. A session executes it; an embedding runner passes
+//! [`RecoveryPlan::report`], which disables all retries, and decides on its own. Stacking retries would multiply their delays.
 
 pub mod transport;
 
@@ -12,53 +12,53 @@ use pinch_llm::error::retry::{self, RetryLimits};
 use pinch_llm::error::{LlmError, LlmErrorKind};
 use pinch_llm::message::{AssistantMessage, StopReason};
 
-/// Everything that may be retried for the caller of a run.
+/// Everything that may be retried on the caller's behalf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveryPlan {
-    /// Silent repetition of requests that failed before any event.
+    /// Silent retries of requests that failed before any event.
     pub transport: TransportRetry,
-    /// Repetition of failed turns, with events.
+    /// Retries of failed turns, reported as events.
     pub turn: TurnRetry,
-    /// What happens when the conversation is too long.
+    /// What to do if the conversation is too long.
     pub overflow: OverflowRecovery,
 }
 
-/// Silent repetition of requests.
+/// Silent retries of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransportRetry {
-    /// Repetitions at most.
+    /// Maximum number of retries.
     pub max_retries: u32,
-    /// The longest wait a provider may ask for; zero = any.
+    /// Longest delay a provider may request; zero = unlimited.
     pub max_delay: Duration,
 }
 
-/// Repetition of failed turns.
+/// Retries of failed turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TurnRetry {
-    /// Repetitions at most.
+    /// Maximum number of retries.
     pub max_retries: u32,
-    /// The first wait; each further one is twice as long.
+    /// Delay before the first retry; doubles with each further one.
     pub base_delay: Duration,
-    /// The longest wait of our own.
+    /// Longest delay computed from `base_delay`.
     pub max_delay: Duration,
-    /// The longest wait a provider may ask for; zero = any.
+    /// Longest delay a provider may request; zero = unlimited.
     pub max_asked_delay: Duration,
 }
 
-/// What happens when the conversation is too long.
+/// What to do if the conversation is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OverflowRecovery {
-    /// Nothing.
+    /// Report the failure.
     Off,
-    /// The conversation is compacted and the prompt tried once more.
+    /// Compact the conversation and retry the prompt once.
     CompactOnce,
 }
 
 impl Default for RecoveryPlan {
-    /// pi's defaults: no silent repetition, three turns after 2, 4 and 8 seconds, one compaction.
+    /// Returns pi's defaults: no silent retries, three turn retries after 2, 4 and 8 seconds, one compaction.
     fn default() -> Self {
         let minute = Duration::from_secs(60);
         Self {
@@ -75,7 +75,7 @@ impl Default for RecoveryPlan {
 }
 
 impl RecoveryPlan {
-    /// Nothing is repeated; what happened goes up.
+    /// Disables all retries; failures are reported to the caller.
     pub fn report() -> Self {
         let mut plan = Self::default();
         plan.turn.max_retries = 0;
@@ -84,18 +84,18 @@ impl RecoveryPlan {
     }
 }
 
-/// What was tried since the last good answer.
+/// What was tried since the last successful answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecoveryState {
-    /// Repetitions of the turn.
+    /// Number of turn retries so far.
     pub attempt: u32,
-    /// The conversation was compacted because it was too long.
+    /// Whether the conversation was compacted because it was too long.
     pub compacted: bool,
 }
 
 impl RecoveryState {
-    /// A good answer came: everything may be tried again.
+    /// Resets the state after a successful answer.
     pub fn succeeded(&mut self) {
         *self = Self::default();
     }
@@ -106,54 +106,54 @@ impl RecoveryState {
 pub struct FailedAnswer<'a> {
     /// The answer.
     pub message: &'a AssistantMessage,
-    /// The typed failure, when it is known.
+    /// The typed error, if known.
     pub error: Option<&'a LlmError>,
-    /// The context window of the model now in use; 0 = unknown.
+    /// Context window of the current model; 0 = unknown.
     pub context_window: u64,
-    /// Whether the answer came from the model now in use.
+    /// Whether the answer came from the current model.
     pub same_model: bool,
-    /// Tokens the answer might have had; 0 = unknown.
+    /// Maximum tokens of the answer; 0 = unknown.
     pub output_limit: u64,
 }
 
 impl FailedAnswer<'_> {
-    /// Whether the answer was cut although it was shorter than it might have been: the window was too full for it.
+    /// Returns whether the answer was truncated before its limit because the window was too full.
     pub fn is_cut_short(&self) -> bool {
         let output = self.message.usage.output;
         self.message.stop_reason == StopReason::Length && self.output_limit > 0 && output < self.output_limit
     }
 }
 
-/// What to do about a failure.
+/// What to do after a failed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// Nothing: a retry would not help, or the plan says so.
+    /// Nothing: a retry would not help, or the plan does not allow one.
     Done,
-    /// Ask again after a while.
+    /// Retry after a delay.
     Again {
-        /// Which repetition this is.
+        /// Number of the retry.
         attempt: u32,
-        /// The wait as it is announced.
+        /// The delay to announce.
         nominal: Duration,
-        /// What a provider asked for at least.
+        /// Minimum delay requested by the provider.
         at_least: Duration,
     },
-    /// Compact, then ask again.
+    /// Compact, then retry.
     Compact,
-    /// The answer was cut because the window was too full: leave it out, compact if there is anything to compact, and ask again then.
+    /// The answer was truncated because the window was too full: drop it, compact if possible, then retry.
     CompactForOutput,
-    /// Compacting has been tried and did not help.
+    /// Compaction was tried and did not help.
     StillTooLong,
-    /// Repetitions are used up, or the provider asks for too long a wait.
+    /// The retries are exhausted, or the provider requested too long a delay.
     GiveUp {
-        /// How many repetitions there were.
+        /// Number of retries made.
         attempt: u32,
-        /// The last failure in words.
+        /// The last error message.
         final_error: String,
     },
 }
 
-/// Whether an answer says that the conversation is too long for its model. The typed failure decides where there is one.
+/// Returns whether an answer failed because the conversation is too long for its model. A typed error takes precedence over the message.
 pub fn is_overflow(failure: &FailedAnswer<'_>) -> bool {
     let window = (failure.context_window > 0).then_some(failure.context_window);
     match failure.error {
@@ -163,7 +163,7 @@ pub fn is_overflow(failure: &FailedAnswer<'_>) -> bool {
     }
 }
 
-/// Decides what to do about the last answer of a run. `state` is brought up to date.
+/// Decides what to do after the last answer of a run and updates `state`.
 pub fn recover(state: &mut RecoveryState, failure: &FailedAnswer<'_>, plan: &RecoveryPlan) -> Recovery {
     let message = failure.message;
     if message.stop_reason == StopReason::Aborted {
@@ -179,7 +179,7 @@ pub fn recover(state: &mut RecoveryState, failure: &FailedAnswer<'_>, plan: &Rec
             }
         };
     }
-    // An answer that is cut a second time is taken as it is.
+    // An answer truncated twice is accepted.
     if failure.same_model
         && failure.is_cut_short()
         && !state.compacted
@@ -195,30 +195,30 @@ pub fn recover(state: &mut RecoveryState, failure: &FailedAnswer<'_>, plan: &Rec
     }
 }
 
-/// Whether a failed answer is retried.
+/// Whether to retry a failed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// Yes, after a while.
+    /// Retry after a delay.
     After {
-        /// Which repetition this is.
+        /// Number of the retry.
         attempt: u32,
-        /// The wait as it is announced.
+        /// The delay to announce.
         nominal: Duration,
-        /// What a provider asked for at least.
+        /// Minimum delay requested by the provider.
         at_least: Duration,
     },
-    /// It might help, but repetitions are used up, or the provider asks for too long a wait.
+    /// A retry might help, but the retries are exhausted, or the provider requested too long a delay.
     GiveUp {
-        /// How many repetitions there were.
+        /// Number of retries made.
         attempt: u32,
-        /// The last failure in words.
+        /// The last error message.
         final_error: String,
     },
 }
 
 impl TurnRetry {
-    /// Decides whether a failed answer is retried; `None` when another try cannot help, or none is wanted. `attempt` counts the
-    /// repetitions so far and is brought up to date. An overflow is not looked for: ask [`is_overflow`] first.
+    /// Decides whether to retry a failed answer. Returns `None` if a retry cannot help or is disabled. `attempt` counts the retries so far
+    /// and is updated. Overflows are not detected: call [`is_overflow`] first.
     pub fn again(&self, attempt: &mut u32, message: &AssistantMessage, error: Option<&LlmError>) -> Option<Again> {
         let text = message.error_message.as_deref().unwrap_or_default();
         let retryable = message.stop_reason == StopReason::Error
@@ -240,8 +240,8 @@ impl TurnRetry {
         Some(Again::After { attempt: *attempt, nominal: doubled.min(self.max_delay), at_least })
     }
 
-    /// How long to wait in fact: the nominal time and up to a tenth more, so that many clients do not come back at the same moment, but never
-    /// less than a provider asked for. `chance` is between 0 and 1.
+    /// Returns the actual delay: the nominal one plus up to a tenth, so that clients do not retry in lockstep, but at least what the
+    /// provider requested. `chance` is between 0 and 1.
     pub fn wait(nominal: Duration, at_least: Duration, chance: f64) -> Duration {
         nominal.max(at_least) + nominal.mul_f64(chance * 0.1)
     }
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_until_they_are_used_up() {
+    fn delays_double_until_retries_are_exhausted() {
         let mut state = RecoveryState::default();
         let message = failed("529 overloaded");
         for (attempt, secs) in [(1, 2), (2, 4), (3, 8)] {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_mended_is_left() {
+    fn permanent_failures_are_not_retried() {
         let mut state = RecoveryState::default();
         assert_eq!(decide(&mut state, &failed("401 bad key"), None), Recovery::Done);
         let message = failed("503");
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_answer_is_asked_for_once_more_with_more_room() {
+    fn a_truncated_answer_is_retried_once_with_more_room() {
         let mut state = RecoveryState::default();
         let mut message = failed("");
         message.error_message = None;
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_asks_for_too_long_ends_it() {
+    fn too_long_a_requested_delay_ends_the_retries() {
         let mut state = RecoveryState::default();
         let mut error = LlmError::new(ProviderId::new("p"), LlmErrorKind::RateLimit, "429 slow down");
         error.retry_after = Some(Duration::from_secs(3600));

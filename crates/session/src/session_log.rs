@@ -1,11 +1,11 @@
 //! One session: a tree of entries, appended to and never rewritten.
 //!
-//! The log keeps an index and the bytes of the session, those of a long one in its file; entries are parsed on demand. Everything but
-//! loading and appending is synchronous. Three rules hold for every caller: a tool call has exactly one result before the next message (see [`heal`]), an entry
-//! that could not be written does not exist in memory either, and what other programs append is followed or branched from, never
-//! overwritten.
+//! The log keeps an index and the bytes of the session (those of a long one stay in its file); entries are parsed on demand. Everything
+//! except loading and appending is synchronous. Three rules always hold: every tool call has exactly one result before the next message
+//! (see [`heal`]); an entry that could not be written does not exist in memory either; and entries appended by other programs are followed
+//! or branched from, never overwritten.
 //!
-//! A new session has no file before its first message of user or model; what comes before waits in memory.
+//! A new session has no file until its first message from the user or a model; earlier entries wait in memory.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -46,16 +46,16 @@ use crate::entry::{BranchSummary, Entry, EntryBody, EntryId, Header, VERSION};
 use crate::store::{Appended, Fence, Journal, MAX_TEXT, SessionRef, SessionStore, StoreError, StoredText, aside};
 use index::Index;
 
-/// How often a write is retried because another process wrote in between.
+/// Maximum tries for a write while other processes keep writing in between.
 const MAX_TRIES: usize = 64;
 
-/// What other programs appended while the session was open.
+/// Entries that other programs appended while the session was open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Conflict {
-    /// Entries they appended.
+    /// Number of entries they appended.
     pub n_entries: usize,
-    /// The active branch continues after theirs; otherwise it is a branch beside them.
+    /// Whether the active branch continues after them; otherwise it is a sibling branch.
     pub followed: bool,
 }
 
@@ -64,22 +64,22 @@ pub struct SessionLog {
     host: Host,
     store: Option<Arc<dyn SessionStore>>,
     journal: Option<Box<dyn Journal>>,
-    /// The file of the session that this one is a snapshot of.
+    /// File of the session that this one is a snapshot of.
     snapshot_of: Option<PathBuf>,
     header: Header,
     cwd: String,
-    /// Shared with snapshots; a log that changes leaves theirs unchanged.
+    /// Shared with snapshots; changing the log leaves theirs unchanged.
     index: Arc<Index>,
     leaf: Option<usize>,
-    /// Where the journal ends as far as we know.
+    /// Last known end of the journal.
     end: u64,
-    /// Lines that wait for the file, header included; `None` once there is a file.
+    /// Lines not written yet, header included; `None` once the file exists.
     waiting: Option<Vec<u8>>,
-    /// Calls without results at the leaf; `None` when that has not been looked up.
+    /// Calls without results at the leaf; `None` if not computed yet.
     awaited: Option<Vec<ToolCall>>,
-    /// Entries that wait for the last of those results.
+    /// Entries held back until the last of those results.
     held: Vec<(EntryId, EntryBody)>,
-    /// What a model reads in place of a result that never came.
+    /// Text a model reads in place of a missing result.
     missing_result: &'static str,
     conflicts: VecDeque<Conflict>,
 }
@@ -98,23 +98,23 @@ impl SessionLog {
     /// Creates a session; nothing is written yet.
     ///
     /// # Errors
-    /// When the store cannot create it.
+    /// Fails if the store cannot create it.
     pub async fn create(host: &Host, store: Arc<dyn SessionStore>, new: NewSession) -> Result<Self, StoreError> {
         let header = new.into_header(host);
         let journal = store.create(&header).await?;
         Ok(Self::empty(host, Some(store), Some(journal), header))
     }
 
-    /// Creates a session that is never written.
+    /// Creates a session that is never stored.
     pub fn in_memory(host: &Host, new: NewSession) -> Self {
         Self::empty(host, None, None, new.into_header(host))
     }
 
-    /// Opens a session. One that does not exist is created under this name with the first message; an empty file gets its header at once.
-    /// `default_cwd` is for headers without a working directory.
+    /// Opens a session. A missing one is created under this name with its first message; an empty file gets its header immediately.
+    /// `default_cwd` applies to headers without a working directory.
     ///
     /// # Errors
-    /// When the session cannot be read, or is not a session: it is not changed then.
+    /// Fails if the session cannot be read or is not a session; it is left unchanged.
     pub async fn open(
         host: &Host,
         store: Arc<dyn SessionStore>,
@@ -124,10 +124,10 @@ impl SessionLog {
         Self::open_or_begin(host, store, at, NewSession::in_directory(default_cwd)).await
     }
 
-    /// Like [`SessionLog::open`]; `new` describes the session that is created when there is none.
+    /// Like [`SessionLog::open`], with `new` describing the session to create if it is missing.
     ///
     /// # Errors
-    /// As [`SessionLog::open`].
+    /// Same as [`SessionLog::open`].
     pub async fn open_or_begin(
         host: &Host,
         store: Arc<dyn SessionStore>,
@@ -135,7 +135,7 @@ impl SessionLog {
         new: NewSession,
     ) -> Result<Self, StoreError> {
         let mut journal = store.open(at).await?;
-        // What cannot be indexed where it is stored is loaded, and says there what is wrong with it.
+        // A text that cannot be indexed in place is loaded; loading reports what is wrong with it.
         let stored = match journal.stored() {
             Some(stored) => aside(move || index_stored(stored)).await.ok().flatten(),
             None => None,
@@ -168,7 +168,7 @@ impl SessionLog {
             if scan::lines(&text).next().is_none() {
                 let header = new.clone().into_header(host);
                 let line = line(&header.to_line());
-                // Who was faster made a session of it: that one is opened.
+                // Another process created the session first: open that one.
                 let Appended::At(end) = journal.append(line.into(), end).await? else { continue };
                 let mut log = Self::empty(host, Some(store), Some(journal), header);
                 log.load(Bytes::new(), end);
@@ -199,7 +199,7 @@ impl SessionLog {
     /// Opens the most recent session of a working directory, or creates one.
     ///
     /// # Errors
-    /// As [`SessionLog::open`].
+    /// Same as [`SessionLog::open`].
     pub async fn continue_recent(host: &Host, store: Arc<dyn SessionStore>, cwd: &str) -> Result<Self, StoreError> {
         match store.most_recent(cwd).await? {
             Some(at) => Ok(Self::open(host, store, &at, cwd).await?.with_cwd(cwd)),
@@ -232,7 +232,7 @@ impl SessionLog {
         }
     }
 
-    /// Takes over what is stored.
+    /// Takes over the stored text.
     fn load(&mut self, text: Bytes, end: u64) {
         Arc::make_mut(&mut self.index).push(text);
         self.loaded(end);
@@ -250,31 +250,31 @@ impl SessionLog {
         }
     }
 
-    /// Uses another working directory than the header's.
+    /// Overrides the working directory of the header.
     #[must_use]
     pub fn with_cwd(mut self, cwd: &str) -> Self {
         cwd.clone_into(&mut self.cwd);
         self
     }
 
-    /// From now on nothing is appended unless `fence` is current; appends then fail with [`StoreError::Fenced`].
+    /// Restricts appends to while `fence` is current; otherwise they fail with [`StoreError::Fenced`].
     pub fn set_fence(&mut self, fence: Arc<dyn Fence>) {
         if let Some(journal) = &mut self.journal {
             journal.set_fence(fence);
         }
     }
 
-    /// The same session with another text in place of results that never came.
+    /// Sets the text that a model reads in place of a missing result.
     #[must_use]
     pub fn with_missing_result(mut self, text: &'static str) -> Self {
         self.missing_result = text;
         self
     }
 
-    /// Makes sure that what was appended survives a loss of power, when the store is set to do so at the end of turns.
+    /// Flushes appended entries to disk, if the store is configured to do so at the end of turns.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk reports an error.
     pub async fn sync(&mut self) -> Result<(), StoreError> {
         match &mut self.journal {
             Some(journal) if self.waiting.is_none() => journal.sync().await,
@@ -282,7 +282,7 @@ impl SessionLog {
         }
     }
 
-    /// Takes the next report of what other programs appended; one for each time.
+    /// Returns the next report of entries appended by other programs; each is returned once.
     pub fn take_conflict(&mut self) -> Option<Conflict> {
         self.conflicts.pop_front()
     }
@@ -290,15 +290,15 @@ impl SessionLog {
     /// Appends a message.
     ///
     /// # Errors
-    /// As [`SessionLog::append`].
+    /// Same as [`SessionLog::append`].
     pub async fn append_message(&mut self, message: impl Into<Arc<Message>>) -> Result<EntryId, StoreError> {
         self.append(EntryBody::Message(message.into())).await
     }
 
-    /// Marks an entry; an empty label clears the mark. The label's entry becomes the leaf.
+    /// Labels an entry; an empty label clears it. The label's entry becomes the leaf.
     ///
     /// # Errors
-    /// When there is no such entry, else as [`SessionLog::append`].
+    /// Fails if the entry does not exist, and like [`SessionLog::append`].
     pub async fn append_label(&mut self, target: &EntryId, label: Option<&str>) -> Result<EntryId, StoreError> {
         self.find(target)?;
         let label = label.filter(|label| !label.is_empty()).map(str::to_owned);
@@ -308,16 +308,16 @@ impl SessionLog {
     /// Names the session; a blank name clears it. Line breaks become spaces.
     ///
     /// # Errors
-    /// As [`SessionLog::append`].
+    /// Same as [`SessionLog::append`].
     pub async fn append_name(&mut self, name: &str) -> Result<EntryId, StoreError> {
         let lines: Vec<&str> = name.split(['\r', '\n']).map(str::trim).filter(|line| !line.is_empty()).collect();
         self.append(EntryBody::SessionInfo { name: lines.join(" ") }).await
     }
 
-    /// Goes to an entry and appends the summary of the branch that is left. `None` goes before the first entry.
+    /// Moves the leaf to an entry and appends the summary of the branch left behind. `None` moves before the first entry.
     ///
     /// # Errors
-    /// When there is no such entry, else as [`SessionLog::append`]; the leaf has not moved then.
+    /// Fails if the entry does not exist, and like [`SessionLog::append`]; the leaf does not move then.
     pub async fn branch_with_summary(
         &mut self,
         target: Option<&EntryId>,
@@ -334,17 +334,17 @@ impl SessionLog {
         appended
     }
 
-    /// Makes an entry the leaf: what comes next follows it.
+    /// Makes an entry the leaf: the next entry follows it.
     ///
     /// # Errors
-    /// When there is no such entry.
+    /// Fails if the entry does not exist.
     pub fn move_to(&mut self, id: &EntryId) -> Result<(), StoreError> {
         let at = self.find(id)?;
         self.set_leaf(Some(at));
         Ok(())
     }
 
-    /// Moves before the first entry: the next one is a new root.
+    /// Moves before the first entry: the next entry becomes a new root.
     pub fn reset_leaf(&mut self) {
         self.set_leaf(None);
     }
@@ -358,94 +358,94 @@ impl SessionLog {
         self.index.find(id.as_str()).ok_or_else(|| StoreError::NoEntry { id: id.to_string() })
     }
 
-    /// What the active branch gives a model.
+    /// Returns the context of the active branch.
     pub fn context(&self) -> Context {
         context::context_at(&self.index, &self.index.path(self.leaf), true)
     }
 
-    /// What the branch that ends in an entry gives a model; of `None` nothing.
+    /// Returns the context of the branch that ends in `leaf`; an empty one for `None`.
     ///
     /// # Errors
-    /// When there is no such entry.
+    /// Fails if the entry does not exist.
     pub fn context_at(&self, leaf: Option<&EntryId>) -> Result<Context, StoreError> {
         let leaf = leaf.map(|id| self.find(id)).transpose()?;
         Ok(context::context_at(&self.index, &self.index.path(leaf), false))
     }
 
-    /// The header.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     pub fn id(&self) -> &str {
         &self.header.id
     }
 
-    /// The working directory.
+    /// Returns the working directory.
     pub fn cwd(&self) -> &str {
         &self.cwd
     }
 
-    /// The file, also before it exists; none in memory.
+    /// Returns the path of the file, even before it exists; `None` for sessions in memory.
     pub fn path(&self) -> Option<&Path> {
         self.journal.as_ref().and_then(|journal| journal.path()).or(self.snapshot_of.as_deref())
     }
 
-    /// Whether the session is written anywhere.
+    /// Returns whether the session is stored anywhere.
     pub fn is_persisted(&self) -> bool {
         self.journal.is_some()
     }
 
-    /// Whether what was appended is kept where it belongs: false while a new session still waits for its first message.
+    /// Returns whether everything appended is stored: false while a new session waits for its first message.
     pub fn is_saved(&self) -> bool {
         self.waiting.is_none()
     }
 
-    /// The entry that the next one follows.
+    /// Returns the entry that the next one follows.
     pub fn leaf_id(&self) -> Option<&EntryId> {
         self.leaf.map(|at| &self.index.slots()[at].id)
     }
 
-    /// The ids of all entries in file order; duplicates are included.
+    /// Returns the ids of all entries in file order, duplicates included.
     pub fn entry_ids(&self) -> impl ExactSizeIterator<Item = &EntryId> {
         self.index.slots().iter().map(|slot| &slot.id)
     }
 
-    /// An entry.
+    /// Returns an entry.
     pub fn entry(&self, id: &EntryId) -> Option<Arc<Entry>> {
         self.index.find(id.as_str()).map(|at| self.index.entry(at))
     }
 
-    /// The line of an entry as it is stored.
+    /// Returns the line of an entry, as stored.
     pub fn line(&self, id: &EntryId) -> Option<Cow<'_, [u8]>> {
         self.index.find(id.as_str()).map(|at| self.index.line(at))
     }
 
-    /// The line of the entry in this place of the file, as it is stored; none when it cannot be read any more.
+    /// Returns the line of the entry at an index, as stored, or `None` if it cannot be read any more.
     pub fn line_at(&self, at: usize) -> Option<Cow<'_, [u8]>> {
         self.index.try_line(at).ok()
     }
 
-    /// The line of an entry, for a copy of it.
+    /// Returns the line of an entry, to copy it.
     fn stored_line(&self, at: usize) -> Result<Cow<'_, [u8]>, StoreError> {
         self.index.try_line(at).map_err(StoreError::io("read", self.path().unwrap_or(Path::new(""))))
     }
 
-    /// The entry in this place of the file.
+    /// Returns the entry at an index in file order.
     ///
     /// # Errors
-    /// When its line cannot be read any more.
+    /// Fails if its line cannot be read any more.
     pub fn try_entry(&self, at: usize) -> Result<Arc<Entry>, StoreError> {
         self.index.try_entry(at).map_err(StoreError::io("read", self.path().unwrap_or(Path::new(""))))
     }
 
-    /// All entries in file order, parsed one by one.
+    /// Returns all entries in file order, parsed one by one.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = Arc<Entry>> + '_ {
         (0..self.index.slots().len()).map(|at| self.index.entry(at))
     }
 
-    /// The state that an extension recorded last, on any branch.
+    /// Returns the state that an extension recorded last, on any branch.
     pub fn last_custom(&self, wanted: &str) -> Option<Option<serde_json::Value>> {
         let slots = self.index.slots();
         let customs = (0..slots.len()).rev().filter(|at| slots[*at].kind == EntryType::Custom);
@@ -455,17 +455,17 @@ impl SessionLog {
         })
     }
 
-    /// The mark of an entry.
+    /// Returns the label of an entry.
     pub fn label(&self, id: &EntryId) -> Option<&Label> {
         self.index.label(id)
     }
 
-    /// All marks.
+    /// Returns all labels.
     pub fn labels(&self) -> impl Iterator<Item = (&EntryId, &Label)> {
         self.index.labels()
     }
 
-    /// The session's name.
+    /// Returns the session's name.
     pub fn name(&self) -> Option<String> {
         let last = self.index.slots().iter().rposition(|slot| slot.kind == EntryType::SessionInfo)?;
         match &self.index.entry(last).body {
@@ -481,8 +481,8 @@ fn line(text: &str) -> Vec<u8> {
     line
 }
 
-/// Header, entries and length of a text that is left where it is stored; `None` when it has to be loaded: it is of an older version, or its
-/// beginning is odd.
+/// Indexes a text without loading it and returns its header, entries and length. Returns `None` if it must be loaded, because it has an
+/// older version or an unusual beginning.
 fn index_stored(text: Arc<dyn StoredText>) -> Option<(Header, Index, u64)> {
     const MAX_HEADER: u64 = 1 << 20;
     let end = text.len();
@@ -496,7 +496,7 @@ fn index_stored(text: Arc<dyn StoredText>) -> Option<(Header, Index, u64)> {
     Some((header, Index::of_stored(text).ok()?, end))
 }
 
-/// A header of the current version.
+/// Creates a header of the current version.
 pub(crate) fn new_header(host: &Host, id: Option<String>, cwd: &str, parent: Option<String>) -> Header {
     let now = host.now_ms();
     Header {

@@ -1,7 +1,7 @@
-//! Session stores: a store has journals, each an ordered list of lines.
+//! Session stores: a store contains journals, each an ordered list of lines.
 //!
-//! A store has no trees, guards or versions: those are the log's. [`jsonl`] uses files that pi reads and writes as well,
-//! [`memory`] keeps sessions in memory only.
+//! Trees, guards and versions are the log's business, not the store's. [`jsonl`] uses files that pi also reads and writes; [`memory`] keeps
+//! sessions in memory.
 
 use std::fmt;
 use std::io;
@@ -26,15 +26,15 @@ pub use jsonl::JsonlStore;
 pub use list::{ListProgress, SessionSummary};
 pub use memory::MemoryStore;
 
-/// Bytes of the longest session that is opened: places in it are kept in 32 bits.
+/// Maximum bytes of a session that can be opened: offsets have 32 bits.
 pub(crate) const MAX_TEXT: u64 = u32::MAX as u64 - 1;
 
-/// Keeps sessions.
+/// Stores sessions.
 pub trait SessionStore: Send + Sync {
-    /// Lists sessions, the latest changed first. Sessions that cannot be read are skipped.
+    /// Lists sessions, most recently changed first. Unreadable sessions are skipped.
     fn list(&self, scope: ListScope) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>>;
 
-    /// Finds sessions by a prefix of their id, the latest changed first; one with exactly this id comes first.
+    /// Finds sessions by id prefix, most recently changed first; an exact match comes first.
     fn find_by_id<'a>(
         &'a self,
         beginning: &'a str,
@@ -48,7 +48,7 @@ pub trait SessionStore: Send + Sync {
         })
     }
 
-    /// Like [`SessionStore::list`]; `progress` is called with the number of sessions read and the total.
+    /// Like [`SessionStore::list`], calling `progress` with the number of sessions read and the total.
     fn list_with_progress(
         &self,
         scope: ListScope,
@@ -61,74 +61,74 @@ pub trait SessionStore: Send + Sync {
         })
     }
 
-    /// Finds the session of a working directory that was written last.
+    /// Finds the most recently written session of a working directory.
     fn most_recent<'a>(&'a self, cwd: &'a str) -> BoxFuture<'a, Result<Option<SessionRef>, StoreError>> {
         Box::pin(async move {
             let found = self.list(ListScope::Cwd(cwd.to_owned())).await?;
-            // Of those written at the same time the one that was changed last: it comes first.
+            // Among those written at the same time, the first listed was changed last.
             let last = found.into_iter().rev().max_by_key(|summary| summary.file_modified);
             Ok(last.map(|summary| SessionRef::Id(summary.id)))
         })
     }
 
-    /// Creates a session. Nothing is written before the first append, whose first line is the header.
+    /// Creates a session. Nothing is written before the first append, whose first line must be the header.
     fn create(&self, header: &Header) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>>;
 
-    /// Opens a session. Whether it exists is found out by [`Journal::load`]; one that does not is created with the first append.
+    /// Opens a session. [`Journal::load`] reports whether it exists; a missing one is created by the first append.
     fn open(&self, at: &SessionRef) -> BoxFuture<'_, Result<Box<dyn Journal>, StoreError>>;
 
-    /// The file of a session, whether it exists or not: the file to lock. `None` when the store has no files.
+    /// Returns the file of a session, for locking, even if it does not exist yet. `None` if the store has no files.
     fn file_of(&self, _at: &SessionRef) -> Option<PathBuf> {
         None
     }
 
-    /// Removes a session for good.
+    /// Removes a session permanently.
     fn remove(&self, at: &SessionRef) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 
-/// The text of a session where it is stored: read piece by piece, and again when an entry is wanted. What was there when it was opened stays
-/// readable, also when the session is removed.
+/// The text of a session in its store, read in pieces on demand. The text present when it was opened stays readable even after the session
+/// is removed.
 #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
 pub trait StoredText: fmt::Debug + Send + Sync {
-    /// Bytes it had when it was opened.
+    /// Returns the number of bytes when it was opened.
     fn len(&self) -> u64;
 
     /// Fills a buffer with the text at an offset.
     ///
     /// # Errors
-    /// When that cannot be read, or the text has become shorter.
+    /// Fails if the text cannot be read or became shorter.
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
-/// The right to write to a session, which its holder can lose, for example to a run that took over an abandoned lease.
+/// The right to write to a session. Its holder can lose it, for example to a run that took over an abandoned lease.
 pub trait Fence: fmt::Debug + Send + Sync {
-    /// A number that is greater for every later holder, for stores that compare it within their own transaction.
+    /// Returns a number that increases with every holder, for stores that compare it within their own transaction.
     fn epoch(&self) -> u64;
 
-    /// Whether the holder still has it.
+    /// Returns whether the holder still has the right to write.
     fn is_current(&self) -> bool;
 }
 
 /// The ordered lines of one session.
 pub trait Journal: Send + Sync {
-    /// From now on nothing is written unless `fence` is current. It is checked where no other writer can come between the check and the
-    /// write; otherwise the result is [`StoreError::Fenced`].
+    /// Restricts writes to while `fence` is current. Checked where no other writer can come between the check and the write; if it is not
+    /// current, the result is [`StoreError::Fenced`].
     fn set_fence(&mut self, fence: Arc<dyn Fence>);
 
-    /// In place of [`Journal::load`] for texts so long that a copy in memory would be a waste; `None` for all others.
+    /// Returns the text without loading it, instead of [`Journal::load`], if it is too long to copy into memory; `None` for all others.
     fn stored(&mut self) -> Option<Arc<dyn StoredText>> {
         None
     }
 
-    /// All lines as they are stored.
+    /// Returns all lines as stored.
     fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>>;
 
-    /// Appends whole lines after position `end`, all of them or none. When another process has written since, nothing is appended and the
-    /// foreign tail is returned.
+    /// Appends whole lines after position `end`, either all or none. If another process has written since, appends nothing and returns the
+    /// foreign tail.
     fn append(&mut self, lines: Bytes, end: u64) -> BoxFuture<'_, Result<Appended, StoreError>>;
 
-    /// Replaces all lines, if they still end at `end`: for migrations only. When another process has written since, nothing is replaced, and the
-    /// journal has to be loaded again. The old text is kept under a name that ends in `backup`, where the store has names.
+    /// Replaces all lines if they still end at `end`; for migrations only. If another process has written since, nothing is replaced and
+    /// the journal must be reloaded. The old text is kept under a name that ends in `backup`, if the store has names.
     fn replace<'a>(
         &'a mut self,
         lines: Bytes,
@@ -136,18 +136,18 @@ pub trait Journal: Send + Sync {
         backup: &'a str,
     ) -> BoxFuture<'a, Result<Appended, StoreError>>;
 
-    /// Makes sure that what was appended survives a loss of power.
+    /// Flushes appended lines to disk.
     fn sync(&mut self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The file, when the session is one.
+    /// Returns the path of the file, if the session has one.
     fn path(&self) -> Option<&Path> {
         None
     }
 }
 
-/// Fails when a journal is fenced off.
+/// Fails if the fence is no longer current.
 pub(crate) fn check_fence(fence: Option<&Arc<dyn Fence>>, path: impl FnOnce() -> PathBuf) -> Result<(), StoreError> {
     match fence {
         Some(fence) if !fence.is_current() => Err(StoreError::Fenced { path: path() }),
@@ -155,34 +155,34 @@ pub(crate) fn check_fence(fence: Option<&Arc<dyn Fence>>, path: impl FnOnce() ->
     }
 }
 
-/// Runs blocking work on a thread for such work.
+/// Runs blocking work on tokio's blocking thread pool.
 pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
 }
 
-/// How an append went.
+/// The outcome of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Appended {
-    /// Everything is written; the journal ends here now.
+    /// Everything was written; the journal now ends here.
     At(u64),
-    /// Another process wrote this in the meantime; nothing was appended.
+    /// Another process wrote in the meantime; nothing was appended.
     Moved {
         /// The text after the expected end.
         tail: Bytes,
     },
 }
 
-/// Which session.
+/// Identifies a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionRef {
-    /// The file.
+    /// By its file.
     Path(PathBuf),
-    /// The session's id.
+    /// By its id.
     Id(String),
 }
 
 impl SessionRef {
-    /// A path for messages to people: the file, or the id in its place.
+    /// Returns a path for messages: the file, or the id in its place.
     pub(crate) fn to_path(&self) -> PathBuf {
         match self {
             Self::Path(path) => path.clone(),
@@ -194,17 +194,17 @@ impl SessionRef {
 /// Which sessions to list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListScope {
-    /// All of the store.
+    /// All sessions of the store.
     All,
-    /// Those of one working directory.
+    /// The sessions of one working directory.
     Cwd(String),
 }
 
-/// When appended lines are forced to the disk.
+/// When appended lines are flushed to disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Durability {
-    /// When the operating system sees fit.
+    /// When the operating system decides to.
     #[default]
     Os,
     /// At the end of each turn, by [`Journal::sync`].
@@ -214,7 +214,7 @@ pub enum Durability {
 }
 
 impl Durability {
-    /// Reads the word of a setting: `os`, `turn` or `entry`.
+    /// Parses the value of a setting: `os`, `turn` or `entry`.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "os" => Some(Self::Os),
@@ -225,25 +225,25 @@ impl Durability {
     }
 }
 
-/// A session could not be read or written.
+/// Why a session could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The operating system refused.
+    /// An I/O operation failed.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// What was attempted.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// There is no such session.
+    /// The session does not exist.
     #[error("No session found matching '{name}'")]
     NotFound {
-        /// What was requested.
+        /// Name of the requested session.
         name: String,
     },
     /// Another process held the lock for too long.
@@ -252,12 +252,12 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The file holds something else; it was not touched.
+    /// The file is not a session; it was left unchanged.
     #[error("Session file is not a valid pi session: {}", path.display())]
     NotASession {
         /// The file.
         path: PathBuf,
-        /// What is wrong with its first line. The text is pi's, for scripts that look for it, and leaves this out.
+        /// What is wrong with its first line. Not part of the message, whose text is pi's, for scripts that match it.
         problem: Option<String>,
     },
     /// The file became shorter, was removed or was replaced while it was open.
@@ -266,7 +266,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The file to take over is not there.
+    /// The file to import does not exist.
     #[error("File not found: {}", path.display())]
     NoFile {
         /// The file.
@@ -278,7 +278,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The session is longer than a program should read.
+    /// The session is too long to open.
     #[error("Session is larger than 4 GB: {}", path.display())]
     TooLarge {
         /// The file.
@@ -290,10 +290,10 @@ pub enum StoreError {
         /// The file, or the id of the session.
         path: PathBuf,
     },
-    /// Other writers were faster again and again.
+    /// Other writers kept getting ahead.
     #[error("another process keeps changing the session file")]
     Contended,
-    /// The session to fork from holds nothing.
+    /// The session to fork from is empty.
     #[error("Cannot fork: source session file is empty or invalid: {}", path.display())]
     ForkEmpty {
         /// The source.
@@ -311,7 +311,7 @@ pub enum StoreError {
         /// The id.
         id: String,
     },
-    /// The name does not fit for a session id.
+    /// The name is not a valid session id.
     #[error("Invalid session id: {id}")]
     BadId {
         /// The id.
@@ -320,13 +320,13 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Wraps a failure of the operating system.
+    /// Wraps an I/O error.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
     }
 
-    /// Whether a session was requested that does not exist.
+    /// Returns whether the session does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }

@@ -1,33 +1,33 @@
-//! What a session has cost.
+//! The cost of a session.
 
 use pinch_llm::message::{Message, Usage};
 
 use crate::entry::EntryBody;
 use crate::session_log::SessionLog;
 
-/// Tokens and money.
+/// Tokens and cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Spent {
-    /// Tokens sent that no cache held.
+    /// Input tokens not read from a cache.
     pub input: u64,
-    /// Tokens that came back.
+    /// Output tokens.
     pub output: u64,
     /// Tokens read from caches.
     pub cache_read: u64,
     /// Tokens written to caches.
     pub cache_write: u64,
-    /// US dollars.
+    /// Cost in US dollars.
     pub cost: f64,
 }
 
 impl Spent {
-    /// All tokens.
+    /// Returns the total number of tokens.
     pub fn total(&self) -> u64 {
         self.input + self.output + self.cache_read + self.cache_write
     }
 
-    /// Adds what a request cost.
+    /// Adds the usage of a request.
     pub fn add(&mut self, usage: &Usage) {
         self.input += usage.input;
         self.output += usage.output;
@@ -36,7 +36,7 @@ impl Spent {
         self.cost += usage.cost.total;
     }
 
-    /// Adds what something else cost.
+    /// Adds another total.
     pub fn merge(&mut self, other: &Self) {
         self.input += other.input;
         self.output += other.output;
@@ -45,7 +45,7 @@ impl Spent {
         self.cost += other.cost;
     }
 
-    /// What all branches of a log have cost.
+    /// Sums up all branches of a log.
     pub fn of(log: &SessionLog) -> Self {
         let mut spent = Self::default();
         for entry in log.entries() {

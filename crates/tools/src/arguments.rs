@@ -1,4 +1,4 @@
-//! Arguments of the file tools under the names that other agents gave them.
+//! Normalizes the arguments of file tools written for other agents.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -7,7 +7,7 @@ use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, To
 use pinch_llm::schema::Schema;
 use serde_json::{Map, Value, json};
 
-/// A parameter with the other names it is known by; the first of those is named in errors.
+/// A parameter and its aliases; errors name the first alias.
 struct ParameterNames {
     name: &'static str,
     others: &'static [&'static str],
@@ -22,7 +22,7 @@ const NEW_TEXT: ParameterNames =
     ParameterNames { name: "newText", others: &["new_string", "new_text", "newString"], may_be_empty: true };
 const CONTENT: ParameterNames = ParameterNames { name: "content", others: &[], may_be_empty: true };
 
-/// The parameters of a tool for files; `None` for other tools.
+/// Returns the parameters of a file tool; `None` for other tools.
 fn parameters(tool: &str) -> Option<&'static [ParameterNames]> {
     Some(match tool {
         "read" => &[PATH],
@@ -32,11 +32,11 @@ fn parameters(tool: &str) -> Option<&'static [ParameterNames]> {
     })
 }
 
-/// Renames the arguments of `read`, `write` and `edit` to the names that the tools use, and checks that the required ones are there. Text that comes
-/// as content blocks is joined. Arguments of other tools are returned as they are.
+/// Renames the arguments of `read`, `write` and `edit` to the tools' own names and checks that the required ones are present. Text in
+/// content blocks is joined. Arguments of other tools are returned unchanged.
 ///
 /// # Errors
-/// Names the parameters that are missing.
+/// Names the missing parameters.
 pub fn file_arguments(tool: &str, raw: &Value) -> Result<JsonObject, ToolError> {
     let Value::Object(raw) = raw else {
         return Err(ToolError::new(format!("Missing parameters for {tool}")));
@@ -85,7 +85,7 @@ fn is_given(parameter: &ParameterNames, arguments: &JsonObject) -> bool {
     }
 }
 
-/// The text of one block or of a list of blocks.
+/// Joins the text of one block or a list of blocks.
 fn joined_blocks(value: &Value) -> Option<String> {
     match value {
         Value::Object(_) => block_text(value).map(str::to_owned),
@@ -105,28 +105,28 @@ fn block_text(block: &Value) -> Option<&str> {
     block.get(key)?.as_str()
 }
 
-/// A file tool that also accepts the parameter names of other agents. Its schema names them, and requires neither spelling.
+/// A file tool that also accepts the parameter names of other agents. Its schema lists them and requires neither spelling.
 struct AliasedTool {
     inner: Arc<dyn Tool>,
     spec: ToolSpec,
-    /// Whether the tool takes `oldText` and `newText` only within `edits`.
+    /// Whether the tool accepts `oldText` and `newText` only within `edits`.
     takes_edits: bool,
 }
 
-/// Schemas that were made by [`aliased`]. Runs share the schemas of their tools, and with this also these.
+/// A cache of schemas built by [`aliased`]. Runs share the schemas of their tools, and thereby also these.
 static ALIASED: Mutex<Vec<AliasedSchema>> = Mutex::new(Vec::new());
 
-/// A schema with aliases, and what it was made of.
+/// A schema with aliases, and the schema it was built from.
 struct AliasedSchema {
     of: Weak<Value>,
     parameters: &'static [ParameterNames],
     schema: Schema,
 }
 
-/// Schemas that are remembered.
+/// Maximum number of cached schemas.
 const MAX_ALIASED: usize = 64;
 
-/// Lets a tool for files accept the parameter names of other agents; other tools are returned as they are.
+/// Wraps a file tool to accept the parameter names of other agents; other tools are returned unchanged.
 pub fn with_aliases(tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
     let Some(parameters) = parameters(&tool.spec().name) else { return tool };
     let properties = tool.spec().parameters.raw().get("properties").and_then(Value::as_object);
@@ -139,10 +139,10 @@ pub fn with_aliases(tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
     Arc::new(AliasedTool { inner: tool, spec, takes_edits })
 }
 
-/// What [`aliased`] makes of a schema, made once for as long as the schema is in use.
+/// Returns [`aliased`] of a schema, computed once while the schema is in use.
 fn remembered(original: &Schema, parameters: &'static [ParameterNames]) -> Schema {
     let mut known = ALIASED.lock().unwrap_or_else(PoisonError::into_inner);
-    // No other schema can have the address of one that is remembered: the weak reference keeps it.
+    // No other schema can have the address of a cached one, because the weak reference keeps the allocation.
     let is_same = |known: &&AliasedSchema| {
         std::ptr::eq(known.of.as_ptr(), Arc::as_ptr(original.raw()))
             && std::ptr::eq(known.parameters, parameters)
@@ -159,7 +159,7 @@ fn remembered(original: &Schema, parameters: &'static [ParameterNames]) -> Schem
     schema
 }
 
-/// A schema that names the other spellings of these parameters, too, and requires none of them.
+/// Extends a schema with the aliases of these parameters, none of them required.
 fn aliased(original: &Schema, parameters: &[ParameterNames]) -> Schema {
     let mut schema = Value::clone(original.raw());
     let mut renamed = Vec::new();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_and_blocks_are_accepted() {
+    fn aliases_and_blocks_are_accepted() {
         check("read", json!({"filePath": "a", "limit": 3}), Ok(json!({"limit": 3, "path": "a"})));
         check("read", json!({"path": "p", "file": "f"}), Ok(json!({"path": "p"})));
         let blocks = json!([{"type": "text", "text": "a\n"}, {"kind": "text", "value": "b"}]);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_parameters_are_named_with_what_was_received() {
+    fn missing_parameters_are_named_with_the_received_ones() {
         let text = "Missing required parameters: path (path or file_path), oldText (oldText or old_string) (received: newText). \
                     Supply correct parameters before retrying.";
         check("edit", json!({"newText": ""}), Err(text));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn either_spelling_fits_the_schema() {
+    fn either_spelling_matches_the_schema() {
         let schema = json!({
             "type": "object",
             "required": ["path", "content"],
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_aliased_schema_of_a_schema_is_made_once() {
+    fn the_aliased_schema_is_built_once() {
         let read = |schema: &Schema| {
             let spec = ToolSpec::new("read", "", schema.clone());
             with_aliases(Arc::new(FnTool::new(spec, |_: JsonObject, _| async { Ok(ToolOutput::text("")) })))

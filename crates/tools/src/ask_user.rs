@@ -1,4 +1,4 @@
-//! `ask_user`: asks a person what only they can decide, and waits for the answer.
+//! `ask_user`: asks a person to make a decision and waits for the answer.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 /// The name of the tool.
 pub const ASK_USER: &str = "ask_user";
 
-/// Questions of one call at most.
+/// Maximum questions per call.
 const MAX_QUESTIONS: usize = 3;
-/// Options of one question: at least, and at most.
+/// Minimum and maximum number of options per question.
 const OPTIONS: (usize, usize) = (2, 4);
-/// Characters of a header.
+/// Maximum characters of a header.
 const MAX_HEADER: usize = 12;
-/// Seconds that an answer is awaited: usually, at least, and at most.
+/// Default, minimum and maximum number of seconds to wait for an answer.
 const USUAL_SECS: f64 = 900.0;
 const SECS: (f64, f64) = (30.0, 3600.0);
 
@@ -56,14 +56,14 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec::new(ASK_USER, about, parameters)
 });
 
-/// Asks a person.
+/// The `ask_user` tool.
 pub struct AskUserTool {
     broker: Arc<dyn QuestionBroker>,
     session_key: Option<String>,
 }
 
 impl AskUserTool {
-    /// A tool that asks through this broker, for a session.
+    /// Creates a tool that asks through this broker on behalf of a session.
     pub fn new(broker: Arc<dyn QuestionBroker>, session_key: Option<String>) -> Self {
         Self { broker, session_key }
     }
@@ -88,7 +88,7 @@ impl AskUserTool {
     }
 }
 
-/// The questions of a call, or what is wrong with them.
+/// Parses the questions of a call. The error describes what is wrong.
 fn questions(input: &JsonObject) -> Result<Vec<UserQuestion>, String> {
     let given = input.get("questions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if !(1..=MAX_QUESTIONS).contains(&given.len()) {
@@ -112,7 +112,7 @@ fn questions(input: &JsonObject) -> Result<Vec<UserQuestion>, String> {
             let mut option = QuestionOption::default();
             option.label = value.as_str().map_or_else(|| text(value, "label"), |label| label.trim().to_owned());
             option.description = Some(text(value, "description")).filter(|text| !text.is_empty());
-            // An answer of their own can be given anyway.
+            // A free-form answer is always possible.
             let is_other = option.label.eq_ignore_ascii_case("other");
             let is_known = question.options.iter().any(|known| known.label == option.label);
             if !(option.label.is_empty() || is_other || is_known) {
@@ -128,7 +128,7 @@ fn questions(input: &JsonObject) -> Result<Vec<UserQuestion>, String> {
     Ok(questions)
 }
 
-/// The answers by the ids of the questions. A question without an answer has an empty list.
+/// Returns the answers by question id. Unanswered questions have an empty list.
 fn answers(questions: &[UserQuestion], replies: &[QuestionReply]) -> Map<String, Value> {
     let answer = |question: &UserQuestion| {
         let reply = replies.iter().find(|reply| reply.id == question.id);
@@ -160,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers with these values, or never; notes what was asked, and whether that was withdrawn.
+    /// Answers with these values, or never; records the questions and whether they were withdrawn.
     #[derive(Default)]
     struct ScriptedPerson {
         values: Option<Vec<QuestionReply>>,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_come_back_by_the_ids_of_their_questions() {
+    async fn answers_are_keyed_by_question_id() {
         let reply = |id: &str, values: &[&str]| QuestionReply {
             id: id.to_owned(),
             values: values.iter().map(|value| (*value).to_owned()).collect(),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn questions_end_without_an_answer_and_are_withdrawn() {
+    async fn unanswered_and_cancelled_questions_are_withdrawn() {
         let input = json!({"questions": [question("q", json!(["x", "y"]))], "timeoutSeconds": 1});
         let broker = Arc::new(ScriptedPerson { waits: true, ..ScriptedPerson::default() });
         let begun = tokio::time::Instant::now();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_is_asked_what_is_not_a_question() {
+    async fn invalid_questions_are_rejected_without_asking() {
         let broker = Arc::new(ScriptedPerson::default());
         for (questions, expect) in [
             (json!([]), "Ask 1 to 3 questions, not 0."),

@@ -1,4 +1,4 @@
-//! Jobs that run at times: what a model writes, when a job is due, and where its answer goes.
+//! Scheduled jobs: normalizing a model's input, computing when a job is due, and where its answer is delivered.
 
 pub mod schedule;
 

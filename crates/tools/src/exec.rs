@@ -1,8 +1,8 @@
-//! Commands: what they are made of, whether they may run, and with which environment.
+//! Commands: what they start, whether they may run, and with which environment.
 //!
-//! [`analysis`] splits a command line into the programs that it starts. [`allowlist`] and [`safe_bins`] say which of those are known;
-//! [`approvals`] holds what was allowed before and which question has to be asked. [`identity`] notices programs that change after that.
-//! [`environment`] makes the environment of a child, which begins empty.
+//! [`analysis`] splits a command line into the programs it starts. [`allowlist`] and [`safe_bins`] decide which of them are known;
+//! [`approvals`] stores earlier approvals and decides when to ask. [`identity`] detects programs that change afterwards. [`environment`]
+//! builds the environment of a child process, which starts empty.
 
 pub mod modes;
 

@@ -1,17 +1,17 @@
-//! Tools of an embedded agent, and the rules for them: which ones a caller is offered, and what stands between a call and its effect.
+//! Tools of an embedded agent, and the rules that decide which tools a caller is offered and which calls take effect.
 //!
 //! * [`policy`] decides which tools a run is offered, and explains why.
 //! * [`arguments`] accepts the parameter names of other agents' file tools.
-//! * [`loops`] finds an agent that goes round in circles, warns it, and stops it.
-//! * [`paths`] keeps paths below a root.
-//! * [`patch`] is `apply_patch`.
+//! * [`loops`] detects an agent that repeats itself, warns it, and stops it.
+//! * [`paths`] restricts paths to a root.
+//! * [`patch`] implements `apply_patch`.
 //! * [`exec`] decides which commands run, and with which environment.
-//! * [`ask_user`] asks a person what an agent cannot decide.
-//! * [`web`] keeps a model away from internal addresses, and marks what comes from outside.
-//! * `cron` (feature `cron`) is about jobs that run at times.
-//! * [`process`] has the tools `exec` and `process`.
-//! * [`results`] limits what a result takes of a model's context.
-//! * [`pipeline`] puts the tools of all sources into one list and applies the policy to it.
+//! * [`ask_user`] asks a person to make a decision.
+//! * [`web`] blocks internal addresses and marks external content.
+//! * `cron` (feature `cron`) handles scheduled jobs.
+//! * [`process`] provides the tools `exec` and `process`.
+//! * [`results`] limits how much of a model's context a result takes.
+//! * [`pipeline`] merges the tools of all sources into one list and applies the policy to it.
 
 pub mod policy;
 
@@ -38,7 +38,7 @@ pub mod web;
 #[cfg(feature = "cron")]
 pub mod cron;
 
-/// The examples of the README are tests.
+/// Runs the README's examples as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,8 +1,8 @@
-//! Detecting an agent that goes round in circles.
+//! Detection of agents that repeat themselves.
 //!
-//! A [`CallHistory`] holds the latest calls of a session with hashes of their arguments and results. Before a call, [`CallHistory::detect`] looks for
-//! repetition without progress: the same call again and again, polling a process that does not move, two calls in turns, a tool that does not
-//! exist. A warning is appended to the result of the call, so that the model reads it; a critical finding prevents the call. [`LoopGuard`] does both
+//! A [`CallHistory`] keeps a session's latest calls with hashes of their arguments and results. Before a call, [`CallHistory::detect`]
+//! looks for repetition without progress: identical calls, polling a process that does not change, two alternating calls, a tool that does
+//! not exist. A warning is appended to the call's result for the model to read; a critical finding blocks the call. [`LoopGuard`] does both
 //! as hooks of the tool loop.
 
 mod config;

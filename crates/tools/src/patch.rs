@@ -1,7 +1,7 @@
-//! `apply_patch`: several files changed by one patch, all of them or none.
+//! `apply_patch`: changes several files with one patch, all of them or none.
 //!
-//! A patch is parsed ([`FilePatch::parse`]), planned in memory against the files as they are, written into a journal, and then applied. A failure undoes
-//! what was applied; after a crash, [`finish_interrupted`] completes what the journal says. So a patch has happened as a whole or not at all.
+//! A patch is parsed ([`FilePatch::parse`]), planned in memory against the current files, written to a journal, and then applied. A failure
+//! rolls it back; after a crash, [`finish_interrupted`] completes the journal. A patch is therefore applied completely or not at all.
 
 mod parse;
 

@@ -1,17 +1,17 @@
-//! Paths that must stay below a root.
+//! Restricting paths to a root.
 
 use std::path::{Component, Path, PathBuf};
 
 use pinch_machine::Machine;
 
-/// The root that paths must stay below, and how they are written.
+/// A root that paths must stay below, and how to interpret them.
 #[derive(Clone, Debug)]
 pub struct PathRoot {
     /// The root, absolute.
     pub root: PathBuf,
-    /// What relative paths are relative to; usually the root.
+    /// Base of relative paths; usually the root.
     pub cwd: PathBuf,
-    /// What `~` stands for.
+    /// Expansion of `~`.
     pub home: Option<PathBuf>,
 }
 
@@ -21,29 +21,29 @@ pub struct PathRoot {
 pub struct ContainedPath {
     /// The absolute path.
     pub path: PathBuf,
-    /// The path from the root; empty for the root itself.
+    /// The path relative to the root; empty for the root itself.
     pub relative: PathBuf,
 }
 
-/// Why a path is refused.
+/// Why a path is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContainmentError {
     /// It leads out of the root.
     #[error("Path escapes sandbox root ({root}): {path}")]
     Escapes {
-        /// The root, with `~` for the home directory.
+        /// The root, with the home directory shown as `~`.
         root: String,
-        /// The path as it was given.
+        /// The path as given.
         path: String,
     },
-    /// A part of it is a symbolic link.
+    /// A component is a symbolic link.
     #[error("Symlink not allowed in sandbox path: {}", path.display())]
     Symlink {
         /// The link.
         path: PathBuf,
     },
-    /// A file is expected in a directory that is a file.
+    /// A parent directory of the file is itself a file.
     #[error("Not a directory: {}", path.display())]
     NotADirectory {
         /// The file.
@@ -52,13 +52,14 @@ pub enum ContainmentError {
 }
 
 impl PathRoot {
-    /// A root that relative paths are relative to.
+    /// Creates a root that relative paths are resolved against.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         Self { cwd: root.clone(), root, home: None }
     }
 
-    /// The absolute path that a text names, without looking at the disk: odd spaces are plain ones, `~` is the home directory, `.` and `..` are resolved.
+    /// Returns the absolute path for a text, without accessing the disk: unusual spaces become plain ones, `~` the home directory, and `.`
+    /// and `..` are resolved.
     pub fn absolute(&self, path: &str) -> PathBuf {
         let path: String = path.chars().map(|c| if is_odd_space(c) { ' ' } else { c }).collect();
         let expanded = match (path.strip_prefix('~'), &self.home) {
@@ -69,17 +70,17 @@ impl PathRoot {
         lexical(&self.cwd.join(expanded))
     }
 
-    /// Resolves a path and checks that it stays below the root, and that no part of it below the root is a symbolic link.
+    /// Resolves a path and checks that it stays below the root, and that no component below the root is a symbolic link.
     ///
     /// # Errors
-    /// When it leads out of the root, or through a link.
+    /// Fails if the path leads out of the root or through a link.
     pub async fn contain(&self, path: &str, machine: &dyn Machine) -> Result<ContainedPath, ContainmentError> {
         let absolute = self.absolute(path);
         let root = lexical(&self.root);
         let Ok(relative) = absolute.strip_prefix(&root).map(Path::to_owned) else {
             return Err(ContainmentError::Escapes { root: self.shown_root(), path: path.to_owned() });
         };
-        // Links above the root are the host's own, such as /tmp on macOS.
+        // Links above the root belong to the host, such as /tmp on macOS.
         let real_root = machine.real_path(&root).await.unwrap_or_else(|_| root.clone());
         let (mut at, mut real) = (root.clone(), real_root);
         for part in relative.components() {
@@ -88,7 +89,7 @@ impl PathRoot {
             match machine.real_path(&at).await {
                 Ok(found) if found != real => return Err(ContainmentError::Symlink { path: at }),
                 Ok(_) => {}
-                // A link to something that is not there has no real path, but a name in its directory.
+                // A dangling link has no real path, but it has a name in its directory.
                 Err(_) => {
                     let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else { break };
                     let names = match machine.list(parent).await {
@@ -118,7 +119,7 @@ impl PathRoot {
     }
 }
 
-/// Takes `.` and `..` out of an absolute path by their spelling.
+/// Resolves `.` and `..` in an absolute path lexically.
 pub(crate) fn lexical(path: &Path) -> PathBuf {
     let mut joined = PathBuf::new();
     for part in path.components() {
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn paths_stay_below_the_root_and_pass_no_links() {
+    async fn paths_stay_below_the_root_and_do_not_follow_links() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("work");
         std::fs::create_dir_all(root.join("a")).unwrap();

@@ -1,4 +1,4 @@
-//! The tools of all sources as one list, in a fixed order, under one policy.
+//! Merging the tools of all sources into one list, in a fixed order, under one policy.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use serde_json::json;
 use crate::arguments::with_aliases;
 use crate::policy::{OfferedTool, PolicyDecision, RunPolicy, canonical_name};
 
-/// Tools of a plugin.
+/// The tools of a plugin.
 #[derive(Clone, Debug, Default)]
 pub struct PluginTools {
-    /// The plugin.
+    /// Id of the plugin.
     pub id: String,
     /// Its tools.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// Names of tools that are offered only if an allow list names them, the plugin, or `group:plugins`.
+    /// Names of tools offered only if an allow list names them, the plugin, or `group:plugins`.
     pub optional: Vec<String>,
 }
 
@@ -25,32 +25,32 @@ pub struct PluginTools {
 pub struct ToolLayers {
     /// The coding tools.
     pub base: ToolSet,
-    /// Tools that take the place of those coding tools that have the same canonical name (`exec` replaces `bash`); the others follow them.
+    /// Tools that replace the coding tools with the same canonical name (`exec` replaces `bash`); the others are appended.
     pub replacements: Vec<Arc<dyn Tool>>,
     /// Tools of channels.
     pub channels: Vec<Arc<dyn Tool>>,
-    /// Sessions, schedules, the web and other tools that need more than a machine.
+    /// Sessions, schedules, web access and other tools that need more than a machine.
     pub services: Vec<Arc<dyn Tool>>,
     /// Tools of plugins.
     pub plugins: Vec<PluginTools>,
-    /// Tools of the program that runs the agent.
+    /// Tools of the embedding program.
     pub host: Vec<Arc<dyn Tool>>,
 }
 
-/// The tools that a run is offered.
+/// The tools offered to a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OfferedTools {
     /// The tools, in order.
     pub tools: ToolSet,
-    /// What the policy decided, also about tools that are not offered.
+    /// The policy's decisions, including those about tools not offered.
     pub decision: PolicyDecision,
-    /// Tools that were left out because of their names.
+    /// Tools omitted because their name is taken.
     pub conflicts: Vec<String>,
 }
 
 impl ToolLayers {
-    /// Puts all tools into one list, removes what the policy does not allow, and lets failures be results that a model can read.
+    /// Merges all tools into one list, removes those the policy denies, and turns failures into results that a model can read.
     pub fn offer(&self, policy: &RunPolicy) -> OfferedTools {
         let mut list = Vec::new();
         let mut conflicts = Vec::new();
@@ -69,7 +69,7 @@ impl ToolLayers {
         OfferedTools { tools, decision, conflicts }
     }
 
-    /// All tools with the plugins they come from. A name is taken once.
+    /// Returns all tools with their plugins. The first tool with a name wins.
     fn collect<'a>(
         &'a self,
         policy: &RunPolicy,
@@ -129,10 +129,10 @@ impl ToolLayers {
     }
 }
 
-/// A tool whose failures are results.
+/// A tool that reports its failures as results.
 struct ReportingTool(Arc<dyn Tool>);
 
-/// Lets failures of a tool be results: JSON that names the tool and the error. A cancelled call stays an error.
+/// Wraps a tool to report failures as results: JSON with the tool's name and the error. A cancelled call stays an error.
 pub fn reporting(tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
     Arc::new(ReportingTool(tool))
 }
@@ -158,7 +158,7 @@ impl Tool for ReportingTool {
     }
 }
 
-/// The result that stands for an error.
+/// Returns the result for an error.
 fn failure(tool: &str, error: &ToolError) -> ToolOutput {
     tracing::warn!(tool, error = %error.text, "a tool failed");
     let text = if error.text.is_empty() { "Error" } else { &error.text };
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_have_one_order_and_every_name_once() {
+    fn tools_have_a_fixed_order_and_unique_names() {
         let offered = offer(&layers(), &json!({}));
         let shown: Vec<String> =
             offered.tools.iter().map(|tool| format!("{} {}", tool.spec().name, tool.spec().description)).collect();

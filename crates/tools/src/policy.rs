@@ -1,10 +1,10 @@
-//! Which tools a run is offered.
+//! Tool policies: which tools a run is offered.
 //!
-//! A [`ToolPolicies`] is read from a configuration once. [`ToolPolicies::resolve`] picks the rules that hold for one caller and one model; the
-//! result, a [`RunPolicy`], decides about any list of tools and explains each decision. There are up to twelve steps, and each can only remove
-//! tools:
+//! A [`ToolPolicies`] is read from a configuration once. [`ToolPolicies::resolve`] selects the rules for one caller and one model; the
+//! resulting [`RunPolicy`] decides about any list of tools and explains each decision. There are up to twelve steps, and each can only
+//! remove tools:
 //!
-//! 1. owner: tools that only the owner of the agent may use;
+//! 1. owner: tools reserved for the owner of the agent;
 //! 2. profile, and the profile of the model's provider;
 //! 3. `tools` and `tools.byProvider`, for all agents;
 //! 4. `tools` and `tools.byProvider` of the agent;
@@ -13,7 +13,7 @@
 //! 7. the sandbox;
 //! 8. the depth of a sub-agent.
 //!
-//! What cannot be understood denies: an unreadable list, and an allow list that names no tool that exists.
+//! Invalid configuration denies: an unreadable list, and an allow list that names no existing tool.
 
 mod names;
 

@@ -1,6 +1,6 @@
-//! Commands that run on: `exec` starts them, `process` looks after them.
+//! Background commands: `exec` starts them, `process` manages them.
 //!
-//! A [`ProcessRegistry`] owns what runs. Dropping it ends every command with all its descendants.
+//! A [`ProcessRegistry`] owns the running commands. Dropping it kills every command with all its descendants.
 
 mod name;
 

@@ -1,4 +1,4 @@
-//! Limits what one result of a tool may take of a model's context.
+//! Limits on how much of a model's context a tool result takes.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use pinch_llm::message::Block;
 
-/// Characters of a result, by the tokens of the smallest context window that they are for; the largest first.
+/// Maximum characters of a result by minimum context window in tokens, largest first.
 const LIMITS: [(u64, usize); 3] = [(200_000, 64_000), (100_000, 32_000), (0, 16_000)];
 
-/// The share of a long result that is kept of its beginning; the rest is kept of its end.
+/// Share of a long result's budget for its beginning; the rest is for its end.
 const HEAD_SHARE: (usize, usize) = (3, 4);
 
-/// How many characters a result of a tool may have for a model with this context window, in tokens. A window of 0 is unknown.
+/// Returns the maximum characters of a tool result for a model with this context window, in tokens. A window of 0 means unknown.
 pub fn result_limit(context_window: u64) -> usize {
     LIMITS.iter().find(|(window, _)| context_window >= *window).map_or(0, |(_, limit)| *limit)
 }
 
-/// A content whose texts have at most so many characters in total: the beginning and the end, cut at line ends where these are near, with a note
-/// in between. Images stay. `None`: it is short enough.
+/// Shortens a content to `limit` characters of text in total: keeps the beginning and the end, cut at nearby line breaks, with a note in
+/// between. Images are kept. Returns `None` if it is short enough.
 pub fn limited(content: &[Block], limit: usize) -> Option<Vec<Block>> {
     let texts = || content.iter().filter_map(Block::as_text);
-    // The length in bytes is known without looking, and never below that in characters.
+    // The length in bytes is free to compute and never less than the number of characters.
     if texts().map(str::len).sum::<usize>() <= limit {
         return None;
     }
@@ -32,7 +32,7 @@ pub fn limited(content: &[Block], limit: usize) -> Option<Vec<Block>> {
     let kept = limit.saturating_sub(note(total, total).chars().count());
     let mut head = kept * HEAD_SHARE.0 / HEAD_SHARE.1;
     let tail = kept - head;
-    // Characters that are still to come, from the block at hand on.
+    // Characters left, from the current block on.
     let mut left = total;
     let (mut before, mut after) = (Vec::new(), Vec::new());
     let (mut n_kept, mut lines) = (0, 0);
@@ -47,7 +47,7 @@ pub fn limited(content: &[Block], limit: usize) -> Option<Vec<Block>> {
         };
         let n = text.chars().count();
         let begin = beginning(text, head.min(n));
-        // What the end may have of this block.
+        // The part of this block that belongs to the end.
         let end = ending(text, n.saturating_sub(left.saturating_sub(tail)).min(n), begin.len());
         left -= n;
         head = if begin.len() == text.len() { head - n } else { 0 };
@@ -67,7 +67,7 @@ fn note(n_chars: usize, n_lines: usize) -> String {
     )
 }
 
-/// The first characters of a text, up to the end of a line if there is one in their last fifth.
+/// Returns the first characters of a text, up to a line break if there is one in their last fifth.
 fn beginning(text: &str, n: usize) -> &str {
     let end = text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
     if end == text.len() {
@@ -77,7 +77,7 @@ fn beginning(text: &str, n: usize) -> &str {
     &text[..at_line.map_or(end, |at| at + 1)]
 }
 
-/// The last characters of what follows a place in a text, from the beginning of a line if there is one in their first fifth.
+/// Returns the last characters after a position, starting at a line if one starts in their first fifth.
 fn ending(text: &str, n: usize, from: usize) -> &str {
     if n == 0 {
         return "";
@@ -90,13 +90,13 @@ fn ending(text: &str, n: usize, from: usize) -> &str {
     found.find('\n').filter(|at| *at <= found.len() / 5).map_or(found, |at| &found[at + 1..])
 }
 
-/// A tool whose results are limited.
+/// A tool with limited results.
 struct LimitedTool {
     inner: Arc<dyn Tool>,
     limit: usize,
 }
 
-/// Limits the results of a tool, failures included. Their details stay.
+/// Limits a tool's results, failures included. Details are unchanged.
 pub fn with_limit(tool: Arc<dyn Tool>, limit: usize) -> Arc<dyn Tool> {
     Arc::new(LimitedTool { inner: tool, limit })
 }
@@ -129,13 +129,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_follows_the_window() {
+    fn the_limit_depends_on_the_window() {
         let limits = [0, 8_000, 99_999, 100_000, 199_999, 200_000, 1_000_000].map(result_limit);
         assert_eq!(limits, [16_000, 16_000, 16_000, 32_000, 32_000, 64_000, 64_000]);
     }
 
     #[test]
-    fn the_beginning_and_the_end_of_a_long_result_are_kept_in_whole_lines() {
+    fn a_long_result_keeps_whole_lines_of_its_beginning_and_end() {
         assert_eq!(limited(&[Block::text("é".repeat(1000))], 1000), None);
         let text: String = (0..1000).map(|n| format!("line {n}\n")).collect();
         let kept = limited(&[Block::text(text.as_str())], 1000).unwrap();
@@ -148,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_limited_result_is_within_the_limit_and_begins_and_ends_like_the_whole(
+        fn a_limited_result_fits_and_keeps_the_original_beginning_and_end(
             texts in proptest::collection::vec("[a-zé\n]{0,400}", 0..5), image_at in 0_usize..5, limit in 300_usize..900,
         ) {
             let mut content: Vec<Block> = texts.iter().map(|text| Block::text(text.as_str())).collect();

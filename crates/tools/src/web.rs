@@ -1,4 +1,4 @@
-//! Content from outside: which addresses may be fetched, and how what comes from there is shown to a model.
+//! External content: which addresses may be fetched, and how content is presented to a model.
 
 pub mod address;
 

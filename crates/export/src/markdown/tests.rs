@@ -13,7 +13,7 @@ fn check(text: &str, expected: &str) {
 }
 
 #[test]
-fn blocks() {
+fn blocks_become_elements() {
     insta::assert_snapshot!(page(
         "# One *two*\n\ntext\nmore  \nend\n\n1. a\n2. b\n   - [x] c\n\n> quote\n\n| L | R |\n|---|--:|\n| `x` | 1 |\n\n```rust\nfn f() {}\n```\n\n---\n~~gone~~"
     ), @r#"
@@ -38,7 +38,7 @@ fn blocks() {
 }
 
 #[test]
-fn html_is_text() {
+fn html_is_shown_as_text() {
     check("a <b onclick=x>c</b>", "<p>a &lt;b onclick=x&gt;c&lt;/b&gt;</p>\n");
     check("<script>alert(1)</script>\n", "<p class=\"raw\">&lt;script&gt;alert(1)&lt;/script&gt;\n</p>\n");
     check("```\"><script>\nx\n```", "<pre><code title=\"&quot;&gt;&lt;script&gt;\">x\n</code></pre>\n");
@@ -64,7 +64,7 @@ fn links_lead_to_the_web_or_nowhere() {
 }
 
 #[test]
-fn addresses_in_texts_become_links() {
+fn addresses_in_text_become_links() {
     for (text, address) in [
         ("https://a.b/c_d_(e). x", "https://a.b/c_d_(e)"),
         ("http://a.b) x", "http://a.b"),
@@ -80,7 +80,7 @@ fn addresses_in_texts_become_links() {
 }
 
 #[test]
-fn deep_and_odd_texts_come_to_an_end() {
+fn deeply_nested_and_malformed_texts_terminate() {
     let n = 20_000;
     for text in [
         ">".repeat(n),

@@ -1,4 +1,4 @@
-//! Summaries of branches that are left.
+//! Summaries of abandoned branches.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use crate::entry::{BranchSummary, Entry, EntryBody, EntryId};
 use crate::session_log::{SessionLog, edited_messages};
 use crate::store::StoreError;
 
-/// Window that is assumed when a model's own is unknown.
+/// Context window assumed when the model's is unknown.
 const DEFAULT_WINDOW: u64 = 128_000;
 
-/// Tokens a branch's summary may have.
+/// Maximum tokens of a branch summary.
 const MAX_TOKENS: u64 = 2048;
 
-/// Entries of a branch that is left, oldest first.
+/// The entries of a branch being left, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct LeftBranch {
     /// The entries.
     pub entries: Vec<Arc<Entry>>,
-    /// The last entry that both branches share.
+    /// The last entry shared by both branches.
     pub common_ancestor: Option<EntryId>,
 }
 
-/// The entries that are left when the leaf moves from one entry to another.
+/// Collects the entries that are left when the leaf moves from one entry to another.
 ///
 /// # Errors
-/// When there is no such entry.
+/// Fails if either entry does not exist.
 pub fn collect(log: &SessionLog, old_leaf: Option<&EntryId>, target: &EntryId) -> Result<LeftBranch, StoreError> {
     let Some(old_leaf) = old_leaf else { return Ok(LeftBranch::default()) };
     let old = log.branch(old_leaf)?;
@@ -43,7 +43,7 @@ pub fn collect(log: &SessionLog, old_leaf: Option<&EntryId>, target: &EntryId) -
     Ok(LeftBranch { entries: old.entries().skip(n_shared).collect(), common_ancestor })
 }
 
-/// What a summary of a branch is made from.
+/// Input for the summary of a branch.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct BranchPreparation {
@@ -51,11 +51,11 @@ pub struct BranchPreparation {
     pub messages: Vec<Arc<Message>>,
     /// Files read and changed.
     pub files: FileList,
-    /// Tokens of the messages.
+    /// Total tokens of the messages.
     pub total_tokens: u64,
 }
 
-/// Takes the newest messages of a branch that fit into a budget; 0 = all. Results of tools and failed answers are left out.
+/// Selects the newest messages of a branch that fit into a token budget (0 = unlimited). Skips tool results and failed answers.
 pub fn prepare(entries: &[Arc<Entry>], budget: u64) -> BranchPreparation {
     let mut prepared = BranchPreparation::default();
     for entry in entries {
@@ -72,7 +72,7 @@ pub fn prepare(entries: &[Arc<Entry>], budget: u64) -> BranchPreparation {
         let tokens = message_tokens(&message);
         if budget > 0 && prepared.total_tokens + tokens > budget {
             let is_summary = matches!(entry.body, EntryBody::Compaction(_) | EntryBody::BranchSummary(_));
-            // A summary replaces much more than its size, so it may exceed the budget a little.
+            // A summary stands for far more than its size, so it may exceed the budget a little.
             if is_summary && prepared.total_tokens < budget * 9 / 10 {
                 prepared.total_tokens += tokens;
                 prepared.messages.push(message);
@@ -94,19 +94,19 @@ fn is_told(message: &Message) -> bool {
     }
 }
 
-/// What the person says about the summary.
+/// The user's instructions for the summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BranchInstructions {
-    /// The person's words.
+    /// The user's text.
     pub text: Option<String>,
-    /// They replace the default instructions instead of being added to them.
+    /// Whether the text replaces the default instructions instead of extending them.
     pub replace: bool,
 }
 
-/// Summarises a branch that is left. The answer is ready for [`SessionLog::branch_with_summary`].
+/// Summarises a branch being left. Pass the result to [`SessionLog::branch_with_summary`].
 ///
 /// # Errors
-/// When the model fails or the caller cancels.
+/// Fails if the model fails or the caller cancels.
 pub async fn summarise(
     left: &LeftBranch,
     model: &SummaryModel<'_>,

@@ -1,4 +1,4 @@
-//! Where the kept part starts.
+//! Choosing the first entry to keep.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use super::estimate::message_tokens;
 use crate::entry::{Entry, EntryBody};
 use crate::session_log::{edited_messages, roles};
 
-/// Where a path is cut.
+/// A position at which a path is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CutPoint {
-    /// Place of the first entry that is kept.
+    /// Index of the first entry to keep.
     pub first_kept: usize,
-    /// Start of the turn that the cut divides; `None` when it is between turns.
+    /// Start of the turn that the cut splits; `None` if it falls between turns.
     pub turn_start: Option<usize>,
 }
 
-/// Finds the cut that keeps about `keep_recent_tokens` of a range of a path: never before a tool's result, so that no call is separated
-/// from it.
+/// Finds the cut that keeps about `keep_recent_tokens` of a range of a path. Never cuts before a tool result, so calls and results stay
+/// together.
 pub fn find(path: &[Arc<Entry>], range: Range<usize>, keep_recent_tokens: u64) -> CutPoint {
     let start = range.start;
     let messages = edited_messages(path);
@@ -33,7 +33,7 @@ pub fn find(path: &[Arc<Entry>], range: Range<usize>, keep_recent_tokens: u64) -
         }
         sum += messages[at].as_deref().map_or(0, message_tokens);
         if sum >= keep_recent_tokens && messages[at].is_some() {
-            // Inside of trailing results the cut moves back: too much is kept rather than nothing cut.
+            // Within trailing results the cut moves back: keeping too much beats cutting nothing.
             let after = valid.iter().find(|valid| **valid >= at);
             cut = after.or_else(|| valid.iter().rev().find(|valid| **valid < at)).copied().unwrap_or(cut);
             break;
@@ -48,7 +48,7 @@ pub fn find(path: &[Arc<Entry>], range: Range<usize>, keep_recent_tokens: u64) -
     CutPoint { first_kept, turn_start: turn_start.filter(|_| !moved_to_turn) }
 }
 
-/// Whether the kept part may start with this entry.
+/// Returns whether the kept part may start with this entry.
 fn may_begin(entry: &Entry) -> bool {
     match &entry.body {
         EntryBody::Message(message) => match &**message {
@@ -64,7 +64,7 @@ fn may_begin(entry: &Entry) -> bool {
     }
 }
 
-/// Whether a turn starts with this entry.
+/// Returns whether a turn starts with this entry.
 fn begins_turn(entry: &Entry) -> bool {
     match &entry.body {
         EntryBody::Message(message) => match &**message {
@@ -77,7 +77,7 @@ fn begins_turn(entry: &Entry) -> bool {
     }
 }
 
-/// Settings, labels and the like belong to what follows them.
+/// Returns whether an entry belongs to the one that follows it, as settings and labels do.
 fn goes_with_next(entry: &Entry) -> bool {
     !matches!(entry.body, EntryBody::Message(_) | EntryBody::Compaction(_))
 }

@@ -1,4 +1,5 @@
-//! How many tokens a message or a context takes, without sending a request: four UTF-16 units a token, and what providers reported.
+//! Token estimates for messages and contexts without a request: one token per four UTF-16 units, combined with the usage that providers
+//! reported.
 
 use std::sync::Arc;
 
@@ -10,10 +11,11 @@ use serde_json::Value;
 
 use crate::session_log::{Context, roles};
 
-/// Units an image counts as.
+/// UTF-16 units charged for an image.
 const IMAGE_UNITS: usize = 4800;
 
-/// Tokens of one message; a system message has none, because it is not part of the conversation. [`context_tokens`] counts them.
+/// Estimates the tokens of one message. A system message counts as 0, since it is not part of the conversation; [`context_tokens`] includes
+/// it.
 pub fn message_tokens(message: &Message) -> u64 {
     (units(message) as u64).div_ceil(4)
 }
@@ -63,30 +65,29 @@ fn block_units(blocks: &[Block]) -> usize {
     blocks.iter().map(units).sum()
 }
 
-/// Tokens of a context and where the number comes from.
+/// Estimated tokens of a context, split by source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContextEstimate {
-    /// All of it.
+    /// Total tokens.
     pub tokens: u64,
-    /// What the provider reported with the last good answer.
+    /// Tokens reported by the provider with the last successful answer.
     pub usage_tokens: u64,
-    /// Estimates of what came after that answer, or of everything.
+    /// Estimated tokens of the messages after that answer, or of all messages if there is none.
     pub trailing_tokens: u64,
-    /// Place of that answer.
+    /// Index of that answer.
     pub last_usage: Option<usize>,
 }
 
-/// Estimates a context: the last good answer's usage and the messages after it. Without such an answer the system prompt and the tools count
-/// after all changes; after it only the changes.
+/// Estimates the tokens of a context: the usage of the last successful answer plus the messages after it. Without such an answer, the final
+/// system prompt and tools are counted; with one, only changes made after it.
 ///
-/// Failed answers and answers that report nothing do not count, nor do those that are older than a compaction's summary: they measured what
-/// the summary replaced.
+/// Skips failed answers, answers without usage, and answers older than a compaction summary, since those measured the replaced messages.
 pub fn context_tokens(messages: &[Arc<Message>]) -> ContextEstimate {
     tokens_with_usage_from(messages, 0)
 }
 
-/// Estimates a context of a log as [`context_tokens`] does; answers that are older than its last edit do not count either.
+/// Estimates the tokens of a log's context like [`context_tokens`]; answers older than the last context edit are skipped too.
 pub fn tokens_of(context: &Context) -> ContextEstimate {
     tokens_with_usage_from(&context.messages, context.n_edited)
 }
@@ -108,7 +109,7 @@ fn tokens_with_usage_from(messages: &[Arc<Message>], first: usize) -> ContextEst
     ContextEstimate { tokens: usage_tokens + trailing_tokens, usage_tokens, trailing_tokens, last_usage: last }
 }
 
-/// Tokens of the prompt and the tools that system messages make together.
+/// Returns the combined tokens of the prompt and tools in the system messages.
 fn system_tokens(messages: &[Arc<Message>]) -> u64 {
     let mut state = SystemState::default();
     for message in messages {
@@ -132,14 +133,14 @@ fn is_summary(message: &Message) -> bool {
 /// How full the model's window is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContextUsage {
-    /// Tokens of the context; `None` between a compaction and the next answer, when it is unknown.
+    /// Tokens of the context; `None` between a compaction and the next answer, when the count is unknown.
     pub tokens: Option<u64>,
-    /// Tokens of the window.
+    /// Size of the window in tokens.
     pub context_window: u64,
 }
 
 impl ContextUsage {
-    /// Tokens in hundredths of the window.
+    /// Returns the used part of the window in percent.
     pub fn percent(&self) -> Option<f64> {
         self.tokens.map(|tokens| tokens as f64 / self.context_window as f64 * 100.0)
     }
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_usage_the_prompt_and_the_tools_count_as_they_stand() {
+    fn without_usage_the_final_prompt_and_tools_are_counted() {
         let message = |text: &str| Arc::new(Message::from_json(text).unwrap());
         let system = message(
             r#"{"role":"system","content":"","sections":{"preamble":"12345678","cwd":"1234"},"toolsAdded":[{"name":"t","description":"d","parameters":{}}],"timestamp":1}"#,
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_older_than_a_summary_does_not_count() {
+    fn usage_older_than_a_summary_is_ignored() {
         let message = |text: &str| Arc::new(Message::from_json(text).unwrap());
         let summary = |at: u64| {
             message(&format!(

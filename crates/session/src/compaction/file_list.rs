@@ -1,14 +1,14 @@
-//! Files that a conversation read and changed, carried from summary to summary.
+//! The files that a conversation read and changed, carried over from summary to summary.
 
 use pinch_llm::message::Message;
 use serde_json::{Value, json};
 
 use super::cut_blocks;
 
-/// Paths of one list that are written into a summary; the newest ones. All of them stay in the details.
+/// Maximum paths per list in a summary; the newest are kept. The details hold all of them.
 const MAX_LISTED: usize = 200;
 
-/// Files that were read and files that were changed, oldest first, each once.
+/// Files read and files changed, oldest first, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileList {
     read: Vec<String>,
@@ -21,7 +21,7 @@ fn touch(list: &mut Vec<String>, path: &str) {
 }
 
 impl FileList {
-    /// Adds the lists an earlier summary left in its details.
+    /// Adds the lists stored in the details of an earlier summary.
     pub fn add_details(&mut self, details: Option<&Value>) {
         let paths = |name: &str| details.and_then(|details| details.get(name)).and_then(Value::as_array);
         for path in paths("readFiles").into_iter().flatten().filter_map(Value::as_str) {
@@ -32,7 +32,7 @@ impl FileList {
         }
     }
 
-    /// Adds the files that a message's tool calls name.
+    /// Adds the files named in a message's tool calls.
     pub fn add_calls(&mut self, message: &Message) {
         for call in message.as_assistant().into_iter().flat_map(|assistant| assistant.tool_calls()) {
             let Some(path) = call.arguments.get("path").and_then(Value::as_str) else { continue };
@@ -44,12 +44,12 @@ impl FileList {
         }
     }
 
-    /// Files that were only read, sorted.
+    /// Returns the files that were read but not changed, sorted.
     pub fn read(&self) -> Vec<String> {
         sorted(self.only_read())
     }
 
-    /// Files that were changed, sorted.
+    /// Returns the changed files, sorted.
     pub fn modified(&self) -> Vec<String> {
         sorted(self.modified.clone())
     }
@@ -58,12 +58,12 @@ impl FileList {
         self.read.iter().filter(|path| !self.modified.contains(path)).cloned().collect()
     }
 
-    /// The details of a summary.
+    /// Returns the lists as details of a summary.
     pub fn details(&self) -> Value {
         json!({ "readFiles": self.read(), "modifiedFiles": self.modified() })
     }
 
-    /// The end of a summary.
+    /// Returns the lists as text to append to a summary.
     pub fn text(&self) -> String {
         let newest = |mut list: Vec<String>| sorted(list.split_off(list.len().saturating_sub(MAX_LISTED)));
         format(&newest(self.only_read()), &newest(self.modified.clone()))
@@ -75,7 +75,7 @@ fn sorted(mut list: Vec<String>) -> Vec<String> {
     list
 }
 
-/// Writes both lists; an empty one is left out.
+/// Formats both lists; an empty one is omitted.
 pub fn format(read: &[String], modified: &[String]) -> String {
     let mut text = String::new();
     for (name, list) in [("read-files", read), ("modified-files", modified)] {
@@ -86,7 +86,7 @@ pub fn format(read: &[String], modified: &[String]) -> String {
     text
 }
 
-/// A summary without the lists at its end.
+/// Strips the file lists from the end of a summary.
 pub(super) fn strip(summary: &str) -> String {
     cut_blocks(summary, &["read-files", "modified-files"])
 }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_changed_is_not_listed_as_read() {
+    fn changed_files_are_not_listed_as_read() {
         let mut files = FileList::default();
         files.add_details(Some(&json!({ "readFiles": ["b", "a", "c"], "modifiedFiles": ["c"] })));
         assert_eq!((files.read(), files.modified()), (vec!["a".to_owned(), "b".into()], vec!["c".to_owned()]));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_list_the_newest_and_details_all() {
+    fn the_text_lists_the_newest_files_and_the_details_list_all() {
         let mut files = FileList::default();
         let paths: Vec<String> = (0..250).map(|n| format!("{n:03}")).collect();
         files.add_details(Some(&json!({ "readFiles": paths })));

@@ -1,4 +1,4 @@
-//! Where an owner may step into the making of summaries.
+//! Hooks around summaries and moves in the tree.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::{CompactError, Compacted, CompactionReason, Preparation, Summarised};
 use crate::entry::{Entry, EntryId};
 
-/// Hooks that are called before and after compactions and moves in the tree. By default, they change nothing.
+/// Hooks called before and after compactions and moves of the leaf. The defaults change nothing.
 pub trait SummaryHooks: Send + Sync {
-    /// Before a compaction is summarised.
+    /// Called before a compaction is summarised.
     fn before_compaction<'a>(
         &'a self,
         ahead: &'a CompactionAhead<'a>,
@@ -21,7 +21,7 @@ pub trait SummaryHooks: Send + Sync {
         Box::pin(async { BeforeCompaction::GoOn })
     }
 
-    /// Makes the summary in place of the session's own model; `None`: that model makes it. Called once nobody has stepped in.
+    /// Makes the summary instead of the session's model; `None` leaves it to that model. Called if no hook cancelled or supplied a summary.
     fn summarise<'a>(
         &'a self,
         ahead: &'a CompactionAhead<'a>,
@@ -31,110 +31,110 @@ pub trait SummaryHooks: Send + Sync {
         Box::pin(async { None })
     }
 
-    /// A compaction is in the log.
+    /// Called after a compaction was stored.
     fn compacted(&self, done: &Compacted) {
         let _ = done;
     }
 
-    /// A compaction that had begun failed or was cancelled.
+    /// Called after a compaction failed or was cancelled.
     fn compaction_failed(&self, reason: CompactionReason, error: &CompactError) {
         let _ = (reason, error);
     }
 
-    /// Before the leaf moves to another branch.
+    /// Called before the leaf moves to another branch.
     fn before_move<'a>(&'a self, ahead: &'a MoveAhead, cancel: &'a Cancel) -> BoxFuture<'a, BeforeMove> {
         let _ = (ahead, cancel);
         Box::pin(async { BeforeMove::GoOn(MoveChanges::default()) })
     }
 
-    /// The leaf has moved.
+    /// Called after the leaf moved.
     fn moved(&self, moved: &MovedLeaf) {
         let _ = moved;
     }
 }
 
-/// Hooks that change nothing.
+/// The default hooks, which change nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSummaryHooks;
 
 impl SummaryHooks for NoSummaryHooks {}
 
-/// A compaction that is about to be made.
+/// A compaction about to run.
 #[derive(Clone, Copy, Debug)]
 pub struct CompactionAhead<'a> {
-    /// What is summarised and what is kept.
+    /// What will be summarised and what will be kept.
     pub preparation: &'a Preparation,
-    /// Why.
+    /// What triggered it.
     pub reason: CompactionReason,
-    /// What the summary is to look at in particular.
+    /// What the summary should focus on.
     pub focus: Option<&'a str>,
-    /// A failed prompt is tried again afterwards.
+    /// Whether a failed prompt is retried afterwards.
     pub will_retry: bool,
 }
 
-/// What may happen to a compaction.
+/// A hook's decision about a compaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BeforeCompaction {
-    /// The session's model summarises.
+    /// Let the session's model summarise.
     GoOn,
-    /// Nothing is compacted.
+    /// Cancel the compaction.
     Cancel,
-    /// This takes the place of a summary by the model, and is stored as it is when it says that an extension made it.
+    /// Use this summary instead of the model's. Stored unchanged if it is marked as made by an extension.
     Instead(Box<Summarised>),
 }
 
-/// A move of the leaf that is about to be made.
+/// A move of the leaf about to happen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MoveAhead {
-    /// Where to.
+    /// The new leaf.
     pub target: EntryId,
-    /// Where from; `None` before the first entry.
+    /// The current leaf; `None` before the first entry.
     pub old_leaf: Option<EntryId>,
-    /// The last entry both branches share.
+    /// The last entry shared by both branches.
     pub common_ancestor: Option<EntryId>,
-    /// Entries that are left, oldest first.
+    /// The entries being left, oldest first.
     pub left: Vec<Arc<Entry>>,
-    /// A summary of them is wanted.
+    /// Whether to summarise them.
     pub summarise: bool,
-    /// What the summary is to look at in particular.
+    /// What the summary should focus on.
     pub focus: Option<String>,
-    /// Text that replaces the default instructions.
+    /// Whether `focus` replaces the default instructions.
     pub replace_instructions: bool,
-    /// The mark that the new place gets.
+    /// The label to set on the target.
     pub label: Option<String>,
 }
 
-/// What may happen to a move.
+/// A hook's decision about a move.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BeforeMove {
-    /// Make it, with these changes.
+    /// Move, with these changes.
     GoOn(MoveChanges),
-    /// The leaf stays.
+    /// Cancel the move.
     Cancel,
 }
 
-/// Changes to a move; `None` keeps a part.
+/// Changes to a move; `None` leaves a part unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MoveChanges {
-    /// A summary in place of the model's, and its data; used only where one is wanted.
+    /// A summary and its details to use instead of the model's; ignored unless a summary is requested.
     pub summary: Option<(String, Option<Value>)>,
-    /// Other words to look at.
+    /// What the summary should focus on instead.
     pub focus: Option<String>,
-    /// Whether they replace the default instructions.
+    /// Whether it replaces the default instructions.
     pub replace_instructions: Option<bool>,
-    /// Another mark.
+    /// Another label.
     pub label: Option<String>,
 }
 
-/// A move that was made.
+/// A completed move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedLeaf {
-    /// Where the leaf is now; `None` before the first entry.
+    /// The new leaf; `None` before the first entry.
     pub new_leaf: Option<EntryId>,
-    /// Where it was.
+    /// The previous leaf.
     pub old_leaf: Option<EntryId>,
-    /// The entry with the summary of what was left.
+    /// The entry that summarises the branch left behind.
     pub summary: Option<EntryId>,
-    /// The summary came from the hook.
+    /// Whether the summary came from a hook.
     pub from_hook: bool,
 }

@@ -1,4 +1,4 @@
-//! What is summarised, what is kept, and what must survive word for word.
+//! Selecting what to summarise, what to keep, and what to repeat verbatim.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use crate::entry::scan::{EntryType, MessageRole};
 use crate::entry::{Compaction, Entry, EntryBody, EntryId};
 use crate::session_log::{Branch, SessionLog, context_of, edited_messages};
 
-/// Units of pinned messages that are repeated in all; the newest win.
+/// Maximum UTF-16 units of pinned messages to repeat in total; the newest win.
 const MAX_PINNED: usize = 16_000;
 
 /// The label that pins a message.
 const PIN: &str = "pin";
 
-/// Everything a summary is made from.
+/// Input for a summary.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Preparation {
     /// The first entry that is kept.
     pub first_kept_entry_id: EntryId,
-    /// The cut goes through a turn.
+    /// Whether the cut splits a turn.
     pub is_split_turn: bool,
-    /// Messages that the summary will replace.
+    /// Messages the summary will replace.
     pub messages_to_summarise: Vec<Arc<Message>>,
-    /// The first part of the turn that the cut goes through.
+    /// The first part of the split turn.
     pub turn_prefix: Vec<Arc<Message>>,
     /// The summary before this one.
     pub previous_summary: Option<String>,
@@ -39,15 +39,15 @@ pub struct Preparation {
     pub files: FileList,
     /// What must survive word for word.
     pub verbatim: Verbatim,
-    /// The settings it was made with.
+    /// The settings used.
     pub settings: CompactionSettings,
 }
 
-/// What a summary repeats word for word.
+/// Text that a summary repeats verbatim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verbatim {
-    /// The newest request of the user, when it is summarised away.
+    /// The user's latest request, if it is among the summarised messages.
     pub last_user_request: Option<String>,
     /// Pinned messages, oldest first.
     pub pinned: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Verbatim {
 /// Prepares the compaction of a path.
 ///
 /// # Errors
-/// [`CompactError::AlreadyCompacted`] and [`CompactError::NothingToCompact`].
+/// [`CompactError::AlreadyCompacted`] or [`CompactError::NothingToCompact`].
 pub fn prepare(path: &[Arc<Entry>], settings: &CompactionSettings) -> Result<Preparation, CompactError> {
     if path.last().is_some_and(|entry| matches!(entry.body, EntryBody::Compaction(_))) {
         return Err(CompactError::AlreadyCompacted);
@@ -98,7 +98,7 @@ pub fn prepare(path: &[Arc<Entry>], settings: &CompactionSettings) -> Result<Pre
     })
 }
 
-/// The last compaction of a path, and the place of the first entry that is not summarised yet.
+/// Returns the last compaction of a path and the index of the first entry not summarised yet.
 fn previous(path: &[Arc<Entry>]) -> (Option<&Compaction>, usize) {
     let last = path.iter().enumerate().rev().find_map(|(at, entry)| match &entry.body {
         EntryBody::Compaction(compaction) => Some((at, compaction)),
@@ -110,10 +110,10 @@ fn previous(path: &[Arc<Entry>]) -> (Option<&Compaction>, usize) {
     (Some(compaction), kept.unwrap_or(at + 1))
 }
 
-/// Prepares the compaction of a log's active branch. Only entries since the last compaction are parsed.
+/// Prepares the compaction of a log's active branch. Parses only the entries since the last compaction.
 ///
 /// # Errors
-/// As [`prepare`].
+/// Same as [`prepare`].
 pub fn prepare_log(log: &SessionLog, settings: &CompactionSettings) -> Result<Preparation, CompactError> {
     let branch = log.active_branch();
     let (path, index) = (branch.path(), branch.index());
@@ -132,7 +132,7 @@ pub fn prepare_log(log: &SessionLog, settings: &CompactionSettings) -> Result<Pr
     Ok(preparation)
 }
 
-/// What of the entries before `first_kept` must survive word for word.
+/// Collects the text before `first_kept` that must survive verbatim.
 fn verbatim(log: &SessionLog, branch: &Branch<'_>, first_kept: usize) -> Verbatim {
     let (path, index) = (branch.path(), branch.index());
     let speaks = |at: &usize| {
@@ -169,7 +169,7 @@ fn text_of(entry: &Entry) -> String {
     }
 }
 
-/// The whole state of prompt and tools that a context's system messages make; none when there is none.
+/// Returns the combined state of prompt and tools from a context's system messages, or `None` if it has none.
 pub fn system_state(messages: &[Arc<Message>]) -> Option<Arc<Message>> {
     let mut state = SystemState::default();
     for message in messages {

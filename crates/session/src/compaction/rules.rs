@@ -1,4 +1,4 @@
-//! Compaction settings, with exceptions for single models.
+//! Compaction settings with per-model overrides.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,26 @@ use pinch_llm::model::Model;
 
 use super::CompactionSettings;
 
-/// When and how much is compacted, whatever model is used.
+/// Compaction settings for all models, with overrides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactionRules {
-    /// What holds for all models.
+    /// The settings that apply to all models.
     pub settings: CompactionSettings,
-    /// What other values single models have, by `provider/id`.
+    /// Overrides, by `provider/id`.
     pub of_models: BTreeMap<String, ModelCompaction>,
 }
 
-/// What is different for one model; `None` = as for all.
+/// Overrides for one model; `None` uses the general value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelCompaction {
-    /// Tokens of the window that stay free for the next answer.
+    /// Tokens of the window reserved for the next answer.
     pub reserve_tokens: Option<u64>,
-    /// Tokens of the newest messages that are kept as they are.
+    /// Tokens of recent messages that are kept verbatim.
     pub keep_recent_tokens: Option<u64>,
 }
 
 impl CompactionRules {
-    /// What holds for a model; each value falls back by itself.
+    /// Returns the settings for a model; each value falls back independently.
     pub fn for_model(&self, model: &Model) -> CompactionSettings {
         let mut settings = self.settings;
         if let Some(of_model) = self.of_models.get(&format!("{}/{}", model.provider, model.id)) {
@@ -48,7 +48,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_value_falls_back_by_itself() {
+    fn each_value_falls_back_independently() {
         let model = Model::from_record(&json!({"id": "a/b", "provider": "p", "api": "x"})).unwrap();
         let mut rules = CompactionRules::default();
         rules.of_models.insert("p/a/b".into(), ModelCompaction { reserve_tokens: Some(7), keep_recent_tokens: None });

@@ -1,4 +1,4 @@
-//! A conversation as plain text, so that the model that summarizes it does not continue it.
+//! Conversations as plain text, so that the summarizing model does not continue them.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use pinch_stdx::text::{utf16_len, utf16_prefix};
 
 use crate::session_log::convert_to_llm;
 
-/// Units of a tool's result that are written.
+/// Maximum UTF-16 units of a tool result to include.
 const MAX_RESULT: usize = 2000;
 
-/// Writes a conversation; roles of the session are converted first.
+/// Renders a conversation as text; session-only roles are converted first.
 pub fn conversation(messages: &[Arc<Message>]) -> String {
     items(messages).join("\n\n")
 }
 
-/// The pieces of a conversation's text, one or more a message.
+/// Renders a conversation as pieces of text, one or more per message.
 pub(super) fn items(messages: &[Arc<Message>]) -> Vec<String> {
     let mut items = Vec::new();
     for message in convert_to_llm(messages) {

@@ -1,4 +1,4 @@
-//! Summaries by a model: the requests and what makes of an answer a summary.
+//! Summaries written by a model: building the requests and validating the answers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,57 +22,57 @@ use crate::recovery::{self, Again, FailedAnswer, TurnRetry};
 pub struct SummaryPrompt {
     /// The system prompt.
     pub system: &'static str,
-    /// The only message.
+    /// The single user message.
     pub text: String,
-    /// Tokens the answer may have; the builder takes the model's limit where that is lower.
+    /// Maximum tokens of the answer; lowered to the model's limit if necessary.
     pub max_tokens: u64,
 }
 
-/// Builds the request of a summary: no tools, no cache writes, a routing session of its own.
+/// Builds the request for a summary: no tools, no cache writes, and a separate routing session.
 pub type BuildRequest<'a> = &'a (dyn Fn(SummaryPrompt) -> Request + Send + Sync);
 
-/// Lets a model make the summaries.
+/// A [`Strategy`] that lets a model write the summaries.
 pub struct SummaryModel<'a> {
-    /// Who answers.
+    /// The provider that serves the model.
     pub provider: &'a dyn Provider,
     /// Builds the requests.
     pub build: BuildRequest<'a>,
-    /// What the summary is to look at in particular.
+    /// What the summary should focus on.
     pub focus: Option<String>,
-    /// Tokens of the model's window; 0 = unknown. Longer conversations are summarised in parts.
+    /// Context window of the model in tokens; 0 = unknown. Longer conversations are summarised in parts.
     pub context_window: u64,
-    /// How requests are repeated that failed for a while only; `None`: not at all.
+    /// Retries for transient failures; `None` disables them.
     pub retry: Option<SummaryRetry<'a>>,
 }
 
-/// How failed summary requests are repeated.
+/// How failed summary requests are retried.
 #[derive(Clone, Copy)]
 pub struct SummaryRetry<'a> {
-    /// How often, and after which waits.
+    /// Number of retries and their delays.
     pub plan: TurnRetry,
-    /// Gives the chance that spreads the waits.
+    /// Source of the random jitter.
     pub host: &'a Host,
-    /// Called for every retry.
+    /// Called for every step of a retry.
     pub on_step: &'a (dyn Fn(SummaryStep) -> BoxFuture<'a, ()> + Send + Sync),
 }
 
-/// What happens to a summary request that failed.
+/// A step in retrying a summary request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SummaryStep {
-    /// It will be sent again.
+    /// A retry is scheduled.
     Scheduled {
-        /// Which repetition, counted from 1.
+        /// Number of the retry, starting at 1.
         attempt: u32,
-        /// How many there may be.
+        /// Maximum number of retries.
         max_attempts: u32,
-        /// How long it waits.
+        /// Delay before the retry.
         delay: Duration,
-        /// What went wrong.
+        /// The error that caused it.
         error_message: String,
     },
-    /// It is sent again.
+    /// The retry starts.
     Started,
-    /// Repeating is over, well or badly.
+    /// Retrying ended, successfully or not.
     Finished,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Debug for SummaryModel<'_> {
     }
 }
 
-/// What goes wrong with the history's request is named like this.
+/// Name of the history request in error messages.
 const HISTORY: &str = "Summarization";
 const PREFIX: &str = "Turn prefix summarization";
 
@@ -123,14 +123,14 @@ impl SummaryModel<'_> {
         if !preparation.is_split_turn || preparation.turn_prefix.is_empty() {
             return Ok(history.or(previous).unwrap_or_else(|| instructions::NO_HISTORY.to_owned()));
         }
-        // One after the other: endpoints of small plans take one request at a time.
+        // Sequential: small plans allow one request at a time.
         let history = history.or(previous).unwrap_or_else(|| instructions::NO_HISTORY.to_owned());
         let text = prefix_prompt(&preparation.turn_prefix, self.focus.as_deref());
         let prefix = self.ask(PREFIX, text, reserve / 2, cancel, usage).await?;
         Ok(format!("{history}{}{prefix}", instructions::SPLIT_SEPARATOR))
     }
 
-    /// Units of conversation that fit into one request.
+    /// Returns how many UTF-16 units of conversation fit into one request.
     fn room(&self, reserve: u64) -> usize {
         if self.context_window == 0 {
             return usize::MAX;
@@ -139,10 +139,10 @@ impl SummaryModel<'_> {
         usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX)
     }
 
-    /// Sends one request and takes the text of its answer. `what` names it in errors; what it cost is added to `usage`.
+    /// Sends one request and returns the text of the answer. `what` names the request in errors; its usage is added to `usage`.
     ///
     /// # Errors
-    /// [`CompactError::Cancelled`], or [`CompactError::Summary`] if the answer failed, is empty or was cut off.
+    /// [`CompactError::Cancelled`], or [`CompactError::Summary`] if the answer failed, is empty or was truncated.
     pub async fn ask(
         &self,
         what: &'static str,
@@ -168,7 +168,7 @@ impl SummaryModel<'_> {
         if summary.trim().is_empty() { Err(failed("the summary is empty")) } else { Ok(summary) }
     }
 
-    /// Sends a request until its answer is one that no repetition can better.
+    /// Sends a request and retries it until a retry cannot improve the answer.
     async fn answer(
         &self,
         prompt: &SummaryPrompt,
@@ -220,7 +220,7 @@ impl SummaryModel<'_> {
     }
 }
 
-/// The conversation's text in parts that fit, oldest first; at least one.
+/// Splits the text of a conversation into parts that fit, oldest first; returns at least one.
 fn parts(messages: &[Arc<Message>], room: usize) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut size = 0;
@@ -244,7 +244,7 @@ fn parts(messages: &[Arc<Message>], room: usize) -> Vec<String> {
     parts
 }
 
-/// The request for the summary of a history, or for an earlier one brought up to date.
+/// Builds the prompt that summarises a history or updates an earlier summary.
 pub fn history_prompt(conversation: &str, previous: Option<&str>, focus: Option<&str>) -> String {
     let mut text = format!("<conversation>\n{conversation}\n</conversation>\n\n");
     if let Some(previous) = previous {
@@ -254,7 +254,7 @@ pub fn history_prompt(conversation: &str, previous: Option<&str>, focus: Option<
     focused(text, focus)
 }
 
-/// The request for the summary of the first part of a turn.
+/// Builds the prompt that summarises the first part of a split turn.
 pub fn prefix_prompt(messages: &[Arc<Message>], focus: Option<&str>) -> String {
     let conversation = serialise::conversation(messages);
     focused(format!("# Conversation\n{conversation}\n\n# Instructions\n{}", instructions::TURN_PREFIX), focus)

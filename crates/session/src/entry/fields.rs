@@ -1,4 +1,4 @@
-//! Fields of entries: between JSON objects and [`Entry`].
+//! Conversion between JSON objects and [`Entry`].
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::text;
 use super::{BranchSummary, Compaction, CustomMessage, Entry, EntryBody, EntryId, UsageNote};
 
-/// A message entry, the most frequent one by far: its message is read straight from the text.
+/// A message entry, by far the most frequent kind: its message is parsed directly from the text.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct MessageLine<'a> {
@@ -35,7 +35,7 @@ impl<'de> Deserialize<'de> for EntryIdText {
 }
 
 pub(super) fn parse(line: &[u8]) -> Option<Entry> {
-    // Checked once as a whole, the line's strings need not be checked one by one.
+    // Validating UTF-8 once for the whole line saves a check per string.
     if let Ok(text) = std::str::from_utf8(line)
         && let Ok(wire) = serde_json::from_str::<MessageLine<'_>>(text)
         && wire.r#type == "message"
@@ -59,7 +59,7 @@ pub(super) fn from_map(raw: Map<String, Value>) -> Option<Entry> {
     Some(Entry { id, parent_id, timestamp, body })
 }
 
-/// Reads the fields of a known type; `None` for unknown types and for fields that do not fit.
+/// Parses the fields of a known type. Returns `None` for unknown types and unexpected fields.
 fn body(kind: &str, raw: &Map<String, Value>) -> Option<EntryBody> {
     let text = |name: &str| raw.get(name).and_then(Value::as_str).map(str::to_owned);
     let value = |name: &str| raw.get(name).filter(|v| !v.is_null()).cloned();
@@ -120,7 +120,7 @@ fn read<T: DeserializeOwned>(raw: &Map<String, Value>, name: &str) -> Option<T> 
     raw.get(name).and_then(|value| T::deserialize(value).ok())
 }
 
-/// Content as any message has it: read as that of a user message.
+/// Parses content as in a user message.
 pub(crate) fn content(value: Option<&Value>) -> Content {
     let mut raw = Map::new();
     raw.insert("role".into(), "user".into());
@@ -138,7 +138,7 @@ pub(super) fn to_map(entry: &Entry) -> Map<String, Value> {
     }
 }
 
-/// An entry in the order of its keys.
+/// Serializes an entry with its keys in order.
 pub(super) struct Written<'a>(pub(super) &'a Entry);
 
 impl Serialize for Written<'_> {
@@ -220,7 +220,7 @@ struct ReplacedField<'a> {
     content: &'a Content,
 }
 
-/// Writes a member that has a value.
+/// Writes a member if it has a value.
 fn optional<M: SerializeMap, T: Serialize>(map: &mut M, name: &str, value: Option<T>) -> Result<(), M::Error> {
     match value {
         Some(value) => map.serialize_entry(name, &value),

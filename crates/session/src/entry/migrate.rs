@@ -1,7 +1,7 @@
-//! Older versions of the format, brought to the current one.
+//! Migration of older format versions.
 //!
-//! Version 1 had a list of entries without ids; version 2 named the messages of extensions differently. Files of version 3 and of later
-//! versions are never rewritten.
+//! Version 1 had a list of entries without ids; version 2 used another name for extension messages. Files of version 3 and later are never
+//! rewritten.
 
 use std::collections::HashSet;
 
@@ -10,17 +10,17 @@ use serde_json::{Map, Value};
 
 use super::{VERSION, scan, text};
 
-/// A session brought to the current version.
+/// A session migrated to the current version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Migrated {
-    /// The whole new text, header first.
+    /// The complete new text, header first.
     pub text: Vec<u8>,
-    /// The version it had.
+    /// The version it had before.
     pub from: u64,
 }
 
-/// Rewrites a session of version 1 or 2; `None` when there is nothing to do.
+/// Migrates a session of version 1 or 2. Returns `None` if nothing has to be done.
 pub fn migrate(bytes: &[u8], host: &Host) -> Option<Migrated> {
     let header = scan::lines(bytes).find_map(|(_, line)| scan::line(line).map(|_| line))?;
     let from = super::Header::parse(header)?.version;
@@ -52,7 +52,7 @@ fn is_header(line: &Map<String, Value>) -> bool {
     line.get("type").and_then(Value::as_str) == Some("session")
 }
 
-/// Version 1: a chain in file order; the place of the first kept entry becomes its id.
+/// Version 1: makes a chain in file order and turns the index of the first kept entry into its id.
 fn give_ids(lines: &mut [Map<String, Value>], host: &Host) {
     let mut used = HashSet::new();
     let ids: Vec<Option<String>> =
@@ -66,7 +66,7 @@ fn give_ids(lines: &mut [Map<String, Value>], host: &Host) {
             continue;
         }
         let Some(index) = line.shift_remove("firstKeptEntryIndex") else { continue };
-        // The index counts all lines, the header being 0.
+        // The index counts all lines, with the header as 0.
         let kept = index.as_u64().and_then(|index| ids.get(usize::try_from(index).ok()?)?.clone());
         if let Some(kept) = kept {
             line.insert("firstKeptEntryId".into(), kept.into());
@@ -74,7 +74,7 @@ fn give_ids(lines: &mut [Map<String, Value>], host: &Host) {
     }
 }
 
-/// Version 2: `hookMessage` is called `custom` now.
+/// Version 2: renames `hookMessage` to `custom`.
 fn rename_hook_message(line: &mut Map<String, Value>) {
     if line.get("type").and_then(Value::as_str) == Some("message")
         && let Some(role) = line.get_mut("message").and_then(|message| message.get_mut("role"))
@@ -84,7 +84,7 @@ fn rename_hook_message(line: &mut Map<String, Value>) {
     }
 }
 
-/// An id that is not in use: eight hexadecimal digits, a whole UUID when a hundred tries find none.
+/// Returns an unused id: eight hexadecimal digits, or a whole UUID if a hundred tries fail.
 pub(crate) fn fresh_id(host: &Host, mut is_used: impl FnMut(&str) -> bool) -> String {
     for _ in 0..100 {
         let id = host.ids().hex8();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_files_are_left_alone() {
+    fn newer_files_are_left_unchanged() {
         let host = Host::builder().seed(1).build();
         for version in [3, 9] {
             let text = format!("{{\"type\":\"session\",\"version\":{version},\"id\":\"s\"}}\n");

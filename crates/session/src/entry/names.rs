@@ -1,18 +1,18 @@
-//! Names of session files and of the directories they lie in.
+//! Names of session files and directories.
 
 use std::borrow::Cow;
 
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of a name that every usual file system takes.
+/// Maximum bytes of a name on common file systems.
 const MAX_NAME: usize = 255;
-/// Bytes that a shortened name keeps of the directory.
+/// Bytes of the path that a shortened name keeps.
 const KEPT: usize = 200;
 
-/// The directory of a working directory below `sessions`: `/home/me/p` gives `--home-me-p--`.
+/// Returns the directory name below `sessions` for a working directory: `/home/me/p` becomes `--home-me-p--`.
 ///
-/// A name that no file system would take is cut and ends with a hash of the directory in place of the rest. Different directories can share a
-/// directory (`/a-b` and `/a/b`): listings compare the headers.
+/// A name too long for file systems is cut and ends with a hash of the path. Different directories can share a name (`/a-b` and `/a/b`), so
+/// listings compare the headers.
 pub fn folder_name(cwd: &str) -> String {
     let cwd = resolved(cwd);
     let rest = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);
@@ -21,12 +21,12 @@ pub fn folder_name(cwd: &str) -> String {
     if name.len() <= MAX_NAME {
         return name;
     }
-    // Sessions are found by this name forever: neither the length nor the hash may change.
+    // Sessions are found by this name, so neither the length nor the hash may ever change.
     let hash: String = Sha256::digest(cwd.as_bytes())[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("--{}-{hash}--", &inner[..inner.floor_char_boundary(KEPT)])
 }
 
-/// A POSIX path without doubled and trailing slashes, `.` and `..`; other paths as they are.
+/// Normalizes a POSIX path: removes doubled and trailing slashes, `.` and `..`. Other paths are returned unchanged.
 fn resolved(cwd: &str) -> Cow<'_, str> {
     let Some(rest) = cwd.strip_prefix('/') else { return Cow::Borrowed(cwd) };
     let mut parts: Vec<&str> = Vec::new();
@@ -40,12 +40,12 @@ fn resolved(cwd: &str) -> Cow<'_, str> {
     Cow::Owned(format!("/{}", parts.join("/")))
 }
 
-/// The file of a session: its time with `:` and `.` as `-`, then its id.
+/// Returns the file name of a session: its time with `:` and `.` replaced by `-`, then its id.
 pub fn file_name(timestamp: &str, session_id: &str) -> String {
     format!("{}_{session_id}.jsonl", in_a_name(timestamp))
 }
 
-/// The usual name of a branch that is exported at this time.
+/// Returns the default file name for a branch exported at this time.
 pub fn export_file_name(timestamp: &str) -> String {
     format!("session-{}.jsonl", in_a_name(timestamp))
 }
@@ -54,7 +54,7 @@ fn in_a_name(timestamp: &str) -> String {
     timestamp.chars().map(|c| if matches!(c, ':' | '.') { '-' } else { c }).collect()
 }
 
-/// Whether a text may name a session: letters and digits, inside also dots, underscores and hyphens.
+/// Returns whether a text is a valid session id: letters and digits, plus dots, underscores and hyphens except at either end.
 pub fn is_session_id(text: &str) -> bool {
     let edge = |c: char| c.is_ascii_alphanumeric();
     let inside = |c: char| edge(c) || matches!(c, '.' | '_' | '-');
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders() {
+    fn a_working_directory_becomes_a_directory_name() {
         assert_eq!(folder_name("/home/me/p"), "--home-me-p--");
         assert_eq!(folder_name("//a/./b/../c/"), "--a-c--");
         assert_eq!(folder_name("/"), "----");
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_deep_directories_are_shortened_and_differ() {
+    fn names_of_deep_directories_are_shortened_and_differ() {
         let longest = format!("/{}", "d".repeat(251));
         assert_eq!(folder_name(&longest), format!("--{}--", "d".repeat(251)));
         let deep = format!("/home/{}", "ä/".repeat(200));
@@ -85,13 +85,13 @@ mod tests {
     }
 
     #[test]
-    fn files() {
+    fn file_names_start_with_the_time() {
         assert_eq!(file_name("2025-06-01T10:00:00.000Z", "x"), "2025-06-01T10-00-00-000Z_x.jsonl");
         assert_eq!(export_file_name("2025-06-01T10:00:00.000Z"), "session-2025-06-01T10-00-00-000Z.jsonl");
     }
 
     #[test]
-    fn ids() {
+    fn session_ids_are_letters_digits_and_inner_punctuation() {
         assert!(is_session_id("a") && is_session_id("my.run_2-x"));
         assert!(!is_session_id("") && !is_session_id("-a") && !is_session_id("a/b") && !is_session_id("a."));
     }

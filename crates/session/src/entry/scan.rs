@@ -1,6 +1,6 @@
-//! One pass over a session's bytes: where its lines are and what they are, without building any value.
+//! A single pass over the bytes of a session that finds and classifies its lines without building values.
 //!
-//! A line is scanned token by token, so that invalid JSON is found here and a large text costs little more than reading it.
+//! Lines are scanned token by token, so invalid JSON is detected here and a large text costs little more than reading it.
 
 use std::borrow::Cow;
 
@@ -41,7 +41,7 @@ pub(crate) enum MessageRole {
     Other,
 }
 
-/// What one line is.
+/// The classification of one line.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ScannedLine<'a> {
     pub(crate) kind: EntryType,
@@ -50,7 +50,7 @@ pub(crate) struct ScannedLine<'a> {
     pub(crate) parent_id: Option<Cow<'a, str>>,
 }
 
-/// The lines of a text with their places, blank ones left out, without their ends. A byte order mark at the start is passed over.
+/// Returns the non-blank lines of a text with their offsets and without line breaks. Skips a byte order mark at the start.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = bom_len(bytes);
     std::iter::from_fn(move || {
@@ -68,21 +68,21 @@ pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
-/// Where a line ends.
+/// The end of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LineEnd {
-    /// Bytes of its object.
+    /// Length of the object in bytes.
     pub(crate) n_bytes: usize,
-    /// The position of the line end, or where it belongs.
+    /// Offset of the line break, or where it is missing.
     pub(crate) line_end: usize,
 }
 
-/// Scans a line; `None` when it is not a JSON object with a string `type`.
+/// Scans a line. Returns `None` unless it is a JSON object with a string `type`.
 pub(crate) fn line(bytes: &[u8]) -> Option<ScannedLine<'_>> {
     first_line(bytes).map(|(line, _)| line)
 }
 
-/// Looks at the first line of a text, like [`line()`]; its end is found on the way.
+/// Scans the first line of a text like [`line()`] and finds its end on the way.
 pub(crate) fn first_line(text: &[u8]) -> Option<(ScannedLine<'_>, LineEnd)> {
     let mut walk = Walk::of_line(text);
     let mut found = ScannedLine { kind: EntryType::Unknown, role: MessageRole::None, id: None, parent_id: None };
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_matters_wherever_it_stands() {
+    fn fields_are_found_in_any_position() {
         let text = br#" { "message":{"content":[{"role":"x"}, "a\"}"],"role":"user"},"n":-1.5e3, "parentId":null,"id":"\u0061b","type":"message"}"#;
         let line = line(text).unwrap();
         assert_eq!((line.kind, line.role), (EntryType::Message, MessageRole::User));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_object_with_a_type() {
+    fn values_that_are_not_objects_with_a_type_are_rejected() {
         for text in [
             "null",
             "[]",
@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn escaped_quotes_end_no_string() {
+    fn escaped_quotes_do_not_end_a_string() {
         let line = line(br#"{"type":"a","x":"\\\\","y":"\\\"","id":"i\\"}"#).unwrap();
         assert_eq!(line.id.as_deref(), Some("i\\"));
     }
 
     #[test]
-    fn lines_are_found_with_their_places() {
+    fn lines_are_found_with_their_offsets() {
         let text = b"\xef\xbb\xbfab\r\n\n  \n c\nd";
         let found: Vec<_> = lines(text).collect();
         assert_eq!(found, [(3, &b"ab"[..]), (12, b"c"), (14, b"d")]);

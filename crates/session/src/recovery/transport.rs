@@ -1,4 +1,4 @@
-//! A provider that silently repeats calls which failed before any event.
+//! A provider that silently retries calls that failed before any event.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use pinch_stdx::pull::pulled;
 
 use super::TransportRetry;
 
-/// Repeats calls of another provider as a plan says. It covers turns and summaries alike.
+/// Wraps a provider and retries its calls according to a plan, for turns and summaries alike.
 pub struct RepeatingProvider {
     inner: Arc<dyn Provider>,
     plan: TransportRetry,
 }
 
 impl RepeatingProvider {
-    /// Puts the repetition in front of a provider.
+    /// Wraps a provider.
     pub fn new(inner: Arc<dyn Provider>, plan: TransportRetry) -> Self {
         Self { inner, plan }
     }

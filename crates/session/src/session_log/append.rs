@@ -1,4 +1,4 @@
-//! How entries get into the log and onto the disk.
+//! Appending entries to the log and to disk.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::entry::migrate::fresh_id;
 use crate::entry::{Entry, EntryBody, EntryId};
 use crate::store::{Appended, StoreError};
 
-/// Bytes of unused capacity that an entry in memory may keep.
+/// Maximum unused capacity in bytes that an entry in memory may keep.
 const MAX_SPARE: usize = 512;
 
-/// What one append writes.
+/// The entries written by one append.
 struct AppendBatch {
     entries: Vec<(EntryId, EntryBody)>,
-    /// Place of the entry that was requested.
+    /// Index of the requested entry.
     own: usize,
     with_held: bool,
 }
@@ -26,11 +26,11 @@ struct AppendBatch {
 impl SessionLog {
     /// Appends an entry to the active branch and makes it the leaf.
     ///
-    /// A message that comes while tool calls still await results gets those before it; a message of the user's own shell command waits for
-    /// them instead. A result without its call is ignored with a warning; the leaf is returned then.
+    /// If tool calls still await results, missing results are appended before a message, whereas a message from the user's own shell
+    /// command waits for the results. A result without a call is ignored with a warning, and the leaf is returned.
     ///
     /// # Errors
-    /// When nothing was written; nothing changed in memory then.
+    /// Fails if nothing could be written; memory is unchanged then.
     pub async fn append(&mut self, body: EntryBody) -> Result<EntryId, StoreError> {
         let body = guard::complete(body);
         for _ in 0..MAX_TRIES {
@@ -66,7 +66,7 @@ impl SessionLog {
         Err(StoreError::Contended)
     }
 
-    /// What is written for one entry: missing results and held entries before it, held entries after the last awaited result.
+    /// Collects what to write for one entry: missing results and held entries before it, and held entries after the last awaited result.
     fn batch(&self, body: &EntryBody, missing: &[ToolCall], awaited: &[ToolCall]) -> AppendBatch {
         let mut entries: Vec<(EntryId, EntryBody)> = Vec::with_capacity(1 + missing.len());
         for call in missing {
@@ -80,7 +80,7 @@ impl SessionLog {
         let own = entries.len();
         let (id, mut body) = (self.fresh_id(&entries), body.clone());
         if let EntryBody::Compaction(compaction) = &mut body {
-            // One that keeps nothing says so with its own id.
+            // A compaction that keeps nothing refers to itself.
             compaction.first_kept_entry_id.get_or_insert_with(|| id.clone());
         }
         let held_after = !held_before && guard::after(&body, awaited.to_vec()).is_empty();
@@ -98,7 +98,7 @@ impl SessionLog {
         EntryId::new(fresh_id(&self.host, is_used))
     }
 
-    /// Writes entries as a chain below the leaf; false when another process wrote first and the append must be tried again.
+    /// Writes entries as a chain below the leaf. Returns false if another process wrote first and the append must be retried.
     async fn write(&mut self, batch: Vec<(EntryId, EntryBody)>) -> Result<bool, StoreError> {
         let mut lines = Vec::new();
         let mut entries = Vec::with_capacity(batch.len());
@@ -107,7 +107,7 @@ impl SessionLog {
             let entry =
                 Entry { id: id.clone(), parent_id: parent_id.replace(id), timestamp: self.host.now_iso(), body };
             let line = entry.to_line().into_bytes();
-            // The first line is taken over, so that a long one is not copied.
+            // Reuse the first line, to avoid copying a long one.
             if lines.is_empty() {
                 lines = line;
             } else {
@@ -117,7 +117,7 @@ impl SessionLog {
             lines.push(b'\n');
             entries.push(Arc::new(entry));
         }
-        // Room that a long entry left over would be kept as long as the session.
+        // Spare capacity of a long entry would be kept as long as the session.
         if lines.capacity() - lines.len() > MAX_SPARE {
             lines.shrink_to_fit();
         }
@@ -132,7 +132,7 @@ impl SessionLog {
                     };
                     match journal.append(all, self.end).await? {
                         Appended::At(end) => self.end = end,
-                        // Another process has created a session under this name.
+                        // Another process created a session under this name.
                         Appended::Moved { .. } if self.waiting.is_some() => {
                             let path = self.path().map_or_else(|| self.header.id.clone().into(), Path::to_owned);
                             return Err(StoreError::Exists { path });
@@ -154,7 +154,7 @@ impl SessionLog {
         Ok(true)
     }
 
-    /// Adds what another process appended: entries that continue our leaf are followed, others leave it where it is.
+    /// Adds entries appended by another process: those that continue our leaf are followed, others leave it unchanged.
     fn absorb(&mut self, tail: Bytes) {
         self.end += tail.len() as u64;
         let leaf = self.leaf;
@@ -171,7 +171,7 @@ impl SessionLog {
     }
 }
 
-/// Whether a session's file appears with this entry: a prompt must not be lost, and an answer even less.
+/// Returns whether this entry creates the session's file: no prompt may be lost, let alone an answer.
 fn begins_file(entry: &Entry) -> bool {
     matches!(entry.body.as_message().map(|message| &**message), Some(Message::User(_) | Message::Assistant(_)))
 }

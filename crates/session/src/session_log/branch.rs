@@ -1,4 +1,4 @@
-//! Branches and the tree they make.
+//! Branches, and the tree they form.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::entry::scan::EntryType;
 use crate::entry::{Entry, EntryId};
 use crate::store::StoreError;
 
-/// The way from a root to one entry. Entries are parsed on demand.
+/// The path from a root to one entry. Entries are parsed on demand.
 #[derive(Debug)]
 pub struct Branch<'a> {
     index: &'a Index,
@@ -22,33 +22,33 @@ impl<'a> Branch<'a> {
         Self { index, path: index.path(leaf) }
     }
 
-    /// How many entries it has.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.path.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether the branch has no entries.
     pub fn is_empty(&self) -> bool {
         self.path.is_empty()
     }
 
-    /// The ids, root first.
+    /// Returns the ids, root first.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = &'a EntryId> + ExactSizeIterator {
         let slots = self.index.slots();
         self.path.iter().map(|at| &slots[*at].id)
     }
 
-    /// The entries, root first.
+    /// Returns the entries, root first.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = Arc<Entry>> + ExactSizeIterator {
         self.path.iter().map(|at| self.index.entry(*at))
     }
 
-    /// Whether any of its entries sets the thinking level.
+    /// Returns whether any entry sets the thinking level.
     pub fn has_level(&self) -> bool {
         self.path.iter().any(|at| self.index.slots()[*at].kind == EntryType::ThinkingLevelChange)
     }
 
-    /// The places of its entries in the file, root first: what [`SessionLog::try_entry`] takes.
+    /// Returns the indices of its entries in file order, root first, for [`SessionLog::try_entry`].
     pub fn path(&self) -> &[usize] {
         &self.path
     }
@@ -58,32 +58,32 @@ impl<'a> Branch<'a> {
     }
 }
 
-/// All entries as trees: flat, because branches can be very deep.
+/// All entries as trees, stored flat because branches can be very deep.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct EntryTree {
     /// The nodes in file order.
     pub nodes: Vec<TreeNode>,
-    /// Places of the roots in `nodes`.
+    /// Indices of the roots in `nodes`.
     pub roots: Vec<usize>,
 }
 
-/// One entry in a tree.
+/// A node of an [`EntryTree`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TreeNode {
-    /// The entry.
+    /// Id of the entry.
     pub id: EntryId,
-    /// Its type.
+    /// Type of the entry.
     pub type_name: String,
-    /// Places of its children, oldest first.
+    /// Indices of its children, oldest first.
     pub children: Vec<usize>,
-    /// Its mark.
+    /// Label of the entry.
     pub label: Option<Label>,
 }
 
 impl EntryTree {
-    /// Whether a walk from the roots comes upon at most so many nodes.
+    /// Returns whether a walk from the roots visits at most `max` nodes.
     fn has_at_most(&self, max: usize) -> bool {
         let mut waiting: Vec<usize> = self.roots.clone();
         for _ in 0..max {
@@ -98,24 +98,25 @@ impl EntryTree {
 }
 
 impl SessionLog {
-    /// The branch that ends in an entry.
+    /// Returns the branch that ends in an entry.
     ///
     /// # Errors
-    /// When there is no such entry.
+    /// Fails if the entry does not exist.
     pub fn branch(&self, leaf: &EntryId) -> Result<Branch<'_>, StoreError> {
         Ok(Branch::new(&self.index, Some(self.find(leaf)?)))
     }
 
-    /// The branch that ends in the leaf.
+    /// Returns the branch that ends in the leaf.
     pub fn active_branch(&self) -> Branch<'_> {
         Branch::new(&self.index, self.leaf)
     }
 
-    /// All entries as trees. Roots are in file order, children by time. Of entries with the same id the last one is in the tree.
+    /// Returns all entries as trees. Roots are in file order, children in order of time. Of entries with the same id, the last one is
+    /// included.
     ///
-    /// Every entry is in it once, whatever the file says: where parents lead in a cycle, its first entry is a root. One exception: an older
-    /// program could write the same lines twice. Such copies are where pi shows them, beside the entry that they are copies of, as long as
-    /// the whole has at most twice as many nodes as the file has entries.
+    /// Every entry appears once, even in malformed files: where parents form a cycle, its first entry becomes a root. One exception: an
+    /// older program could write the same lines twice. Such copies appear beside the original, as in pi, as long as the trees have at most
+    /// twice as many nodes as the file has entries.
     pub fn tree(&self) -> EntryTree {
         let slots = self.index.slots();
         let last_of = |at: usize| self.index.find(slots[at].id.as_str()).unwrap_or(at);
@@ -123,7 +124,7 @@ impl SessionLog {
             (0..slots.len()).map(|at| self.index.parent(at).map(last_of).filter(|parent| *parent != at)).collect();
         let mut with_copies = false;
         if self.index.n_duplicates() > 0 {
-            // An entry that was appended later can take the place of another's parent.
+            // A duplicate appended later can replace another entry's parent.
             let cuts = circles::cuts(parents.len(), |at| parents[at]);
             let is_copy = |at: usize| last_of(at) == at || self.index.line(at) == self.index.line(last_of(at));
             with_copies = cuts.is_empty() && self.index.n_cycles == 0 && (0..slots.len()).all(is_copy);
@@ -145,8 +146,8 @@ impl SessionLog {
         tree
     }
 
-    /// Hangs the nodes of a tree under their parents; of entries with the same id the last one, and with `with_copies` as often as there are
-    /// such entries.
+    /// Attaches the nodes of a tree to their parents. Of entries with the same id, only the last is attached, or every one with
+    /// `with_copies`.
     fn connect(&self, tree: &mut EntryTree, parents: &[Option<usize>], with_copies: bool) {
         tree.roots.clear();
         let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -168,7 +169,7 @@ impl SessionLog {
         }
     }
 
-    /// The children of an entry in file order.
+    /// Returns the children of an entry in file order.
     pub fn children(&self, id: &EntryId) -> Vec<EntryId> {
         let parent = self.index.find(id.as_str());
         let slots = self.index.slots();

@@ -1,11 +1,10 @@
 //! Cycles among parents: a damaged or forged file can make an entry its own ancestor.
 
-/// Finds the places at which chains of parents are cut so that every one of them ends: the first entry of each cycle, in file order. Linear in
-/// the number of entries.
+/// Returns where to cut the chains of parents so that each one ends: the first entry of every cycle, in file order. Takes linear time.
 pub(super) fn cuts(n_entries: usize, parent: impl Fn(usize) -> Option<usize>) -> Vec<usize> {
     const NEW: usize = 0;
     const DONE: usize = usize::MAX;
-    // NEW, DONE, or the number of the walk that is under way.
+    // NEW, DONE, or the number of the current walk.
     let mut state = vec![NEW; n_entries];
     let mut cuts = Vec::new();
     for start in 0..n_entries {

@@ -1,4 +1,4 @@
-//! What a model is shown of a branch.
+//! The messages that a branch gives a model.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::roles;
 use crate::entry::scan::{EntryType, MessageRole};
 use crate::entry::{Entry, EntryBody, EntryId};
 
-/// What a branch gives a model, before roles of this layer are converted.
+/// The messages, model and thinking level of a branch, before session-only roles are converted.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Context {
@@ -19,11 +19,11 @@ pub struct Context {
     pub messages: Vec<Arc<Message>>,
     /// The entry of each message.
     pub entry_ids: Vec<EntryId>,
-    /// How many of the messages came before the last edit: what providers counted with them is not what they are now.
+    /// Number of messages before the last edit, for which the usage reported by providers is outdated.
     pub n_edited: usize,
-    /// The thinking level of the branch; `off` when nothing set it.
+    /// The thinking level of the branch; `off` if unset.
     pub thinking_level: String,
-    /// The model of the branch, when something named one.
+    /// The model of the branch, if set.
     pub model: Option<BranchModel>,
 }
 
@@ -31,9 +31,9 @@ pub struct Context {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BranchModel {
-    /// Who serves it.
+    /// Provider that serves the model.
     pub provider: ProviderId,
-    /// Its name.
+    /// Id of the model.
     pub model_id: ModelId,
 }
 
@@ -43,7 +43,7 @@ impl Default for Context {
     }
 }
 
-/// The context of a path that is parsed already.
+/// Builds the context of a parsed path.
 pub fn context_of(path: &[Arc<Entry>]) -> Context {
     let compaction = path.iter().rposition(|entry| matches!(entry.body, EntryBody::Compaction(_)));
     let shown: Vec<Arc<Entry>> = match compaction {
@@ -65,7 +65,7 @@ pub fn context_of(path: &[Arc<Entry>]) -> Context {
     context
 }
 
-/// The context of a path of slots: only what the model is shown is parsed; of the live branch it stays parsed for the next time.
+/// Builds the context of a path of slots, parsing only what the model sees. Entries of the live branch stay parsed for the next time.
 pub(super) fn context_at(index: &Index, path: &[usize], is_live: bool) -> Context {
     let slots = index.slots();
     let compaction = path.iter().rposition(|at| slots[*at].kind == EntryType::Compaction);
@@ -130,7 +130,7 @@ fn model_of(entry: &Entry) -> Option<BranchModel> {
     }
 }
 
-/// Where the kept entries of a compaction start; `None` when nothing is kept.
+/// Returns the index at which a compaction's kept entries start; `None` if nothing is kept.
 fn first_kept(compaction: &Entry, find: impl FnOnce(&EntryId) -> Option<usize>) -> Option<usize> {
     match &compaction.body {
         EntryBody::Compaction(compaction) => find(compaction.first_kept_entry_id.as_ref()?),
@@ -138,7 +138,7 @@ fn first_kept(compaction: &Entry, find: impl FnOnce(&EntryId) -> Option<usize>) 
     }
 }
 
-/// The messages of the entries that are shown, edited as later ones say.
+/// Returns the messages of the visible entries, with context edits applied.
 fn emit(shown: &[Arc<Entry>]) -> Context {
     let mut context = Context::default();
     for (entry, message) in shown.iter().zip(edited_messages(shown)) {
@@ -158,7 +158,7 @@ fn emit(shown: &[Arc<Entry>]) -> Context {
     context
 }
 
-/// The message of each entry as the context edits among them leave it; `None` for hidden entries and those without a message.
+/// Returns the message of each entry after applying the context edits among them; `None` for hidden entries and those without a message.
 pub(crate) fn edited_messages(entries: &[Arc<Entry>]) -> Vec<Option<Arc<Message>>> {
     let mut edits: HashMap<&EntryId, Option<&Content>> = HashMap::new();
     for entry in entries {
@@ -174,7 +174,7 @@ pub(crate) fn edited_messages(entries: &[Arc<Entry>]) -> Vec<Option<Arc<Message>
     entries.iter().map(edited).collect()
 }
 
-/// The message an entry gives; of a compaction its summary.
+/// Returns the message an entry contributes; for a compaction, its summary.
 fn message_of(entry: &Entry) -> Option<Arc<Message>> {
     let time = || entry.timestamp_ms();
     match &entry.body {

@@ -1,4 +1,4 @@
-//! The active branch as a file of its own, for other people.
+//! Exporting the active branch as a separate session file, for sharing.
 
 use std::io;
 use std::path::Path;
@@ -11,11 +11,11 @@ use crate::entry::{EntryId, VERSION, text};
 use crate::store::StoreError;
 
 impl SessionLog {
-    /// The active branch as the text of a session: a header of this moment with the session's id, then the entries as one chain. Lines stay
-    /// as they are stored, but for parents that are not the line before.
+    /// Returns the active branch as the text of a session: a new header with the session's id, then the entries as one chain. Lines stay as
+    /// stored, except where the parent is not the previous line.
     ///
     /// # Errors
-    /// When a line cannot be read any more.
+    /// Fails if a line cannot be read any more.
     pub fn export_jsonl(&self) -> Result<Vec<u8>, StoreError> {
         let mut header = self.header.clone();
         header.version = VERSION;
@@ -41,10 +41,10 @@ impl SessionLog {
         Ok(text)
     }
 
-    /// Fails when a path leads to the session's own file: an export would destroy it.
+    /// Checks that a path does not lead to the session's own file, which an export would destroy.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`].
+    /// [`io::ErrorKind::InvalidInput`] if it does.
     pub fn check_target(&self, path: &Path) -> io::Result<()> {
         let own = self.path().filter(|own| own.exists() && real_path(own) == real_path(path));
         match own {
@@ -53,12 +53,13 @@ impl SessionLog {
         }
     }
 
-    /// Writes [`SessionLog::export_jsonl`] to a file, in place of what is there; the directory is made when it is missing. A new file is for the
-    /// user alone (0600); a device or a pipe is written into. The usual name is
-    /// [`export_file_name`](crate::entry::names::export_file_name).
+    /// Writes [`SessionLog::export_jsonl`] to a file, replacing it, and creates the directory if necessary. A new file is readable by the
+    /// user only (0600); devices and pipes are written to directly. [`export_file_name`](crate::entry::names::export_file_name) gives the
+    /// default name.
     ///
     /// # Errors
-    /// When a line cannot be read, the file is the session's own, or it cannot be written; what was there stays then.
+    /// Fails if a line cannot be read, the path is the session's own file, or the file cannot be written; existing content is left
+    /// unchanged.
     pub fn export_to(&self, path: &Path) -> Result<(), StoreError> {
         self.check_target(path).map_err(StoreError::io("write", path))?;
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {

@@ -1,4 +1,4 @@
-//! Sessions made from others.
+//! Creating sessions from others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::store::{Appended, SessionRef, SessionStore, StoreError};
 pub struct NewSession {
     /// Its working directory.
     pub cwd: String,
-    /// Its id; a fresh one when none is given.
+    /// Its id; `None` generates one.
     pub id: Option<String>,
-    /// The session it follows.
+    /// The session it continues.
     pub parent_session: Option<String>,
 }
 
 impl NewSession {
-    /// A session of a working directory.
+    /// Creates the properties of a session in a working directory.
     pub fn in_directory(cwd: &str) -> Self {
         Self { cwd: cwd.to_owned(), ..Self::default() }
     }
@@ -36,10 +36,11 @@ impl NewSession {
 }
 
 impl SessionLog {
-    /// Copies a whole session, all branches, into a new one that is written at once; `new` says which, but for the session it follows.
+    /// Copies a whole session, with all branches, into a new one that is written immediately. `new` describes the copy, except for its
+    /// parent session.
     ///
     /// # Errors
-    /// When the source is empty or no session, or the copy cannot be written.
+    /// Fails if the source is empty or not a session, or if the copy cannot be written.
     pub async fn fork_from(
         host: &Host,
         store: Arc<dyn SessionStore>,
@@ -78,19 +79,19 @@ impl SessionLog {
         Ok(log)
     }
 
-    /// Changes over to a new, empty session in the same store.
+    /// Switches to a new, empty session in the same store.
     ///
     /// # Errors
-    /// When the store cannot make room for it; the old session stays then.
+    /// Fails if the store cannot create it; the log then keeps the old session.
     pub async fn new_session(&mut self, new: NewSession) -> Result<(), StoreError> {
         *self = self.begin_beside(new).await?;
         Ok(())
     }
 
-    /// A new, empty session in the same store.
+    /// Creates a new, empty session in the same store.
     ///
     /// # Errors
-    /// When the store cannot make room for it.
+    /// Fails if the store cannot create it.
     pub async fn begin_beside(&self, new: NewSession) -> Result<Self, StoreError> {
         let header = new.into_header(&self.host);
         let journal = match &self.store {
@@ -100,10 +101,10 @@ impl SessionLog {
         Ok(Self::empty(&self.host, self.store.clone(), journal, header))
     }
 
-    /// Another session of the same store; `None` when there is no store.
+    /// Opens another session of the same store; `None` if there is no store.
     ///
     /// # Errors
-    /// As [`SessionLog::open`].
+    /// Same as [`SessionLog::open`].
     pub async fn open_beside(&self, at: &SessionRef) -> Result<Option<Self>, StoreError> {
         match &self.store {
             Some(store) => Self::open(&self.host, Arc::clone(store), at, &self.cwd).await.map(Some),
@@ -111,11 +112,11 @@ impl SessionLog {
         }
     }
 
-    /// The same session once more, for the caller to continue: read again from its store, else as it is in memory. Only one of
-    /// the two may be written to from here on.
+    /// Opens the same session again, for the caller to continue: reloaded from its store, or copied from memory if it has none. Only one of
+    /// the two may be written to afterwards.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails if it cannot be read.
     pub async fn again(&self) -> Result<Self, StoreError> {
         let at =
             self.path().map_or_else(|| SessionRef::Id(self.id().to_owned()), |path| SessionRef::Path(path.to_owned()));
@@ -139,7 +140,7 @@ impl SessionLog {
         };
         self.cwd.clone_into(&mut log.cwd);
         log.held.clone_from(&self.held);
-        // At the end it follows what others have written meanwhile; elsewhere it stays.
+        // A leaf at the end follows entries written by others meanwhile; any other stays.
         if self.leaf != self.index.slots().len().checked_sub(1) {
             match self.leaf_id() {
                 Some(leaf) => log.move_to(leaf)?,
@@ -149,20 +150,20 @@ impl SessionLog {
         Ok(log)
     }
 
-    /// Changes over to a new session that has the branch up to an entry: without labels in between, with the branch's labels at its end. It is
-    /// written at once when it holds a message of user or model, else with the first one.
+    /// Switches to a new session with the branch up to an entry. Labels are moved to the end of the branch. Written immediately if it
+    /// contains a message from the user or a model, otherwise with the first one.
     ///
     /// # Errors
-    /// When there is no such entry or the new session cannot be written; the old session stays then.
+    /// Fails if the entry does not exist or the new session cannot be written; the log then keeps the old session.
     pub async fn create_branched_session(&mut self, leaf: &EntryId) -> Result<(), StoreError> {
         *self = self.branched_session(leaf).await?;
         Ok(())
     }
 
-    /// The session that [`SessionLog::create_branched_session`] changes over to.
+    /// Creates the session that [`SessionLog::create_branched_session`] switches to.
     ///
     /// # Errors
-    /// As there.
+    /// Same as there.
     pub async fn branched_session(&self, leaf: &EntryId) -> Result<Self, StoreError> {
         let path = self.index.path(Some(self.find(leaf)?));
         let parent = self.path().map(|path| path.display().to_string());
@@ -188,7 +189,7 @@ impl SessionLog {
         Ok(log)
     }
 
-    /// Takes lines over as the whole session, written now or with the first message.
+    /// Makes these lines the whole session, written now or with the first message.
     async fn adopt(&mut self, text: Vec<u8>, now: bool) -> Result<(), StoreError> {
         let text = Bytes::from(text);
         if now && let Some(journal) = &mut self.journal {
@@ -203,10 +204,10 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Copies the entries of a path but for labels; entries that followed one follow what is before it. Returns the last entry.
+    /// Copies the entries of a path without labels; an entry that followed a label follows the label's predecessor. Returns the last entry.
     fn copy_path(&self, path: &[usize], copy: &mut Vec<u8>) -> Result<Option<EntryId>, StoreError> {
         let slots = self.index.slots();
-        // Replaces a label: as a parent by the entry before it, as the first kept entry by the one after it.
+        // Replacements for labels: the previous entry where one is a parent, the next where one is the first kept entry.
         let mut next_of: HashMap<&str, &EntryId> = HashMap::new();
         let mut next: Option<&EntryId> = None;
         for at in path.iter().rev() {
@@ -249,7 +250,7 @@ impl SessionLog {
         Ok(before.cloned())
     }
 
-    /// Sets the labels of the path's entries again, as a chain after the last entry.
+    /// Repeats the labels of the path's entries as a chain after the last entry.
     fn copy_labels(&self, path: &[usize], last: Option<EntryId>, copy: &mut Vec<u8>) {
         let slots = self.index.slots();
         let mut parent_id = last;

@@ -1,4 +1,4 @@
-//! Every tool call has exactly one result before the next message: the state machine and what it appends.
+//! Guarantees that every tool call has exactly one result before the next message: the state machine, and the entries it appends.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::entry::scan::{EntryType, MessageRole};
 /// What an append has to do.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// Write it; before it results of these calls.
+    /// Write the entry, preceded by missing results for these calls.
     Write { missing: Vec<ToolCall> },
-    /// Keep it until the awaited results are there.
+    /// Hold it back until the awaited results arrive.
     Hold,
-    /// Ignore it: no call waits for this result, or it is an answer of nothing but incomplete calls.
+    /// Ignore it: it is a result that no call awaits, or an answer with nothing but incomplete calls.
     Refuse,
 }
 
-/// The entry without calls that have no arguments: no model can have made them, and no tool may run them.
+/// Removes calls without arguments from an entry: no model can have made them, and no tool may run them.
 pub(super) fn complete(body: EntryBody) -> EntryBody {
     match &body {
         EntryBody::Message(message) => match message.as_assistant() {
             Some(answer) if answer.content.iter().any(|block| is_incomplete(block)) => {
                 let mut kept = AssistantMessage::clone(answer);
                 kept.content.retain(|block| !is_incomplete(block));
-                // Marked by its calls alone: see `judge`.
+                // Only its calls marked it as an answer: see `judge`.
                 if kept.content.is_empty() {
                     body
                 } else {
@@ -42,18 +42,19 @@ pub(super) fn complete(body: EntryBody) -> EntryBody {
     }
 }
 
-/// Whether a block is a call without arguments; reading keeps such a call as it is written.
+/// Returns whether a block is a call without arguments; parsing keeps such calls unchanged.
 fn is_incomplete(block: &Block) -> bool {
     let Block::Other(block) = block else { return false };
     block.raw["type"] == "toolCall" && block.raw["arguments"].is_null() && block.raw["input"].is_null()
 }
 
-/// Whether a message is a copy of what was delivered outside of the conversation. It is no turn: calls await their results across it.
+/// Returns whether a message is a copy of something delivered outside the conversation. It is not a turn, so calls keep awaiting their
+/// results across it.
 fn is_mirror(answer: &AssistantMessage) -> bool {
     answer.model == "delivery-mirror"
 }
 
-/// Judges an append while these calls await their results.
+/// Decides how to handle an append while these calls await results.
 pub(super) fn judge(body: &EntryBody, awaited: &[ToolCall]) -> Verdict {
     match body {
         EntryBody::Message(message) => match &**message {
@@ -71,7 +72,7 @@ pub(super) fn judge(body: &EntryBody, awaited: &[ToolCall]) -> Verdict {
     }
 }
 
-/// The calls that await results after an entry was appended.
+/// Returns the calls that await results after an entry was appended.
 pub(super) fn after(body: &EntryBody, mut awaited: Vec<ToolCall>) -> Vec<ToolCall> {
     match body {
         EntryBody::Message(message) => match &**message {
@@ -86,7 +87,7 @@ pub(super) fn after(body: &EntryBody, mut awaited: Vec<ToolCall>) -> Vec<ToolCal
     }
 }
 
-/// The calls of a message that must be answered: none of a message that failed. An id that occurs twice is awaited once.
+/// Returns the calls of a message that need results: none if the message failed. Duplicate ids are awaited once.
 fn calls_of(message: &Message) -> Vec<ToolCall> {
     let mut seen = HashSet::new();
     message
@@ -99,8 +100,8 @@ fn calls_of(message: &Message) -> Vec<ToolCall> {
         .collect()
 }
 
-/// The calls that await results at an entry: those of the last assistant message on its path, when only results follow it. That a later
-/// entry takes the message out of the context changes nothing: the file stays paired.
+/// Returns the calls that await results at an entry: those of the last assistant message on its path, if only results follow. Edits that
+/// remove the message from the context change nothing, since the file stays paired.
 pub(super) fn awaited_at(index: &Index, leaf: Option<usize>) -> Vec<ToolCall> {
     let mut answered: HashSet<ToolCallId> = HashSet::new();
     for at in index.path(leaf).into_iter().rev() {

@@ -1,4 +1,4 @@
-//! Results in place of those that never came.
+//! Placeholder results for tool calls whose results are missing.
 
 use std::sync::Arc;
 
@@ -8,25 +8,25 @@ use super::SessionLog;
 use super::guard;
 use crate::entry::EntryBody;
 
-/// What a model reads in place of a result that never came.
+/// Text a model reads in place of a missing result.
 pub const MISSING_RESULT: &str = "Tool result missing: the run ended before the tool finished.";
 
-/// The result of a call that never got one.
+/// Creates the placeholder result of a call.
 pub(super) fn missing_result(call: &ToolCall, text: &str, now: i64) -> EntryBody {
     EntryBody::Message(Arc::new(Message::ToolResult(ToolResult::text(call, text, true, now))))
 }
 
 impl SessionLog {
-    /// The calls on the active branch that still have no result. The next message heals them: results that say so are appended before it,
-    /// so that opening a session for reading writes nothing.
+    /// Returns the calls on the active branch without results. The next message heals them by appending placeholder results before it;
+    /// opening a session for reading therefore writes nothing.
     pub fn awaited_calls(&self) -> Vec<ToolCall> {
         self.awaited.clone().unwrap_or_else(|| guard::awaited_at(&self.index, self.leaf))
     }
 
-    /// Appends results for all calls that still have none; returns how many.
+    /// Appends placeholder results for all calls without results; returns their number.
     ///
     /// # Errors
-    /// As [`SessionLog::append`].
+    /// Same as [`SessionLog::append`].
     pub async fn heal(&mut self) -> Result<usize, crate::store::StoreError> {
         let calls = self.awaited_calls();
         for call in &calls {

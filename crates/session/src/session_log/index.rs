@@ -18,26 +18,26 @@ use crate::entry::scan::{self, EntryType};
 use crate::entry::{Entry, EntryBody, EntryId};
 use crate::store::StoredText;
 
-/// A mark on an entry.
+/// A label on an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The mark.
+    /// Text of the label.
     pub text: String,
     /// ISO time at which it was set.
     pub timestamp: String,
 }
 
-/// The text of a session, in memory or where it is stored, and a slot for each entry. Entries are parsed on demand.
+/// The text of a session, in memory or in its store, with a slot for each entry. Entries are parsed on demand.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     segments: Vec<Segment>,
     slots: Slots,
     labels: HashMap<EntryId, Label>,
-    /// Lines that are not entries.
+    /// Number of lines that are not entries.
     pub(crate) n_skipped: usize,
-    /// Cycles of parents that were cut: the first entry of each is a root.
+    /// Number of cycles among parents that were cut; the first entry of each is a root.
     pub(crate) n_cycles: usize,
-    /// Entries of the live context, parsed.
+    /// Parsed entries of the live context.
     parsed: Mutex<HashMap<u32, Arc<Entry>>>,
 }
 
@@ -55,10 +55,10 @@ impl Clone for Index {
 }
 
 impl Index {
-    /// The entries of a stored text. Lines are read on demand.
+    /// Indexes a stored text. Lines are read on demand.
     ///
     /// # Errors
-    /// When the text cannot be read.
+    /// Fails if the text cannot be read.
     pub(crate) fn of_stored(text: Arc<dyn StoredText>) -> io::Result<Self> {
         let mut parts = parts::of_stored(&*text)?;
         let torn = parts.iter_mut().map(|part| std::mem::take(&mut part.torn)).find(|torn| !torn.is_empty());
@@ -76,7 +76,7 @@ impl Index {
     fn add(&mut self, text: Segment, parts: Vec<TextPart>) -> Range<usize> {
         let first = self.slots.len();
         let segment = number(self.segments.len());
-        // Parents that are not the entry before.
+        // Parents other than the previous entry.
         let mut others = Vec::new();
         self.slots.reserve(parts.iter().map(|part| part.found.len()).sum());
         for part in parts {
@@ -85,10 +85,10 @@ impl Index {
             others.extend(part.others.into_iter().map(|(at, parent)| (base + at, parent)));
             self.slots.add(part.found);
         }
-        // Of duplicate ids the last one is used.
+        // Of duplicate ids, the last one wins.
         let unique = self.slots.are_unique();
         let mut others = others.into_iter().peekable();
-        // Only an entry before its parent can close a cycle, and only with others of the same text.
+        // A cycle needs an entry that precedes its parent, and all its entries are in the same text.
         let mut out_of_order = false;
         for at in first..self.slots.len() {
             let before = at.wrapping_sub(1);
@@ -114,8 +114,8 @@ impl Index {
         first..self.slots.len()
     }
 
-    /// Adds what was appended after the text that is known. When that ended inside of a line, it was read while someone was writing: the
-    /// line is whole now.
+    /// Adds text appended after the known end. If the known text ended within a line, that line was being written when it was read and is
+    /// complete now.
     pub(crate) fn push_tail(&mut self, tail: Bytes) -> Range<usize> {
         let torn = self.segments.last().map_or(&[][..], Segment::torn);
         let is_whole = torn.trim_ascii().is_empty() || scan::line(torn.trim_ascii()).is_some();
@@ -141,7 +141,7 @@ impl Index {
         &self.slots
     }
 
-    /// The last entry with this id.
+    /// Returns the last entry with this id.
     pub(crate) fn find(&self, id: &str) -> Option<usize> {
         self.slots.find(id)
     }
@@ -158,16 +158,16 @@ impl Index {
         self.labels.iter()
     }
 
-    /// The bytes of an entry's line.
+    /// Returns the bytes of an entry's line.
     ///
     /// # Errors
-    /// When they are not in memory and cannot be read any more.
+    /// Fails if they are not in memory and cannot be read any more.
     pub(crate) fn try_line(&self, at: usize) -> io::Result<Cow<'_, [u8]>> {
         let slot = &self.slots[at];
         self.segments[slot.segment as usize].read(slot.start, slot.len)
     }
 
-    /// The bytes of an entry's line; none when they cannot be read any more, which is said in the trace.
+    /// Returns the bytes of an entry's line; empty, with a warning, if they cannot be read any more.
     pub(crate) fn line(&self, at: usize) -> Cow<'_, [u8]> {
         self.try_line(at).unwrap_or_else(|error| {
             tracing::warn!(%error, id = %self.slots[at].id, "an entry of a session cannot be read any more");
@@ -175,22 +175,22 @@ impl Index {
         })
     }
 
-    /// The entry, parsed now or before. One that cannot be read any more says nothing.
+    /// Returns the entry, from the cache if it was parsed before. An unreadable one becomes an empty entry.
     pub(crate) fn entry(&self, at: usize) -> Arc<Entry> {
         let parsed = self.parsed().get(&number(at)).cloned();
         parsed.unwrap_or_else(|| self.parse(at, &self.line(at)))
     }
 
-    /// The entry, parsed now or before.
+    /// Returns the entry, from the cache if it was parsed before.
     ///
     /// # Errors
-    /// When its line cannot be read any more.
+    /// Fails if its line cannot be read any more.
     pub(crate) fn try_entry(&self, at: usize) -> io::Result<Arc<Entry>> {
         let parsed = self.parsed().get(&number(at)).cloned();
         parsed.map_or_else(|| Ok(self.parse(at, &self.try_line(at)?)), Ok)
     }
 
-    /// Several entries, parsed now or before.
+    /// Returns several entries, from the cache if they were parsed before.
     pub(crate) fn entries(&self, places: &[usize]) -> Vec<Arc<Entry>> {
         let n_bytes = places.iter().map(|at| self.slots[*at].len as usize).sum();
         threads::in_chunks(places, threads::worth(n_bytes), |places| {
@@ -209,7 +209,7 @@ impl Index {
         })
     }
 
-    /// An entry from its line. If the file was overwritten, it is not the entry.
+    /// Parses an entry's line. If the file was overwritten, the line may be a different entry.
     fn parse(&self, at: usize, line: &[u8]) -> Arc<Entry> {
         let slot = &self.slots[at];
         let entry = Entry::parse(line).filter(|entry| entry.id == slot.id).unwrap_or_else(|| Entry {
@@ -221,12 +221,12 @@ impl Index {
         Arc::new(entry)
     }
 
-    /// Keeps an entry parsed.
+    /// Caches a parsed entry.
     pub(crate) fn keep(&self, at: usize, entry: Arc<Entry>) {
         self.parsed().insert(number(at), entry);
     }
 
-    /// Keeps exactly these entries parsed.
+    /// Caches exactly these parsed entries.
     pub(crate) fn keep_only(&self, entries: impl Iterator<Item = (usize, Arc<Entry>)>) {
         *self.parsed() = entries.map(|(at, entry)| (number(at), entry)).collect();
     }
@@ -235,12 +235,12 @@ impl Index {
         self.parsed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Entries whose id a later one has as well.
+    /// Returns the number of entries whose id occurs again later.
     pub(crate) fn n_duplicates(&self) -> usize {
         self.slots.n_duplicates()
     }
 
-    /// The way from a root to an entry. Chains of parents end: cycles were cut when the entries were added.
+    /// Returns the path from a root to an entry. Terminates because cycles were cut when the entries were added.
     pub(crate) fn path(&self, leaf: Option<usize>) -> Vec<usize> {
         let mut path: Vec<usize> = std::iter::successors(leaf, |at| self.parent(*at)).collect();
         path.reverse();

@@ -1,4 +1,4 @@
-//! Finding the entries of a text, part by part.
+//! Finding the entries of a text, in parts.
 
 use std::io;
 use std::ops::Range;
@@ -12,24 +12,24 @@ use crate::entry::EntryId;
 use crate::entry::scan::{self, EntryType, ScannedLine};
 use crate::store::StoredText;
 
-/// Bytes of a stored text that are looked at together.
+/// Bytes of a stored text read at a time.
 const BUFFER: usize = 1 << 18;
 
-/// The contents of a part of a text: the lines that start in it.
+/// The entries of the lines that start in one part of a text.
 #[derive(Debug, Default)]
 pub(super) struct TextPart {
     /// The entries, without their segments and parents.
     pub(super) found: Vec<EntrySlot>,
-    /// The parents of those that do not follow the one before them, with their places among the found ones. Most entries do.
+    /// Parents of entries that do not follow the previous one, with their index in `found`. Most entries do.
     pub(super) others: Vec<(usize, Option<EntryId>)>,
-    /// Lines that are not entries.
+    /// Number of lines that are not entries.
     pub(super) n_skipped: usize,
-    /// The text after the last line end.
+    /// The text after the last line break.
     pub(super) torn: Vec<u8>,
 }
 
 impl TextPart {
-    /// Reads lines whose first byte is at `base`; true when one begins at `end` or later, which is another part's.
+    /// Reads lines whose first byte is at `base`. Returns true if a line starts at `end` or later, which belongs to another part.
     fn add_lines(&mut self, lines: &[u8], base: u64, end: u64) -> bool {
         let mut from = if base == 0 { bom_len(lines) } else { 0 };
         while from < lines.len() {
@@ -41,7 +41,7 @@ impl TextPart {
         false
     }
 
-    /// Reads the first line of a text at `base`; returns its length with its end.
+    /// Reads the first line of a text at `base`; returns its length, line break included.
     fn add_line(&mut self, text: &[u8], base: u64) -> usize {
         let n_blank = text.iter().take_while(|byte| byte.is_ascii_whitespace() && **byte != b'\n').count();
         let line = &text[n_blank..];
@@ -65,7 +65,7 @@ impl TextPart {
                 if before.is_none() || seen.parent_id.as_deref() != before {
                     self.others.push((self.found.len(), seen.parent_id.map(EntryId::new)));
                 }
-                // Nothing of a text longer than this is in memory.
+                // Texts longer than this are never in memory.
                 let start = u32::try_from(start).unwrap_or(NONE);
                 let (id, role) = (EntryId::new(id), seen.role);
                 self.found.push(EntrySlot { segment: 0, start, len: number(len), parent: NONE, id, kind, role });
@@ -74,7 +74,7 @@ impl TextPart {
     }
 }
 
-/// The entries of a text.
+/// Finds the entries of a text.
 pub(super) fn of_text(text: &[u8]) -> Vec<TextPart> {
     let ranges = whole_lines(text, threads::worth(text.len()));
     threads::map(&ranges, ranges.len(), |range| {
@@ -84,7 +84,7 @@ pub(super) fn of_text(text: &[u8]) -> Vec<TextPart> {
     })
 }
 
-/// Ranges of whole lines that make up a text.
+/// Splits a text into ranges of whole lines.
 fn whole_lines(text: &[u8], n_parts: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::with_capacity(n_parts);
     let mut start = 0;
@@ -97,7 +97,7 @@ fn whole_lines(text: &[u8], n_parts: usize) -> Vec<Range<usize>> {
     parts
 }
 
-/// The entries of a stored text, of which no more than a buffer is in memory at a time.
+/// Finds the entries of a stored text, with at most one buffer in memory at a time.
 pub(super) fn of_stored(text: &dyn StoredText) -> io::Result<Vec<TextPart>> {
     in_parts(text, threads::worth(usize::try_from(text.len()).unwrap_or(usize::MAX)), BUFFER)
 }
@@ -110,7 +110,7 @@ fn in_parts(text: &dyn StoredText, n_parts: usize, buffer: usize) -> io::Result<
 
 fn of_range(text: &dyn StoredText, range: Range<u64>, mut buffer: Vec<u8>) -> io::Result<TextPart> {
     let mut part = TextPart::default();
-    // The text before the first line end belongs to the previous part, unless that ends with it.
+    // Text before the first line break belongs to the previous part, unless that part ends with it.
     let mut is_others = range.start > 0;
     let mut base = range.start.saturating_sub(1);
     let mut filled = 0;
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_find_what_the_whole_holds() {
+    fn parts_find_the_same_entries_as_the_whole() {
         let line = |n: usize| match n % 7 {
             0 => "no entry\n".to_owned(),
             1 => "\n".to_owned(),

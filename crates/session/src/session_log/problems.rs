@@ -1,9 +1,9 @@
-//! What is wrong with a session's file.
+//! Problems in a session's file.
 
 use super::SessionLog;
 
 impl SessionLog {
-    /// What is wrong with the tree that the file describes, for people. The session can be used all the same.
+    /// Describes problems in the tree of the file, for people. The session is usable nevertheless.
     pub fn problems(&self) -> Vec<String> {
         let name = self.path().map_or_else(|| self.id().to_owned(), |path| path.display().to_string());
         let (n_duplicates, n_cycles) = (self.index.n_duplicates(), self.index.n_cycles);
@@ -21,7 +21,7 @@ impl SessionLog {
         problems
     }
 
-    /// Lines that are not entries and were skipped.
+    /// Returns the number of skipped lines, which are not entries.
     pub fn n_skipped(&self) -> usize {
         self.index.n_skipped
     }

@@ -1,7 +1,7 @@
-//! Roles that only this layer knows, and what becomes of them before a model sees them.
+//! Roles that only this layer knows, and their conversion for models.
 //!
-//! `bashExecution`, `custom`, `branchSummary` and `compactionSummary` travel as [`Message::Other`]; [`convert_to_llm`] turns them into
-//! messages of the user.
+//! `bashExecution`, `custom`, `branchSummary` and `compactionSummary` are carried as [`Message::Other`]; [`convert_to_llm`] turns them into
+//! user messages.
 
 use std::sync::Arc;
 
@@ -10,27 +10,27 @@ use serde_json::{Map, Value};
 
 use crate::entry::{BranchSummary, Compaction, CustomMessage, EntryBody};
 
-/// Stands before the summary of a compaction when it is sent: pi's words, so that one session is one prompt in both programs.
+/// Precedes a compaction's summary when it is sent. The text is pi's, so that a session gives the same prompt in both programs.
 pub const COMPACTION_PREFIX: &str =
     "The conversation history before this point was compacted into the following summary:\n\n<summary>\n";
 
-/// Stands after the summary of a compaction when it is sent.
+/// Follows a compaction's summary when it is sent.
 pub const COMPACTION_SUFFIX: &str = "\n</summary>";
 
-/// Stands before the summary of a branch when it is sent: pi's words, too.
+/// Precedes a branch's summary when it is sent; also pi's text.
 pub const BRANCH_PREFIX: &str =
     "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n";
 
-/// Stands after the summary of a branch when it is sent.
+/// Follows a branch's summary when it is sent.
 pub const BRANCH_SUFFIX: &str = "</summary>";
 
-/// The role of a message that the user's own shell command left.
+/// Role of a message for the user's own shell command.
 pub const BASH_EXECUTION: &str = "bashExecution";
-/// The role of an extension's message.
+/// Role of an extension's message.
 pub const CUSTOM: &str = "custom";
-/// The role of a branch's summary.
+/// Role of a branch's summary.
 pub const BRANCH_SUMMARY: &str = "branchSummary";
-/// The role of a compaction's summary.
+/// Role of a compaction's summary.
 pub const COMPACTION_SUMMARY: &str = "compactionSummary";
 
 /// A shell command the user ran, as a message.
@@ -38,24 +38,24 @@ pub const COMPACTION_SUMMARY: &str = "compactionSummary";
 pub struct BashExecution {
     /// The command.
     pub command: String,
-    /// What it printed, cut.
+    /// Its output, possibly truncated.
     pub output: String,
-    /// Its exit code; none when it was killed.
+    /// Its exit code; `None` if it was killed.
     pub exit_code: Option<i64>,
-    /// The user stopped it.
+    /// Whether the user cancelled it.
     pub cancelled: bool,
-    /// `output` is not all of it.
+    /// Whether `output` is truncated.
     pub truncated: bool,
-    /// Where all of it is.
+    /// File with the complete output.
     pub full_output_path: Option<String>,
-    /// Unix milliseconds.
+    /// Unix time in milliseconds.
     pub timestamp: i64,
-    /// The model is not to see it.
+    /// Whether the model should not see it.
     pub exclude_from_context: bool,
 }
 
 impl BashExecution {
-    /// The message.
+    /// Converts the command into a message.
     pub fn into_message(self) -> Message {
         let mut raw = object(BASH_EXECUTION);
         raw.insert("command".into(), self.command.into());
@@ -80,7 +80,7 @@ fn value_of(content: &Content) -> Value {
     serde_json::to_value(content).unwrap_or_default()
 }
 
-/// The message of a compaction's summary. A time that cannot be read is null, as in JavaScript.
+/// Creates the message of a compaction's summary. An invalid time becomes null, as in JavaScript.
 pub(crate) fn compaction_summary(compaction: &Compaction, time: Option<i64>) -> Message {
     let mut raw = object(COMPACTION_SUMMARY);
     raw.insert("summary".into(), compaction.summary.as_str().into());
@@ -89,7 +89,7 @@ pub(crate) fn compaction_summary(compaction: &Compaction, time: Option<i64>) -> 
     Message::Other(OtherMessage { raw })
 }
 
-/// The message of a branch's summary; none when it has no text.
+/// Creates the message of a branch's summary; `None` if the summary is empty.
 pub(crate) fn branch_summary(branch: &BranchSummary, time: Option<i64>) -> Option<Message> {
     if branch.summary.is_empty() {
         return None;
@@ -101,7 +101,7 @@ pub(crate) fn branch_summary(branch: &BranchSummary, time: Option<i64>) -> Optio
     Some(Message::Other(OtherMessage { raw }))
 }
 
-/// The message of an extension's entry.
+/// Creates the message of an extension's entry.
 pub fn custom(message: &CustomMessage, time: Option<i64>) -> Message {
     let mut raw = object(CUSTOM);
     raw.insert("customType".into(), message.custom_type.as_str().into());
@@ -112,7 +112,7 @@ pub fn custom(message: &CustomMessage, time: Option<i64>) -> Message {
     Message::Other(OtherMessage { raw })
 }
 
-/// The entry that keeps a message: an extension's has one of its own kind.
+/// Returns the entry that stores a message; extension messages have a separate entry type.
 pub fn entry_of(message: &Arc<Message>) -> EntryBody {
     match &**message {
         Message::Other(other) if other.role() == CUSTOM => {
@@ -128,12 +128,12 @@ pub fn entry_of(message: &Arc<Message>) -> EntryBody {
     }
 }
 
-/// The content of a message of role `custom`.
+/// Returns the content of a message of role `custom`.
 pub fn custom_content(message: &OtherMessage) -> Content {
     crate::entry::content(message.raw.get("content"))
 }
 
-/// A message with other content: what a context edit does. Roles without content of their own stay as they are.
+/// Returns a message with its content replaced, as a context edit does. Roles without content stay unchanged.
 pub fn with_content(message: &Message, content: &Content) -> Message {
     let blocks = || match content {
         Content::Text(text) => vec![Block::text(text.clone())],
@@ -185,7 +185,7 @@ fn wrapped(prefix: &str, message: &OtherMessage, suffix: &str) -> Content {
     Content::Blocks(vec![Block::text(format!("{prefix}{summary}{suffix}"))])
 }
 
-/// The text of a user's command for the model; `None` when it is excluded from the context.
+/// Returns the text of a user's command for the model; `None` when it is excluded from the context.
 fn bash_text(raw: &Map<String, Value>) -> Option<String> {
     let text = |name: &str| raw.get(name).and_then(Value::as_str).unwrap_or_default();
     let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_the_user() {
+    fn the_users_commands_become_user_messages() {
         let ran = BashExecution { command: "ls".into(), output: "a".into(), exit_code: Some(0), ..Default::default() };
         check(ran.clone(), Some("Ran `ls`\n```\na\n```"));
         let failed = BashExecution { output: String::new(), exit_code: Some(2), ..ran.clone() };

@@ -1,4 +1,4 @@
-//! Where the lines of a session are: in memory, or where they are stored.
+//! Where the lines of a session are: in memory or in the store.
 
 use std::borrow::Cow;
 use std::io;
@@ -9,24 +9,24 @@ use memchr::memrchr;
 
 use crate::store::StoredText;
 
-/// Bytes that are read at once when many lines are wanted: lines of a branch are near each other.
+/// Bytes read at once when many lines are needed: the lines of a branch are close to each other.
 const WINDOW: u64 = 256 * 1024;
 
-/// A piece of a session's text.
+/// A section of a session's text.
 #[derive(Clone, Debug)]
 pub(super) enum Segment {
-    /// In memory.
+    /// Held in memory.
     Kept(Bytes),
-    /// Where it is stored.
+    /// Left in the store.
     Stored {
         text: Arc<dyn StoredText>,
-        /// The text after the last line end.
+        /// The text after the last line break.
         torn: Vec<u8>,
     },
 }
 
 impl Segment {
-    /// Bytes of it.
+    /// Returns `len` bytes from `start`.
     pub(super) fn read(&self, start: u32, len: u32) -> io::Result<Cow<'_, [u8]>> {
         match self {
             Self::Kept(text) => Ok(Cow::Borrowed(&text[start as usize..][..len as usize])),
@@ -38,7 +38,7 @@ impl Segment {
         }
     }
 
-    /// The text after the last line end.
+    /// Returns the text after the last line break.
     pub(super) fn torn(&self) -> &[u8] {
         match self {
             Self::Kept(text) => &text[memrchr(b'\n', text).map_or(0, |at| at + 1)..],
@@ -47,7 +47,7 @@ impl Segment {
     }
 }
 
-/// Reads lines one after another; of a stored text many at once.
+/// Reads successive lines; for a stored text, many at once.
 #[derive(Default)]
 pub(super) struct LineWindow {
     at: u64,
@@ -55,7 +55,7 @@ pub(super) struct LineWindow {
 }
 
 impl LineWindow {
-    /// Bytes of a segment. A session has one stored segment at most, its first.
+    /// Returns bytes of a segment. A session has at most one stored segment, its first.
     pub(super) fn read<'a>(&'a mut self, segment: &'a Segment, start: u32, len: u32) -> io::Result<&'a [u8]> {
         let text = match segment {
             Segment::Kept(text) => return Ok(&text[start as usize..][..len as usize]),

@@ -1,4 +1,4 @@
-//! The entries of a session in their order, found by place or by id.
+//! The entries of a session in order, with lookup by index or id.
 
 use std::hash::BuildHasher as _;
 use std::ops::Deref;
@@ -9,10 +9,10 @@ use hashbrown::HashTable;
 use crate::entry::EntryId;
 use crate::entry::scan::{EntryType, MessageRole};
 
-/// Stands for "no entry" in a slot.
+/// Marks the absence of an entry in a slot.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Where one entry is and what it is.
+/// The location and type of one entry.
 #[derive(Clone, Debug)]
 pub(crate) struct EntrySlot {
     pub(super) segment: u32,
@@ -28,20 +28,20 @@ pub(crate) struct EntrySlot {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots {
     slots: Vec<EntrySlot>,
-    /// The last place of each id. Hashed fast, with a secret of this process: a session has tens of thousands, and a file must not choose where
-    /// they fall.
+    /// The last index of each id. Uses a fast hash with a per-process secret: a session has tens of thousands of ids, and a file must not
+    /// be able to choose their buckets.
     places: HashTable<u32>,
     hasher: RandomState,
 }
 
 impl Slots {
-    /// Makes room for more.
+    /// Reserves room for more slots.
     pub(super) fn reserve(&mut self, n_more: usize) {
         let Self { slots, places, hasher } = self;
         places.reserve(n_more, |at| hasher.hash_one(slots[*at as usize].id.as_str()));
     }
 
-    /// Takes slots behind those that are there.
+    /// Appends slots.
     pub(super) fn add(&mut self, more: Vec<EntrySlot>) {
         let first = self.slots.len();
         if first == 0 {
@@ -57,23 +57,23 @@ impl Slots {
         }
     }
 
-    /// The last entry with this id.
+    /// Returns the last entry with this id.
     pub(super) fn find(&self, id: &str) -> Option<usize> {
         let found = self.places.find(self.hasher.hash_one(id), |at| self.slots[*at as usize].id.as_str() == id);
         found.map(|at| *at as usize)
     }
 
-    /// Whether there are no duplicate ids.
+    /// Returns whether there are no duplicate ids.
     pub(super) fn are_unique(&self) -> bool {
         self.n_duplicates() == 0
     }
 
-    /// Entries whose id a later one has as well.
+    /// Returns the number of entries whose id occurs again later.
     pub(super) fn n_duplicates(&self) -> usize {
         self.slots.len() - self.places.len()
     }
 
-    /// Changes what is known of an entry; its id stays.
+    /// Changes the segment and parent of an entry; its id stays.
     pub(super) fn set(&mut self, at: usize, segment: u32, parent: u32) {
         let slot = &mut self.slots[at];
         (slot.segment, slot.parent) = (segment, parent);
@@ -88,7 +88,7 @@ impl Deref for Slots {
     }
 }
 
-/// Places are kept in 32 bits: a session of 4 GiB cannot be in memory twice over anyway.
+/// Converts an index to 32 bits: a session of 4 GiB does not fit into memory twice anyway.
 pub(super) fn number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(NONE - 1)
 }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_id_that_stands_twice_the_last_one_is_found() {
+    fn the_last_of_duplicate_ids_is_found() {
         let mut slots = Slots::default();
         slots.add((0..100).map(|n| slot(&n.to_string())).collect());
         assert!(slots.are_unique());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::SessionLog;
 
 impl SessionLog {
-    /// A snapshot of the session. It shares the text with this one; what is appended to it is kept in memory only.
+    /// Returns a snapshot of the session. It shares the text with this log; entries appended to it stay in memory.
     pub fn snapshot(&self) -> Self {
         Self {
             host: self.host.clone(),

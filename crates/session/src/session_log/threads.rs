@@ -1,23 +1,23 @@
-//! Long sessions are looked through by several threads; short ones are not worth one.
+//! Scanning long sessions with several threads; short ones are not worth one.
 
-/// Bytes that are worth a thread of their own.
+/// Bytes that justify another thread.
 const PART: usize = 2 << 20;
-/// Threads at most.
+/// Maximum number of threads.
 const MAX_THREADS: usize = 4;
 
-/// How many threads a text of this length is worth here.
+/// Returns how many threads a text of this length justifies on this machine.
 pub(super) fn worth(n_bytes: usize) -> usize {
     let wanted = (n_bytes / PART).min(MAX_THREADS);
-    // The machine is asked only when it matters.
+    // Query the machine only if it matters.
     if wanted < 2 { 1 } else { std::thread::available_parallelism().map_or(1, usize::from).min(wanted) }
 }
 
-/// Does something with each item and keeps the order; so many threads share the work, the caller's among them.
+/// Maps items in order on `n_threads` threads, including the caller's.
 pub(super) fn map<T: Sync, R: Send>(items: &[T], n_threads: usize, each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     in_chunks(items, n_threads, |chunk| chunk.iter().map(&each).collect())
 }
 
-/// Like [`map`], for work on neighbours that has something in common.
+/// Like [`map`], for chunks of neighbouring items that share work.
 pub(super) fn in_chunks<T: Sync, R: Send>(
     items: &[T],
     n_threads: usize,
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_stays() {
+    fn the_order_is_kept() {
         let items: Vec<usize> = (0..1003).collect();
         for n_threads in 0..6 {
             assert_eq!(map(&items, n_threads, |n| n * 2), items.iter().map(|n| n * 2).collect::<Vec<_>>());

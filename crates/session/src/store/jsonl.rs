@@ -1,4 +1,4 @@
-//! Sessions as JSONL files, in the directories in which pi keeps them.
+//! Sessions as JSONL files, in pi's directory layout.
 
 use std::fs;
 use std::io;
@@ -23,7 +23,7 @@ mod import;
 use append::JsonlJournal;
 use pinch_stdx::fs::{create_private_dir, open_regular};
 
-/// Keeps each session in a file of its own. Cloning shares what is known about files that were listed.
+/// Keeps each session in a separate file. Clones share a cache of listed files.
 #[derive(Clone, Debug)]
 pub struct JsonlStore {
     layout: Layout,
@@ -33,7 +33,7 @@ pub struct JsonlStore {
 
 #[derive(Clone, Debug)]
 enum Layout {
-    /// One directory for each working directory below this one.
+    /// One directory per working directory below this one.
     ByCwd(PathBuf),
     /// All files in this directory.
     Flat(PathBuf),
@@ -44,24 +44,24 @@ impl JsonlStore {
         Self { layout, durability: Durability::default(), cache: Arc::default() }
     }
 
-    /// A store with one directory for each working directory, below `sessions` of the agent's directory.
+    /// Creates a store with one directory per working directory, below `sessions` in the agent's directory.
     pub fn by_cwd(sessions: impl Into<PathBuf>) -> Self {
         Self::new(Layout::ByCwd(sessions.into()))
     }
 
-    /// A store with all files in one directory.
+    /// Creates a store with all files in one directory.
     pub fn flat(folder: impl Into<PathBuf>) -> Self {
         Self::new(Layout::Flat(folder.into()))
     }
 
-    /// Says when lines are forced to the disk.
+    /// Sets when lines are flushed to disk.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// The directory in which a new session of a working directory is kept.
+    /// Returns the directory for new sessions of a working directory.
     pub fn folder_for(&self, cwd: &str) -> PathBuf {
         match &self.layout {
             Layout::ByCwd(root) => root.join(names::folder_name(cwd)),
@@ -69,7 +69,7 @@ impl JsonlStore {
         }
     }
 
-    /// Reads headers only, newest file first, until one fits.
+    /// Reads only headers, newest file first, until one matches.
     fn most_recent_now(&self, cwd: &str) -> Option<PathBuf> {
         let mut files = session_files(&self.folder_for(cwd));
         files.sort_by_key(|file| std::cmp::Reverse(file.stamp));
@@ -77,8 +77,8 @@ impl JsonlStore {
         files.into_iter().map(|file| file.path).find(fits)
     }
 
-    /// Whether a session is one of a working directory. In the directory of a directory it is unless its header says otherwise; directories of
-    /// different directories can have the same name.
+    /// Returns whether a session belongs to a working directory. One in its directory does, unless the header says otherwise: different
+    /// working directories can share a name.
     fn belongs(&self, own: Option<&str>, cwd: &str) -> bool {
         match (&self.layout, own) {
             (_, Some(own)) => own == cwd,
@@ -95,7 +95,7 @@ impl JsonlStore {
                 .into_iter()
                 .flatten()
                 .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-                // Links to directories count as well.
+                // Includes links to directories.
                 .filter(|path| path.is_dir())
                 .collect(),
         }
@@ -105,7 +105,7 @@ impl JsonlStore {
         self.list_where(scope, |_| true, progress, stop)
     }
 
-    /// Reads the headers of all files, and more of those only that are wanted.
+    /// Reads the headers of all files, and the rest of those that match.
     fn find_now(&self, beginning: &str, scope: &ListScope) -> Vec<SessionSummary> {
         let is_wanted =
             |file: &SessionFile| read_header(&file.path).is_some_and(|header| header.id.starts_with(beginning));
@@ -136,7 +136,7 @@ impl JsonlStore {
         found
     }
 
-    /// Lists on another thread: thousands of files take a while, and some file systems are slow. Dropping the future ends the reading.
+    /// Lists on another thread: thousands of files take a while, and some file systems are slow. Dropping the future stops it.
     async fn list_aside(&self, scope: ListScope, progress: Option<ListProgress>) -> Vec<SessionSummary> {
         let stop = StopOnDrop(Arc::default());
         let (store, flag) = (self.clone(), Arc::clone(&stop.0));
@@ -154,7 +154,7 @@ impl JsonlStore {
         Ok(Box::new(JsonlJournal::new(path, self.durability)))
     }
 
-    /// Like [`JsonlStore::find`]: by its id a session is looked for in all directories, which takes a while.
+    /// Like [`JsonlStore::find`] on another thread: looking up an id searches all directories, which takes a while.
     async fn find_aside(&self, at: SessionRef) -> Result<PathBuf, StoreError> {
         if let SessionRef::Path(path) = at {
             return Ok(path);
@@ -171,7 +171,7 @@ impl JsonlStore {
                 let folders = self.folders(&ListScope::All);
                 let mut paths: Vec<PathBuf> =
                     folders.iter().flat_map(|folder| session_files(folder)).map(|file| file.path).collect();
-                // The name of a file has its id unless it was renamed: such files are read last.
+                // Unless it was renamed, a file's name contains the id: read other files last.
                 let ending = format!("{id}.jsonl");
                 paths.sort_by_key(|path| {
                     !path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(&ending))
@@ -245,7 +245,7 @@ impl SessionStore for JsonlStore {
     }
 }
 
-/// Ends a listing whose future was dropped.
+/// Stops a listing whose future was dropped.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -254,7 +254,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// The `.jsonl` files of a directory by path; none when it cannot be read.
+/// Returns the `.jsonl` files of a directory by path; none if it cannot be read.
 fn session_files(folder: &Path) -> Vec<SessionFile> {
     let mut files: Vec<SessionFile> = fs::read_dir(folder)
         .into_iter()
@@ -273,7 +273,7 @@ fn session_files(folder: &Path) -> Vec<SessionFile> {
     files
 }
 
-/// The header of a file: its first line that is an entry must be one. Reads at most 1 MiB.
+/// Reads the header of a file, which must be its first entry. Reads at most 1 MiB.
 pub fn read_header(path: &Path) -> Option<Header> {
     use io::Read as _;
     const LIMIT: u64 = 1 << 20;
@@ -283,7 +283,7 @@ pub fn read_header(path: &Path) -> Option<Header> {
     loop {
         let read = (&mut file).take(step).read_to_end(&mut text).ok()?;
         let at_end = (read as u64) < step || text.len() as u64 >= LIMIT;
-        // A line that is truncated by the end of the buffer is not complete yet.
+        // A line cut off by the end of the buffer is not complete yet.
         let whole = if at_end { text.len() } else { memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1) };
         if let Some(line) = scan::lines(&text[..whole]).map(|(_, line)| line).find(|line| scan::line(line).is_some()) {
             return Header::parse(line);
@@ -295,11 +295,11 @@ pub fn read_header(path: &Path) -> Option<Header> {
     }
 }
 
-/// All bytes of a file; the error says which file.
+/// Reads a whole file; errors include the path.
 pub(super) fn read(path: &Path) -> Result<Bytes, StoreError> {
     let size = fs::metadata(path).and_then(|meta| match meta.is_file() {
         true => Ok(meta.len()),
-        // A pipe would keep us waiting, and a device has no end.
+        // A pipe would block, and a device has no end.
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
     });
     let text = size.and_then(|size| if size > MAX_TEXT { Ok(None) } else { fs::read(path).map(Some) });

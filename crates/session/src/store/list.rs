@@ -1,4 +1,4 @@
-//! What lists of sessions show, read line by line and without building more than the texts that are shown.
+//! Summaries of sessions for lists, read line by line and without building more than the displayed texts.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -17,10 +17,10 @@ mod cache;
 
 pub(super) use cache::ListCache;
 
-/// Text that a search looks at is cut here.
+/// Maximum bytes of text to search in; the rest is cut off.
 const MAX_SEARCH_TEXT: usize = 1 << 20;
 
-/// Files read at the same time.
+/// Maximum number of files read at the same time.
 const MAX_READERS: usize = 16;
 
 /// Longer lines are skipped.
@@ -29,10 +29,10 @@ const MAX_LINE: usize = 32 << 20;
 /// Called with the number of files read and the total.
 pub type ListProgress = Arc<dyn Fn(usize, usize) + Send + Sync>;
 
-/// What a list of sessions shows of one.
+/// The information about a session that lists show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// The file; for stores without files the session's id.
+    /// Path of the file; for stores without files, the session's id.
     pub path: PathBuf,
     /// The session's id.
     pub id: String,
@@ -42,17 +42,17 @@ pub struct SessionSummary {
     pub name: Option<String>,
     /// The session it was forked from.
     pub parent_session: Option<String>,
-    /// Unix milliseconds at which it began, when its header says so.
+    /// Unix time in milliseconds at which it began, if its header says so.
     pub created: Option<i64>,
-    /// Unix milliseconds of the newest message of user or model, else of the beginning, else of the file.
+    /// Unix time in milliseconds of the newest message from the user or a model, or else of the session's start, or of the file.
     pub modified: i64,
-    /// Unix milliseconds at which the file was written last.
+    /// Unix time in milliseconds at which the file was last written.
     pub file_modified: i64,
-    /// Messages of any role, on all branches.
+    /// Number of messages of any role, on all branches.
     pub message_count: usize,
-    /// The first text of the user; `(no messages)` when there is none.
+    /// The first text from the user; `(no messages)` if there is none.
     pub first_message: String,
-    /// All texts of user and model, joined by spaces; at most 1 MiB.
+    /// All texts from the user and models, joined by spaces; at most 1 MiB.
     pub search_text: Arc<str>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct SessionFile {
     pub(super) stamp: Stamp,
 }
 
-/// What changes when a file does.
+/// The properties that change with a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Stamp {
     /// Nanoseconds since 1970.
@@ -77,13 +77,13 @@ impl Stamp {
     }
 }
 
-/// Sorts summaries, the latest changed first, as a store lists them.
+/// Sorts summaries, most recently changed first, as stores list them.
 pub fn sort(found: &mut [SessionSummary]) {
     found.sort_by_key(|summary| std::cmp::Reverse((summary.modified, summary.file_modified)));
 }
 
-/// Reads the files side by side, at most [`MAX_READERS`] at a time, but for those the cache knows. Files that are not sessions are skipped;
-/// so is what is left when `stop` is set.
+/// Summarises files in parallel, at most [`MAX_READERS`] at a time, except for cached ones. Skips files that are not sessions, and stops
+/// early when `stop` is set.
 pub(super) fn summarise_files(
     files: &[SessionFile],
     cache: &ListCache,
@@ -119,8 +119,8 @@ pub(super) fn summarise_files(
     found
 }
 
-/// Summarises the text of one session; `None` when it is not a session. `path` names it where it has no file, and `file_modified` is the time
-/// of its last write in Unix milliseconds, where the store knows it.
+/// Summarises the text of one session. Returns `None` if it is not a session. `path` names a session without a file; `file_modified` is the
+/// time of its last write in Unix milliseconds, if the store knows it.
 pub fn summarise(text: &[u8], path: PathBuf, file_modified: i64) -> Option<SessionSummary> {
     let mut reader = SummaryReader::new(path, file_modified);
     for (_, line) in scan::lines(text) {
@@ -131,13 +131,13 @@ pub fn summarise(text: &[u8], path: PathBuf, file_modified: i64) -> Option<Sessi
     reader.finish()
 }
 
-/// Summarises a file; one line of it is held at a time.
+/// Summarises a file with one line in memory at a time.
 fn summarise_file(path: &Path, file_modified: i64) -> io::Result<Option<SessionSummary>> {
     let mut reader = SummaryReader::new(path.to_owned(), file_modified);
     let mut file = BufReader::with_capacity(64 << 10, File::open(path)?);
     let mut line = Vec::new();
     while next_line(&mut file, &mut line)? {
-        // At most one: what is read ends with the line.
+        // At most one: the text read ends with the line.
         for (_, line) in scan::lines(&line) {
             if !reader.read(line) {
                 return Ok(None);
@@ -147,7 +147,7 @@ fn summarise_file(path: &Path, file_modified: i64) -> io::Result<Option<SessionS
     Ok(reader.finish())
 }
 
-/// Reads the next line; an empty one in place of one that is too long. False at the end.
+/// Reads the next line, replacing one that is too long with an empty one. Returns false at the end.
 fn next_line(file: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     line.shrink_to(1 << 20);
@@ -174,12 +174,12 @@ fn next_line(file: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     }
 }
 
-/// Makes a summary of lines, one after the other.
+/// Builds a summary line by line.
 struct SummaryReader {
     summary: SessionSummary,
     search_text: String,
     has_header: bool,
-    /// Time of the newest message of user or model.
+    /// Time of the newest message from the user or a model.
     newest: Option<i64>,
 }
 
@@ -201,7 +201,7 @@ impl SummaryReader {
         Self { summary, search_text: String::new(), has_header: false, newest: None }
     }
 
-    /// Adds a line; false when this is not a session.
+    /// Adds a line. Returns false if this is not a session.
     fn read(&mut self, line: &[u8]) -> bool {
         let Some(seen) = scan::line(line) else { return true };
         if !self.has_header {
@@ -234,7 +234,7 @@ impl SummaryReader {
         Some(())
     }
 
-    /// Adds a message of user or model; returns its time. Lines of version 1 have no ids: the message alone is read.
+    /// Adds a message from the user or a model and returns its time. Lines of version 1 have no ids, so only the message is read.
     fn message(&mut self, line: &[u8], role: MessageRole) -> Option<i64> {
         let (message, entry_time) = match Entry::parse(line) {
             Some(Entry { body: EntryBody::Message(message), timestamp, .. }) => (message, ms_from_iso(&timestamp)),

@@ -1,4 +1,4 @@
-//! Sessions that live as long as the process.
+//! Sessions that last as long as the process.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,14 +12,14 @@ use crate::entry::Header;
 
 type Texts = Arc<Mutex<BTreeMap<String, BytesMut>>>;
 
-/// Keeps sessions in memory. Cloning shares them.
+/// Keeps sessions in memory. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     texts: Texts,
 }
 
 impl MemoryStore {
-    /// A store without sessions.
+    /// Creates a store without sessions.
     pub fn new() -> Self {
         Self::default()
     }
@@ -69,7 +69,7 @@ impl SessionStore for MemoryStore {
 struct MemoryJournal {
     texts: Texts,
     id: String,
-    /// The session existed when it was loaded or has been started here.
+    /// Whether the session existed when it was loaded or was started here.
     exists: bool,
     fence: Option<Arc<dyn Fence>>,
 }

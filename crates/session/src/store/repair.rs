@@ -1,7 +1,7 @@
-//! Takes lines that cannot be read out of a session file.
+//! Removing unreadable lines from a session file.
 //!
-//! Nothing needs that: reading passes over such lines, and appending mends an end that was cut off. It is for people who want a clean file, or one
-//! that other programs read.
+//! This is never required: reading skips such lines, and appending repairs a truncated end. It is for people who want a clean file, or one
+//! that other programs can read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,22 +17,22 @@ use serde_json::{Value, json};
 
 use crate::entry::scan;
 
-/// How many copies of a damaged file are kept.
+/// Number of copies of a damaged file to keep.
 const MAX_BACKUPS: usize = 3;
 
-/// What a repair found and did.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileRepair {
     /// Whether the file was replaced.
     pub repaired: bool,
-    /// Lines that cannot be read; they are gone if the file was replaced.
+    /// Number of unreadable lines; they were removed if the file was replaced.
     pub dropped_lines: usize,
-    /// Entries whose parent was dropped, and that follow what stood before it now.
+    /// Number of entries whose parent was removed and that now follow the entry before it.
     pub reattached: usize,
-    /// The copy of the file as it was. There is none when only its last line was cut off.
+    /// Copy of the original file. `None` if only a truncated last line was removed.
     pub backup: Option<PathBuf>,
-    /// Why nothing could be done; `None` if the file is whole or was repaired. The words are those of OpenClaw.
+    /// Why nothing was repaired; `None` if the file is intact or was repaired. The texts are OpenClaw's.
     pub reason: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl FileRepair {
         Self { dropped_lines, reason: Some(reason.into()), ..Self::default() }
     }
 
-    /// The report as OpenClaw has it.
+    /// Returns the report in OpenClaw's format.
     pub fn to_json(&self) -> Value {
         let mut report = json!({"repaired": self.repaired, "droppedLines": self.dropped_lines});
         if let Some(backup) = &self.backup {
@@ -54,18 +54,18 @@ impl FileRepair {
     }
 }
 
-/// How many lines of a session file [`repair_file`] would take out. Nothing is written.
+/// Counts the lines of a session file that [`repair_file`] would remove. Nothing is written.
 ///
 /// # Errors
-/// The file cannot be read, or is larger than `max_bytes`.
+/// Fails if the file cannot be read or is larger than `max_bytes`.
 pub fn damaged_lines(path: &Path, max_bytes: u64) -> io::Result<usize> {
     Ok(DamagedLines::of(&read_regular(path, max_bytes)?).dropped.len())
 }
 
-/// Removes lines that are no JSON from a session file; the others stay byte for byte, but for the parent of entries whose own was removed. A file that
-/// is whole is not touched. The caller keeps other writers out.
+/// Removes lines that are not JSON from a session file. The others stay byte for byte, except for the parent of entries whose own was
+/// removed. An intact file is not touched. The caller must keep other writers out.
 ///
-/// A copy is kept as `<file>.bak-<pid>-<ms>`, of three such copies the newest, unless only the last line was cut off, as a crash does.
+/// A copy is kept as `<file>.bak-<pid>-<ms>`, unless only the last line was truncated, as after a crash; the newest three copies are kept.
 /// `now_ms`: milliseconds since 1970.
 pub fn repair_file(path: &Path, now_ms: i64) -> FileRepair {
     if path.as_os_str().is_empty() {
@@ -113,7 +113,7 @@ pub fn repair_file(path: &Path, now_ms: i64) -> FileRepair {
 struct DamagedLines {
     kept: Vec<Range<usize>>,
     dropped: Vec<Range<usize>>,
-    /// Whether the last line is one that was dropped, and has no end.
+    /// Whether the last line was dropped and has no line break.
     has_cut_end: bool,
 }
 
@@ -137,7 +137,7 @@ impl DamagedLines {
         self.dropped.len() == 1 && self.has_cut_end
     }
 
-    /// The text without what was dropped, and how many entries have another parent.
+    /// Returns the text without the dropped lines, and the number of entries with a new parent.
     fn written(&self, text: &[u8]) -> (Vec<u8>, usize) {
         let family = LostParents::of(text, self);
         let mut written = text[..bom_len(text)].to_vec();
@@ -161,29 +161,29 @@ impl DamagedLines {
     }
 }
 
-/// What is known of the entries that were dropped.
+/// Information about dropped entries.
 struct LostParents<'a> {
-    /// Entries that survived: their ids and how those are written.
+    /// Surviving entries: their ids, and the ids as written.
     kept: HashMap<Cow<'a, str>, &'a [u8]>,
-    /// Where the surviving entries stand, and how their ids are written, in the file's order.
+    /// Offsets of the surviving entries and their ids as written, in file order.
     order: Vec<(usize, &'a [u8])>,
-    /// Dropped lines whose id can still be read.
+    /// Dropped lines whose id is still readable.
     named: HashMap<Cow<'a, str>, LostEntry<'a>>,
-    /// Where dropped lines without a readable id start, in the file's order.
+    /// Offsets of dropped lines without a readable id, in file order.
     nameless: Vec<usize>,
 }
 
-/// A dropped line whose id can still be read.
+/// A dropped line whose id is still readable.
 struct LostEntry<'a> {
     at: usize,
-    /// The JSON of its parent, if that can be read too.
+    /// The JSON of its parent, if readable.
     parent: Option<&'a [u8]>,
 }
 
 impl<'a> LostParents<'a> {
     fn of(text: &'a [u8], lines: &DamagedLines) -> Self {
         let mut family = Self { kept: HashMap::new(), order: Vec::new(), named: HashMap::new(), nameless: Vec::new() };
-        // The first line is the header: its id is the session's and no entry's.
+        // The first line is the header: its id is the session's, not an entry's.
         for range in lines.kept.iter().skip(1) {
             let line = &text[range.clone()];
             if let Some(written) = EntryLinks::of(line).id.map(|place| &line[place])
@@ -207,10 +207,11 @@ impl<'a> LostParents<'a> {
         family
     }
 
-    /// What the parent of the entry at a place becomes, as JSON; `None` if it stays: it is there, or it was no line of this file.
+    /// Returns the new parent of the entry at an offset as JSON; `None` if it keeps its parent, because that survives or was never in this
+    /// file.
     fn replacement(&self, parent: &'a [u8], at: usize) -> Option<&'a [u8]> {
         let (mut parent, mut is_lost) = (parent, false);
-        // Damaged lines may name each other in a circle.
+        // Damaged lines may refer to each other in a circle.
         for _ in 0..=self.named.len() {
             let Some(id) = string(parent) else { return is_lost.then_some(parent) };
             if let Some(written) = self.kept.get(&id) {
@@ -220,7 +221,7 @@ impl<'a> LostParents<'a> {
             match self.named.get(&id) {
                 Some(LostEntry { parent: Some(above), .. }) => parent = above,
                 Some(lost) => return Some(self.before(lost.at)),
-                // It may be a line before this one whose id is damaged too: the next one above.
+                // It may be a line before this one with a damaged id: take the nearest one above.
                 None => {
                     let n_above = self.nameless.partition_point(|lost| *lost < at);
                     return n_above.checked_sub(1).map(|index| self.before(self.nameless[index]));
@@ -230,19 +231,19 @@ impl<'a> LostParents<'a> {
         Some(b"null")
     }
 
-    /// The entry that stands before a place.
+    /// Returns the entry before an offset.
     fn before(&self, at: usize) -> &'a [u8] {
         let n_before = self.order.partition_point(|(start, _)| *start < at);
         n_before.checked_sub(1).map_or(b"null", |index| self.order[index].1)
     }
 }
 
-/// The text of a JSON string; `None` for other values.
+/// Returns the text of a JSON string; `None` for other values.
 fn string(json: &[u8]) -> Option<Cow<'_, str>> {
     resolve(json.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
 }
 
-/// Where the members of a line that tie entries together stand. Of a damaged line, those before the damage.
+/// Offsets of the members that link entries. In a damaged line, only those before the damage.
 #[derive(Default)]
 struct EntryLinks {
     id: Option<Range<usize>>,
@@ -253,7 +254,7 @@ impl EntryLinks {
     fn of(line: &[u8]) -> Self {
         let mut found = Self::default();
         let mut walk = Walk::new(line);
-        // What is no object has no members.
+        // A value other than an object has no members.
         let _is_object = walk.object(0, |walk, key| {
             let place = walk.place_of_value(0)?;
             match key {
@@ -272,13 +273,13 @@ fn is_json(line: &[u8]) -> bool {
     walk.value(0).is_some() && walk.is_at_end()
 }
 
-/// Whether a line is a session's header: `{"type": "session", "id": …}`.
+/// Returns whether a line is a session's header: `{"type": "session", "id": …}`.
 fn is_header(line: &[u8]) -> bool {
     scan::line(line)
         .is_some_and(|header| header.kind == scan::EntryType::Session && header.id.is_some_and(|id| !id.is_empty()))
 }
 
-/// `<file>.<ending>`.
+/// Returns the path `<file>.<ending>`.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".");
@@ -286,7 +287,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Copies bytes and rights; what is there is not overwritten.
+/// Copies content and permissions; never overwrites.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     if to.try_exists()? {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} exists", to.display())));
@@ -295,7 +296,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::File::open(to)?.sync_all()
 }
 
-/// Removes the oldest backups of a file. One that cannot be removed stays.
+/// Removes the oldest backups of a file. Failures are ignored.
 fn remove_old_backups(path: &Path) {
     let prefix = beside(path, "bak-");
     let Some(prefix) = prefix.file_name().and_then(|name| name.to_str()) else { return };
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_survive_stay_byte_for_byte_and_orphans_follow_what_stood_before() {
+    fn surviving_lines_stay_byte_for_byte_and_orphans_follow_the_line_before() {
         let a = r#"{"type":"message", "n": 1.0, "id":"a","parentId":null}"#;
         let c = r#"{"type":"message","id":"c","parentId": "b" ,"x":"\ud800"}"#;
         let d = r#"{"id":"d","type":"message","parentId":"c"}"#;
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn three_backups_are_kept_and_an_end_that_was_cut_off_has_none() {
+    fn three_backups_are_kept_and_a_truncated_end_needs_none() {
         let (dir, path) = file("");
         for now in 0..5 {
             fs::write(&path, format!("{HEADER}\nx\n{{}}\n")).unwrap();
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_stay_and_what_is_no_file_is_refused() {
+    fn permissions_are_kept_and_non_files_are_rejected() {
         use std::os::unix::fs::PermissionsExt as _;
         let (dir, path) = file(&format!("{HEADER}\nx\n{{}}\n"));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();

@@ -1,33 +1,33 @@
-//! Finding sessions by what was said in them.
+//! Searching sessions by their text.
 //!
-//! A query is a list of words, each found as letters in order, and of `"phrases"`, each found literally; or `re:` and a regular
-//! expression. All of it must be found in a session's id, name, texts and working directory.
+//! A query is a list of words, each matched as letters in order, and of `"phrases"`, each matched literally; or `re:` and a regular
+//! expression. All parts must match in a session's id, name, texts and working directory.
 
 use pinch_stdx::text::{fuzzy, utf16_len};
 use regex::{Regex, RegexBuilder};
 
 use super::SessionSummary;
 
-/// Bytes a compiled expression may take.
+/// Maximum bytes of a compiled expression.
 const MAX_PATTERN: usize = 1 << 20;
 
 /// A search query.
 #[derive(Clone, Debug)]
 pub enum SearchQuery {
-    /// All of these; none of them matches every session.
+    /// All of these must match; an empty list matches every session.
     Tokens(Vec<SearchToken>),
-    /// A regular expression, whatever the case.
+    /// A case-insensitive regular expression.
     Regex(Pattern),
-    /// An invalid regular expression, and why. It matches nothing.
+    /// An invalid regular expression and its error. Matches nothing.
     Broken(String),
 }
 
 /// One part of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SearchToken {
-    /// Letters in this order, with anything between them.
+    /// Letters in this order, with anything in between.
     Fuzzy(String),
-    /// These words literally; blanks and case do not matter.
+    /// These words literally, ignoring case and whitespace.
     Phrase(String),
 }
 
@@ -36,35 +36,35 @@ pub enum SearchToken {
 pub struct Pattern(Regex);
 
 impl Pattern {
-    /// The expression as it was written.
+    /// Returns the source of the expression.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 }
 
-/// In which order found sessions come.
+/// The order of search results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SortMode {
-    /// As they were given.
+    /// As given.
     #[default]
     Recent,
-    /// The best first; of equally good ones the latest changed.
+    /// Best match first; ties are ordered by most recent change.
     Relevance,
 }
 
-/// Which sessions are looked at.
+/// Which sessions to search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameFilter {
-    /// All of them.
+    /// All sessions.
     #[default]
     All,
-    /// Sessions with a name.
+    /// Only sessions with a name.
     Named,
 }
 
-/// The sessions that match a query. An empty one matches all and changes no order; a broken one matches none.
+/// Returns the sessions that match a query. An empty query matches all and keeps their order; an invalid one matches none.
 pub fn search(
     mut sessions: Vec<SessionSummary>,
     query: &str,
@@ -87,7 +87,7 @@ pub fn search(
 }
 
 impl SearchQuery {
-    /// Reads a query. One with a quote that is not closed is split at blanks, quotes and all.
+    /// Parses a query. If a quote is not closed, the text is split at whitespace, quotes included.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         match text.strip_prefix("re:").map(str::trim) {
@@ -100,7 +100,7 @@ impl SearchQuery {
         }
     }
 
-    /// How well a session matches: lower is better. `None` when it does not.
+    /// Scores how well a session matches; lower is better. Returns `None` if it does not match.
     pub fn rank(&self, session: &SessionSummary) -> Option<f64> {
         let name = session.name.as_deref().unwrap_or_default();
         let text = format!("{} {name} {} {}", session.id, session.search_text, session.cwd);
@@ -126,7 +126,7 @@ impl SearchQuery {
     }
 }
 
-/// What a match at a byte of a text is worth: the earlier the better.
+/// Scores the byte offset of a match; earlier is better.
 fn of_place(text: &str, at: usize) -> f64 {
     0.1 * utf16_len(&text[..at]) as f64
 }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn every_token_must_be_found() {
+    fn every_token_must_match() {
         let check = |query, expected: &[&str]| check(query, SortMode::Recent, NameFilter::All, expected);
         check("", &["1", "2", "3"]);
         check("parser", &["1", "3"]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_comes_first_and_of_equals_the_latest() {
+    fn the_best_match_comes_first_and_ties_are_ordered_by_change() {
         check("\"the parser\"", SortMode::Relevance, NameFilter::All, &["3", "1"]);
         check("re:/w$", SortMode::Relevance, NameFilter::All, &["3", "2", "1"]);
         let same = vec![session("a", None, "x", 1), session("b", None, "x", 2)];
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn named_ones_only() {
+    fn the_name_filter_keeps_only_named_sessions() {
         check("", SortMode::Recent, NameFilter::Named, &["2", "3"]);
         check("parser", SortMode::Relevance, NameFilter::Named, &["3"]);
     }

@@ -1,4 +1,4 @@
-//! What the other processes of these tests do.
+//! The work of the child processes in these tests.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,10 +11,10 @@ use pinch_stdx::host::Host;
 use pinch_testing::child::{hear, say, task};
 use pinch_testing::logs::{answer, result, run, user};
 
-/// The variable that says how durable a child writes.
+/// Environment variable with the durability that a child uses.
 pub(crate) const DURABILITY: &str = "PINCH_TEST_DURABILITY";
 
-/// Appends in the `talk` of one child.
+/// Appends per child in `talk`.
 pub(crate) const TALK: usize = 400;
 
 async fn open(file: &Path) -> SessionLog {
@@ -23,7 +23,7 @@ async fn open(file: &Path) -> SessionLog {
     SessionLog::open(&Host::system(), Arc::new(store), &SessionRef::Path(file.to_owned()), "/w").await.unwrap()
 }
 
-/// Not a test: what a child does. In the parent's own run there is no task.
+/// Not a test: the entry point of child processes. Does nothing in the parent's test run.
 #[test]
 fn child() {
     let Some((task, file)) = task() else { return };
@@ -40,7 +40,7 @@ fn child() {
     });
 }
 
-/// One step of a conversation with tools.
+/// Returns one step of a conversation with tools.
 fn body(step: usize) -> EntryBody {
     let text = format!("step {step} {}", "x".repeat(step * 37 % 5000));
     match step % 7 {
@@ -54,7 +54,7 @@ fn body(step: usize) -> EntryBody {
     }
 }
 
-/// Appends forever; acknowledges each entry.
+/// Appends forever, acknowledging each entry.
 async fn append(file: &Path) {
     let mut log = open(file).await;
     say("open");
@@ -63,14 +63,14 @@ async fn append(file: &Path) {
             return;
         }
         let id = log.append(body(step)).await.unwrap();
-        // What comes before the first prompt waits in memory; this begins with it, so everything is in the file.
+        // Entries before the first prompt wait in memory; this starts with one, so everything is in the file.
         if !say(&format!("ack {id}")) {
             return;
         }
     }
 }
 
-/// Says something again and again in a session that others write as well; tells what it was told.
+/// Keeps appending to a session that others write as well and prints the conflicts it sees.
 async fn talk(file: &Path) {
     let mut log = open(file).await;
     let n_known = log.entry_ids().len();
@@ -89,7 +89,7 @@ async fn talk(file: &Path) {
     say(&format!("told {n_told} of {}", log.entry_ids().len() - TALK - n_known));
 }
 
-/// Appends until the disk is full, twice; tells what the log says of itself.
+/// Appends until the disk is full, twice, and prints the state of the log.
 async fn fill(file: &Path) {
     let mut log = open(file).await;
     for step in 0.. {
@@ -109,7 +109,7 @@ async fn fill(file: &Path) {
     }
 }
 
-/// Holds the kernel's lock of the file.
+/// Holds the lock of the file.
 fn hold(file: &Path) {
     let held = File::open(file).unwrap();
     held.lock().unwrap();
@@ -117,14 +117,14 @@ fn hold(file: &Path) {
     hear();
 }
 
-/// Takes the file into a directory beside it.
+/// Imports the file into a directory next to it.
 fn import(file: &Path) {
     let store = JsonlStore::flat(file.parent().unwrap().join("sessions"));
     let error = store.import(file, "/w").unwrap_err();
     say(&format!("full {error}"));
 }
 
-/// Begins a session in a directory beside the file whose first message finds no room.
+/// Starts a session next to the file whose first message does not fit on the disk.
 async fn begin(file: &Path) {
     let store = Arc::new(JsonlStore::flat(file.parent().unwrap().join("sessions")));
     let mut log = SessionLog::create(&Host::system(), store, NewSession::in_directory("/w")).await.unwrap();

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use pinch_testing::logs::{answer, append, create, file, message, open, result, shown, user};
 
-/// Answers with a fixed text and remembers what it was asked.
+/// A strategy that returns a fixed text and records its input.
 #[derive(Default)]
 struct FixedSummaries(Mutex<Vec<Preparation>>);
 
@@ -39,7 +39,7 @@ async fn compact(log: &mut SessionLog, tokens: u64) -> Result<compaction::Compac
 }
 
 #[tokio::test]
-async fn what_a_provider_counted_before_an_edit_counts_no_longer() {
+async fn usage_counted_before_an_edit_is_ignored() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     let turn = |question: String| [user(&question), answer("1234", &[])];
@@ -54,13 +54,13 @@ async fn what_a_provider_counted_before_an_edit_counts_no_longer() {
 }
 
 #[tokio::test]
-async fn the_summary_stands_for_what_came_before() {
+async fn the_summary_replaces_the_messages_before_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     let ids =
         append(&mut log, [user("one"), answer("a1", &["f.rs"]), result("f.rs"), user("two"), answer("a2", &[])]).await;
     let made = compact(&mut log, 1).await.unwrap();
-    // The cut goes through the second turn: its request would be summarised away.
+    // The cut splits the second turn, whose request would be lost.
     assert_eq!(made.first_kept_entry_id, ids[4]);
     assert_eq!(
         made.summary,
@@ -73,7 +73,7 @@ async fn the_summary_stands_for_what_came_before() {
 }
 
 #[tokio::test]
-async fn pinned_messages_survive_word_for_word() {
+async fn pinned_messages_survive_verbatim() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     let ids = append(&mut log, [user("rule"), answer("a1", &[]), user("two"), answer("a2", &[]), user("three")]).await;
@@ -86,7 +86,7 @@ async fn pinned_messages_survive_word_for_word() {
 }
 
 #[tokio::test]
-async fn the_whole_prompt_goes_into_the_entry() {
+async fn the_whole_prompt_is_stored_in_the_entry() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     let system =
@@ -100,7 +100,7 @@ async fn the_whole_prompt_goes_into_the_entry() {
 }
 
 #[tokio::test]
-async fn a_small_session_is_left_alone() {
+async fn a_small_session_is_not_compacted() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     append(&mut log, [user("one"), answer("a1", &[])]).await;

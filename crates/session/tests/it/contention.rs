@@ -1,4 +1,4 @@
-//! Processes that write one session at the same time.
+//! Several processes writing to one session at the same time.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use pinch_testing::logs::{append, create, file, open, user};
 const PROCESSES: usize = 3;
 
 #[test]
-fn processes_side_by_side_never_interleave_or_fork_silently() {
+fn parallel_processes_never_interleave_lines_or_fork_silently() {
     let dir = tempfile::tempdir().unwrap();
     let path = run(async {
         let mut log = create(dir.path()).await;
@@ -48,7 +48,7 @@ fn processes_side_by_side_never_interleave_or_fork_silently() {
     assert_eq!(places.len(), n_entries, "no id stands twice");
     assert!(acknowledged.iter().all(|id| places.contains_key(id)));
     assert_eq!(acknowledged.len(), PROCESSES * TALK);
-    // All went on from the end each time, so there is one branch, in file order.
+    // Every process continued from the end, so there is one branch, in file order.
     let branch: Vec<&EntryId> = log.active_branch().ids().collect();
     assert_eq!(branch, log.entry_ids().collect::<Vec<_>>());
 }

@@ -1,6 +1,6 @@
-//! Processes that are killed while they write: nothing that was acknowledged is lost, and the next one goes on.
+//! Processes killed while they write: acknowledged entries are never lost, and the next process continues.
 //!
-//! `PINCH_TEST_KILLS` says how often; `cargo xtask test --full` sets it to a thousand.
+//! `PINCH_TEST_KILLS` sets the number of kills; `cargo xtask test --full` sets it to a thousand.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,19 +14,19 @@ use pinch_testing::logs::{append, create, file, open, user};
 
 /// Default interval between kills, in seconds.
 const KILLS: u64 = 60;
-/// Kills that one session goes through before the next begins.
+/// Kills per session before starting the next one.
 const KILLS_A_SESSION: u64 = 20;
 
 fn kills() -> u64 {
     std::env::var("PINCH_TEST_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS)
 }
 
-/// What a child acknowledged until it was killed.
+/// Reads the entries a child acknowledged until it was killed.
 fn acknowledged(child: &mut Other) -> Vec<String> {
     std::iter::from_fn(|| child.next_line()).filter_map(|line| line.strip_prefix("ack ").map(str::to_owned)).collect()
 }
 
-/// Opens what a killed process left. Returns the number of entries.
+/// Checks the session that a killed process left. Returns the number of entries.
 async fn check(path: &Path, acknowledged: &[String], n_before: usize, heals: bool) -> usize {
     if !path.exists() {
         assert_eq!(acknowledged.len(), 0, "acknowledged, and not even a file");
@@ -38,7 +38,7 @@ async fn check(path: &Path, acknowledged: &[String], n_before: usize, heals: boo
     for id in acknowledged {
         assert!(ids.contains(id), "{id} was acknowledged and is lost");
     }
-    // One more entry may be written and not yet told; before the first one up to two results of the last run.
+    // One more entry may have been written without being acknowledged; before the first one, up to two results of the last run.
     let n_new = ids.len() - n_before;
     assert!((acknowledged.len()..=acknowledged.len() + 3).contains(&n_new), "{n_new} for {}", acknowledged.len());
     assert_eq!(log.tree().roots.len(), usize::from(!ids.is_empty()), "every entry has its parent");
@@ -54,7 +54,7 @@ async fn check(path: &Path, acknowledged: &[String], n_before: usize, heals: boo
 }
 
 #[test]
-fn killed_at_any_moment_nothing_acknowledged_is_lost() {
+fn acknowledged_entries_survive_a_kill_at_any_moment() {
     let dir = tempfile::tempdir().unwrap();
     let (mut n_entries, mut n_acknowledged) = (0, 0);
     for kill in 0..kills() {
@@ -98,7 +98,7 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
 }
 
 #[test]
-fn a_dead_holder_of_the_lock_blocks_nobody() {
+fn a_killed_lock_holder_does_not_block_others() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = run(async {
         let mut log = create(dir.path()).await;

@@ -1,4 +1,4 @@
-//! Disk work that may take long waits for a thread for such work: it never runs on the threads that drive everything else.
+//! Slow disk work runs on the blocking thread pool, never on the threads that drive the runtime.
 
 use std::pin::pin;
 use std::sync::mpsc;
@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 
 const HEADER: &str = r#"{"type":"session","version":3,"id":"0198a000-0000-7000-8000-000000000001","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w"}"#;
 
-/// Polls a future while the only thread for blocking work is taken: it must wait for that thread. Then lets it end.
+/// Polls a future while the only blocking thread is busy: it must wait for that thread. Then lets it finish.
 async fn waits_for_the_pool<T>(what: &str, work: impl Future<Output = T>) -> T {
     let (release, gate) = mpsc::sync_channel::<()>(1);
     let taken = tokio::task::spawn_blocking(move || gate.recv());

@@ -1,4 +1,4 @@
-//! A store that fails now and then: what it refused does not exist, and what it took exists once.
+//! A store that fails now and then: refused entries do not exist, and accepted ones exist once.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use pinch_session::store::{
 
 use pinch_testing::logs::{answer, append, bash, host, result, shown, user};
 
-/// A memory store whose appends fail while a counter says so.
+/// A memory store whose appends fail while a counter is set.
 #[derive(Clone, Default)]
 struct Flaky {
     store: MemoryStore,
@@ -89,7 +89,7 @@ fn all(log: &SessionLog) -> (Vec<Arc<Entry>>, Option<String>, usize) {
 }
 
 #[tokio::test]
-async fn an_entry_that_was_refused_does_not_exist_and_comes_once_when_tried_again() {
+async fn a_refused_entry_does_not_exist_and_a_retry_appends_it_once() {
     let store = Flaky::default();
     let mut log = begin(&store).await;
     log.append_name("before the first prompt").await.unwrap();
@@ -112,7 +112,7 @@ async fn an_entry_that_was_refused_does_not_exist_and_comes_once_when_tried_agai
 }
 
 #[tokio::test]
-async fn a_branch_that_was_refused_leaves_the_leaf_where_it_was() {
+async fn a_refused_branch_leaves_the_leaf_unchanged() {
     let store = Flaky::default();
     let mut log = begin(&store).await;
     let ids = append(&mut log, [user("q"), answer("a", &["c1"])]).await;
@@ -125,7 +125,7 @@ async fn a_branch_that_was_refused_leaves_the_leaf_where_it_was() {
 }
 
 #[tokio::test]
-async fn a_branched_session_that_was_refused_leaves_the_old_one() {
+async fn a_refused_branched_session_keeps_the_old_one() {
     let store = Flaky::default();
     let mut log = begin(&store).await;
     let ids = append(&mut log, [user("q"), answer("a", &[])]).await;

@@ -1,7 +1,7 @@
-//! A disk without room: told as what it is, and the session stays readable.
+//! A full disk is reported as such, and the session stays readable.
 //!
-//! A process may not write files longer than its limit: writes fall short and then fail just as on a full disk. Without a `trap` the system
-//! kills it in the middle of a line instead.
+//! Simulated with a file size limit: writes fall short and then fail just as on a full disk. Without a `trap`, the system kills the process
+//! in the middle of a line instead.
 #![cfg(unix)]
 
 use pinch_testing::child::Other;
@@ -9,7 +9,7 @@ use pinch_testing::logs::run;
 use pinch_testing::logs::{append, open, user};
 
 #[test]
-fn a_full_disk_is_told_and_costs_nothing() {
+fn a_full_disk_is_reported_and_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     let mut child = Other::limited("fill", &path, "trap '' XFSZ;");
@@ -36,7 +36,7 @@ fn a_full_disk_is_told_and_costs_nothing() {
 }
 
 #[test]
-fn killed_in_the_middle_of_a_line_only_that_line_is_lost() {
+fn a_kill_in_the_middle_of_a_line_loses_only_that_line() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     let mut child = Other::limited("fill", &path, "");
@@ -53,7 +53,7 @@ fn killed_in_the_middle_of_a_line_only_that_line_is_lost() {
 }
 
 #[test]
-fn a_copy_that_finds_no_room_is_removed() {
+fn a_copy_that_does_not_fit_is_removed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     let long =
@@ -67,7 +67,7 @@ fn a_copy_that_finds_no_room_is_removed() {
 }
 
 #[test]
-fn a_session_that_finds_no_room_leaves_no_file() {
+fn a_session_that_does_not_fit_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = Other::limited("begin", &dir.path().join("s.jsonl"), "trap '' XFSZ;");
     assert!(child.wait_for("full").unwrap().contains("cannot write"));

@@ -1,11 +1,11 @@
-//! Calls and their results.
+//! Tool calls and their results.
 
 use pinch_session::entry::EntryBody;
 
 use pinch_testing::logs::{answer, append, bash, create, file, open, result, shown, user};
 
 #[tokio::test]
-async fn a_message_before_the_results_gets_them_in_order() {
+async fn a_message_before_the_results_gets_placeholders_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     append(&mut log, [user("q"), answer("a", &["1", "2", "3"]), result("2"), user("next")]).await;
@@ -15,7 +15,7 @@ async fn a_message_before_the_results_gets_them_in_order() {
 }
 
 #[tokio::test]
-async fn results_without_calls_are_left_out() {
+async fn results_without_calls_are_ignored() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     append(&mut log, [user("q"), result("9"), answer("a", &["1"]), result("1"), result("1"), result("2")]).await;
@@ -23,7 +23,7 @@ async fn results_without_calls_are_left_out() {
 }
 
 #[tokio::test]
-async fn commands_of_the_user_wait_for_the_results() {
+async fn the_users_commands_wait_for_the_results() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     append(&mut log, [user("q"), answer("a", &["1", "2"]), bash(), result("1")]).await;
@@ -33,7 +33,7 @@ async fn commands_of_the_user_wait_for_the_results() {
 }
 
 #[tokio::test]
-async fn entries_that_are_no_messages_pass() {
+async fn other_entries_do_not_wait_for_results() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     let level = EntryBody::ThinkingLevelChange { thinking_level: "low".into() };
@@ -58,7 +58,7 @@ async fn opening_writes_nothing_and_the_next_message_heals() {
 }
 
 #[tokio::test]
-async fn moving_the_leaf_asks_anew() {
+async fn moving_the_leaf_recomputes_the_awaited_calls() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     let ids = append(&mut log, [user("q"), answer("a", &["1"])]).await;

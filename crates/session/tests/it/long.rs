@@ -12,7 +12,7 @@ use pinch_testing::logs::{append, open, user};
 
 const N_ENTRIES: usize = 3_000;
 
-/// A session of more than 4 MiB: questions, labels of some, a compaction before the last tenth, a name, and a line that is none.
+/// Writes a session of more than 4 MiB: questions, some labels, a compaction before the last tenth, a name, and an invalid line.
 fn write_long(dir: &Path) -> PathBuf {
     let mut text =
         json!({"type": "session", "version": 3, "id": "long", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/"})
@@ -59,7 +59,7 @@ fn entries(log: &SessionLog) -> Vec<Arc<Entry>> {
 }
 
 #[tokio::test]
-async fn they_say_what_their_lines_say() {
+async fn entries_match_their_lines() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_long(dir.path());
     let mut log = open(&path).await.unwrap();
@@ -70,7 +70,7 @@ async fn they_say_what_their_lines_say() {
     assert_eq!((log.name().as_deref(), log.n_skipped(), log.labels().count()), (Some("Long"), 1, 6));
     let early = log.branch(&EntryId::new("00000100")).unwrap().entries().collect::<Vec<_>>();
     assert_eq!(log.context_at(Some(&EntryId::new("00000100"))).unwrap(), context_of(&early));
-    // What comes behind is in memory as ever.
+    // Later entries are in memory as usual.
     append(&mut log, [user("more")]).await;
     let mut theirs = open(&path).await.unwrap();
     append(&mut theirs, [user("theirs")]).await;
@@ -82,7 +82,7 @@ async fn they_say_what_their_lines_say() {
 }
 
 #[tokio::test]
-async fn a_torn_last_line_costs_nothing_else() {
+async fn a_truncated_last_line_loses_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_long(dir.path());
     let torn = "{\"type\":\"message\",\"id\":\"torn";
@@ -96,7 +96,7 @@ async fn a_torn_last_line_costs_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_line_that_was_being_written_is_taken_in_when_it_is_whole() {
+async fn a_partially_written_line_is_read_once_complete() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_long(dir.path());
     let whole = std::fs::read_to_string(&path).unwrap();
@@ -112,7 +112,7 @@ async fn a_line_that_was_being_written_is_taken_in_when_it_is_whole() {
 }
 
 #[tokio::test]
-async fn removed_ones_stay_readable() {
+async fn removed_files_stay_readable() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_long(dir.path());
     let expected = parsed(&path);
@@ -123,7 +123,7 @@ async fn removed_ones_stay_readable() {
 }
 
 #[tokio::test]
-async fn what_is_cut_off_says_nothing_and_is_not_copied() {
+async fn truncated_entries_read_as_empty_and_are_not_copied() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_long(dir.path());
     let mut log = open(&path).await.unwrap();
@@ -138,7 +138,7 @@ async fn what_is_cut_off_says_nothing_and_is_not_copied() {
 }
 
 #[tokio::test]
-async fn branches_of_them_are_copied_line_by_line() {
+async fn branches_are_copied_line_by_line() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_long(dir.path());
     let mut log = open(&path).await.unwrap();

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use pinch_testing::logs::{answer, append, bash, create, file, message, open, result, user};
 
-/// One thing that can happen to a log.
+/// One operation on a log.
 #[derive(Clone, Debug)]
 pub(crate) enum LogStep {
     User(String),
@@ -94,7 +94,7 @@ pub(crate) async fn play(dir: &std::path::Path, steps: Vec<LogStep>) -> SessionL
     log
 }
 
-/// Whether each call on a path is answered before the next message, but for those at its end.
+/// Checks that each call on a path is answered before the next message, except those at its end.
 pub(crate) fn is_paired(path: &[Arc<Entry>]) -> Result<(), String> {
     let mut awaited: Vec<String> = Vec::new();
     for entry in path {
@@ -121,7 +121,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read(steps in prop::collection::vec(step(), 0..40)) {
+    fn written_entries_are_read_back(steps in prop::collection::vec(step(), 0..40)) {
         run(async {
             let dir = tempfile::tempdir().unwrap();
             let log = play(dir.path(), steps).await;
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn the_context_of_any_leaf_is_its_path_replayed(steps in prop::collection::vec(step(), 0..40)) {
+    fn the_context_of_any_leaf_equals_its_replayed_path(steps in prop::collection::vec(step(), 0..40)) {
         run(async {
             let dir = tempfile::tempdir().unwrap();
             let log = play(dir.path(), steps).await;
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn calls_are_paired_and_healing_twice_is_healing_once(steps in prop::collection::vec(step(), 0..40)) {
+    fn calls_are_paired_and_healing_is_idempotent(steps in prop::collection::vec(step(), 0..40)) {
         run(async {
             let dir = tempfile::tempdir().unwrap();
             let mut log = play(dir.path(), steps).await;
@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn every_beginning_of_a_file_opens(steps in prop::collection::vec(step(), 0..12), cut in any::<prop::sample::Index>()) {
+    fn every_prefix_of_a_file_opens(steps in prop::collection::vec(step(), 0..12), cut in any::<prop::sample::Index>()) {
         run(async {
             let dir = tempfile::tempdir().unwrap();
             let log = play(dir.path(), steps).await;
@@ -181,13 +181,13 @@ proptest! {
             let path = dir.path().join("cut.jsonl");
             std::fs::write(&path, &text[..cut]).unwrap();
             if cut > 0 && cut < header {
-                // Not even a header: nothing of a session is there to be kept.
+                // Not even a header: there is no session to preserve.
                 prop_assert!(open(&path).await.is_err());
                 prop_assert_eq!(std::fs::read(&path).unwrap(), &text[..cut]);
                 return Ok(());
             }
             let mut log = open(&path).await.unwrap();
-            // A line that lacks nothing but its end counts as well.
+            // A line that lacks only its line break counts as well.
             let n_good = log.entry_ids().len();
             prop_assert!(n_good + 1 >= whole && n_good <= whole);
             prop_assert_eq!(log.entry_ids().collect::<Vec<_>>(), ids[..n_good].iter().collect::<Vec<_>>());

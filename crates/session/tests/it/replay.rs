@@ -1,4 +1,4 @@
-//! What is stored comes back byte by byte, and contexts are what a plain reading of the rules gives.
+//! Stored entries are read back byte for byte, and contexts match a straightforward implementation of the rules.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::properties::{play, step};
 use pinch_testing::logs::run;
 use pinch_testing::logs::{append, host, open, store, user};
 
-/// Any JSON, nested a little.
+/// Generates any JSON, with some nesting.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -30,7 +30,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An entry of a known or unknown type with fields of any kind under known and unknown names.
+/// Generates an entry of a known or unknown type with arbitrary values under known and unknown field names.
 fn any_entry() -> impl Strategy<Value = Map<String, Value>> {
     let kind = prop_oneof![
         prop::sample::select(vec![
@@ -78,7 +78,7 @@ fn any_entry() -> impl Strategy<Value = Map<String, Value>> {
     })
 }
 
-/// The line of an entry, with blanks where JSON allows them.
+/// Writes the line of an entry, with whitespace where JSON allows it.
 fn odd_line(mut entry: Map<String, Value>, id: usize, blank: &str) -> String {
     entry.insert("id".into(), format!("e{id}").into());
     let fields: Vec<String> = entry
@@ -95,7 +95,7 @@ async fn written(path: &Path, text: &[u8]) -> SessionLog {
     open(path).await.unwrap()
 }
 
-/// What a model is shown of a path, by the rules alone and on plain JSON: each message, thinking level, model.
+/// Replays a path on plain JSON by the rules alone; returns the messages, thinking level and model.
 fn replayed(path: &[Value]) -> (Vec<Value>, String, Option<(String, String)>) {
     let kind = |entry: &Value| entry["type"].as_str().unwrap_or_default().to_owned();
     let is_system = |entry: &Value| kind(entry) == "message" && entry["message"]["role"] == "system";
@@ -155,7 +155,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_byte_of_any_entry_comes_back(
+    fn every_entry_survives_byte_for_byte(
         entries in prop::collection::vec(any_entry(), 1..8), blank in prop::sample::select(vec!["", " ", "\t \r"])
     ) {
         run(async {
@@ -182,20 +182,20 @@ proptest! {
     }
 
     #[test]
-    fn an_entry_of_an_unknown_type_is_written_as_it_was_read(fields in any_entry()) {
+    fn an_entry_of_an_unknown_type_is_written_unchanged(fields in any_entry()) {
         let mut raw = fields;
         raw.insert("type".into(), "future".into());
         raw.insert("id".into(), "a".into());
         let line = Value::Object(raw.clone()).to_string();
         let entry = Entry::parse(line.as_bytes()).unwrap();
         prop_assert_eq!(entry.to_value(), Value::Object(raw));
-        // Numbers are written as JavaScript does, so what is compared is the text.
+        // Numbers are written as in JavaScript, so compare the text.
         let written = entry.to_line();
         prop_assert_eq!(Entry::parse(written.as_bytes()).map(|entry| entry.to_line()), Some(written));
     }
 
     #[test]
-    fn any_bytes_after_a_header_open_and_cost_nothing_later(junk in prop::collection::vec(any::<u8>(), 0..200), lines in prop::collection::vec(any_entry(), 0..3)) {
+    fn arbitrary_bytes_after_a_header_open_without_losing_later_entries(junk in prop::collection::vec(any::<u8>(), 0..200), lines in prop::collection::vec(any_entry(), 0..3)) {
         run(async {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("s.jsonl");
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn contexts_are_what_the_rules_say(steps in prop::collection::vec(step(), 0..40)) {
+    fn contexts_follow_the_rules(steps in prop::collection::vec(step(), 0..40)) {
         run(async {
             let dir = tempfile::tempdir().unwrap();
             let log = play(dir.path(), steps).await;

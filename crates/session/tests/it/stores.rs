@@ -1,4 +1,4 @@
-//! The suite of stores, run on ours, and on broken ones that it must find out.
+//! The store suite, run on our stores, and on faulty ones that it must detect.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl StorePlace for FileStores {
     }
 }
 
-/// Sessions in memory; `wrap` may break them.
+/// Sessions in memory; `wrap` may introduce a fault.
 struct MemoryStores {
     store: MemoryStore,
     wrap: fn(MemoryStore) -> Arc<dyn SessionStore>,
@@ -84,18 +84,18 @@ pinch_testing::store_suite! {
     memory => MemoryStores::new(), gaps: [];
 }
 
-/// What is wrong with a store.
+/// A fault of a store.
 #[derive(Clone, Copy)]
 enum StoreFault {
     /// The last writer wins: foreign lines are not reported.
     Overwrites,
     /// Lines are parsed and written anew.
     Normalises,
-    /// A line that lacks its end is gone on with.
+    /// Appends directly to a line without a line break.
     Glues,
-    /// Removing says it did and did nothing.
+    /// Reports removal but removes nothing.
     KeepsRemoved,
-    /// Half of the lines of an append are lost.
+    /// Loses half of the lines of an append.
     Halves,
 }
 
@@ -185,11 +185,11 @@ impl Journal for FaultyJournal {
     }
 }
 
-/// The scenarios that find a store out.
+/// Returns the scenarios that detect a faulty store.
 fn found_by(wrap: fn(MemoryStore) -> Arc<dyn SessionStore>) -> Vec<StoreScenario> {
     let fails = |scenario: &StoreScenario| {
         let place = MemoryStores { store: MemoryStore::new(), wrap };
-        // A broken store may well make a scenario panic.
+        // A faulty store may well make a scenario panic.
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| scenario.run(&place))).map_or(true, |ran| ran.is_err())
     };
     StoreScenario::ALL.iter().copied().filter(fails).collect()
@@ -205,19 +205,19 @@ fn check(wrap: fn(MemoryStore) -> Arc<dyn SessionStore>, expected: &[StoreScenar
 }
 
 #[test]
-fn a_store_that_overwrites_is_found_out() {
+fn a_store_that_overwrites_is_detected() {
     let expected =
         [StoreScenario::Moved, StoreScenario::Parallel, StoreScenario::Followed, StoreScenario::ParallelLogs];
     check(|store| Arc::new(Faulty(store, StoreFault::Overwrites)), &expected);
 }
 
 #[test]
-fn a_store_that_writes_lines_anew_is_found_out() {
+fn a_store_that_rewrites_lines_is_detected() {
     check(|store| Arc::new(Faulty(store, StoreFault::Normalises)), &[StoreScenario::Bytes]);
 }
 
 #[test]
-fn a_store_that_glues_lines_is_found_out() {
+fn a_store_that_joins_lines_is_detected() {
     check(
         |store| Arc::new(Faulty(store, StoreFault::Glues)),
         &[StoreScenario::MissingNewline, StoreScenario::TornTail],
@@ -225,7 +225,7 @@ fn a_store_that_glues_lines_is_found_out() {
 }
 
 #[test]
-fn a_store_that_keeps_what_was_removed_is_found_out() {
+fn a_store_that_keeps_removed_sessions_is_detected() {
     check(
         |store| Arc::new(Faulty(store, StoreFault::KeepsRemoved)),
         &[StoreScenario::Missing, StoreScenario::Removed, StoreScenario::Fresh],
@@ -233,6 +233,6 @@ fn a_store_that_keeps_what_was_removed_is_found_out() {
 }
 
 #[test]
-fn a_store_that_writes_half_is_found_out() {
+fn a_store_that_writes_half_is_detected() {
     check(|store| Arc::new(Faulty(store, StoreFault::Halves)), &[StoreScenario::Order, StoreScenario::Reopen]);
 }

@@ -1,4 +1,4 @@
-//! Summaries by a model, and what they are asked.
+//! Summaries by a model, and the prompts they send.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use pinch_testing::logs::{answer, append, create, host, shown, user};
 
-/// Answers with stop reasons and texts in order, and keeps what it was asked.
+/// Answers with the given stop reasons and texts in order, and records the requests.
 struct ScriptedSummaries {
     answers: Mutex<VecDeque<(&'static str, &'static str)>>,
     asked: Mutex<Vec<String>>,
@@ -75,7 +75,7 @@ async fn compact(log: &mut SessionLog, model: &SummaryModel<'_>) -> Result<Compa
 }
 
 #[tokio::test]
-async fn a_split_turn_asks_twice_one_after_the_other() {
+async fn a_split_turn_sends_two_sequential_requests() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &[])]).await;
@@ -98,7 +98,7 @@ async fn a_split_turn_asks_twice_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn an_earlier_summary_is_brought_up_to_date_without_our_blocks() {
+async fn an_earlier_summary_is_updated_without_the_appended_blocks() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     append(&mut log, [user("q1"), answer("a1", &["f"]), user("q2")]).await;
@@ -150,7 +150,7 @@ async fn bad_answers_are_never_stored() {
 }
 
 #[tokio::test]
-async fn a_branch_that_is_left_is_summarised() {
+async fn an_abandoned_branch_is_summarised() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     let ids = append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &["f"])]).await;

@@ -1,4 +1,4 @@
-//! The tree of a session beside a plain model of it.
+//! The tree of a session compared with a simple model of it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use pinch_testing::logs::run;
 use pinch_testing::logs::{append, create, file, store, user};
 
-/// One thing that can happen to a tree.
+/// One operation on a tree.
 #[derive(Clone, Debug)]
 enum TreeStep {
     Say(u8),
@@ -45,7 +45,7 @@ fn step() -> impl Strategy<Value = TreeStep> {
     ]
 }
 
-/// What an entry is in the model.
+/// The kind of an entry in the model.
 #[derive(Clone, Debug, PartialEq)]
 enum ModelEntryKind {
     Said(String),
@@ -55,7 +55,7 @@ enum ModelEntryKind {
     Other,
 }
 
-/// A tree as a list of nodes; everything else is looked up by going through it.
+/// A tree as a list of nodes; everything else is found by walking it.
 #[derive(Clone, Debug, Default)]
 struct TreeModel {
     nodes: Vec<(EntryId, Option<EntryId>, ModelEntryKind)>,
@@ -64,7 +64,7 @@ struct TreeModel {
 }
 
 impl TreeModel {
-    /// A host of another program: it draws different ids.
+    /// Creates a host as another program would have: it draws different ids.
     fn next_host(&mut self) -> Host {
         self.n_hosts += 1;
         Host::builder().clock(1_770_000_000_000, 1000).seed(1000 + self.n_hosts).build()
@@ -117,7 +117,7 @@ impl TreeModel {
         path.into_iter().filter_map(in_words).collect()
     }
 
-    /// The branch up to an entry without labels; those of its entries come again at its end, under the ids that the log gave them.
+    /// Returns the branch up to an entry without labels; those of its entries are repeated at its end, with the ids that the log generated.
     fn branched(&self, leaf: &EntryId, log: &SessionLog) -> Self {
         let mut branch = Self { n_hosts: self.n_hosts, ..Self::default() };
         let path = self.path(Some(leaf));
@@ -138,7 +138,7 @@ impl TreeModel {
     }
 }
 
-/// Compares everything that can be asked of a log.
+/// Compares everything observable about a log.
 fn compare(log: &SessionLog, model: &TreeModel) -> Result<(), TestCaseError> {
     let parents: Vec<_> = log.entries().map(|entry| (entry.id.clone(), entry.parent_id.clone())).collect();
     let expected: Vec<_> = model.nodes.iter().map(|(id, parent, _)| (id.clone(), parent.clone())).collect();
@@ -239,7 +239,7 @@ async fn take(step: TreeStep, log: &mut SessionLog, model: &mut TreeModel, dir: 
             log.create_branched_session(&leaf).await.unwrap();
             *model = model.branched(&leaf, log);
             if !file(log).exists() {
-                // Nothing was said on that branch, so its file comes with the next words.
+                // The branch has no message, so its file appears with the next one.
                 let id = log.append(user("first")).await.unwrap();
                 model.add(id, ModelEntryKind::Said("first".into()));
             }
@@ -256,7 +256,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_log_is_what_its_model_says(steps in prop::collection::vec(step(), 0..40)) {
+    fn a_log_matches_its_model(steps in prop::collection::vec(step(), 0..40)) {
         run(async {
             let dir = tempfile::tempdir().unwrap();
             let mut log = create(dir.path()).await;

@@ -1,4 +1,4 @@
-//! Files that others write as well, and files that are broken.
+//! Files that others write as well, and damaged files.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -30,7 +30,7 @@ async fn foreign_entries_after_our_leaf_are_followed() {
 }
 
 #[tokio::test]
-async fn foreign_entries_elsewhere_leave_our_leaf_where_it_is() {
+async fn foreign_entries_elsewhere_leave_our_leaf_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let mut ours = create(dir.path()).await;
     let ids = append(&mut ours, [user("q"), answer("a", &[])]).await;
@@ -71,7 +71,7 @@ async fn two_writers_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_torn_line_costs_nothing_but_itself() {
+async fn a_truncated_line_loses_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     append(&mut log, [user("q")]).await;
@@ -85,7 +85,7 @@ async fn a_torn_line_costs_nothing_but_itself() {
 }
 
 #[tokio::test]
-async fn what_is_no_session_is_refused_and_untouched() {
+async fn a_file_that_is_not_a_session_is_rejected_and_untouched() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("notes.jsonl");
     for text in ["# notes\n", "{\"type\":\"message\",\"id\":\"a\"}\n", "{\"type\":\"session\",\"id\":7}\n"] {
@@ -98,7 +98,7 @@ async fn what_is_no_session_is_refused_and_untouched() {
 }
 
 #[tokio::test]
-async fn an_entry_that_was_not_written_does_not_exist() {
+async fn an_entry_that_could_not_be_written_does_not_exist() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     let ids = append(&mut log, [user("q"), answer("a", &[])]).await;
@@ -120,7 +120,7 @@ async fn a_new_session_never_takes_over_a_file() {
 }
 
 #[tokio::test]
-async fn the_file_appears_with_the_prompt() {
+async fn the_first_prompt_creates_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     log.append_name("  two\nlines ").await.unwrap();
@@ -149,7 +149,7 @@ async fn version_1_is_migrated_once_and_backed_up() {
 }
 
 #[tokio::test]
-async fn a_branched_session_goes_on_across_labels() {
+async fn a_branched_session_continues_across_labels() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = create(dir.path()).await;
     let ids = append(&mut log, [user("q"), answer("a", &[])]).await;
@@ -167,11 +167,11 @@ async fn a_branched_session_goes_on_across_labels() {
 }
 
 #[tokio::test]
-async fn the_newest_session_of_the_folder_is_continued() {
+async fn the_newest_session_of_the_directory_is_continued() {
     let dir = tempfile::tempdir().unwrap();
     let by_cwd: Arc<dyn SessionStore> = Arc::new(JsonlStore::by_cwd(dir.path()));
     let host = host();
-    // Both lie in the same directory.
+    // Both share a directory.
     for cwd in ["/a/b", "/a-b"] {
         let mut log = SessionLog::create(&host, by_cwd.clone(), NewSession::in_directory(cwd)).await.unwrap();
         append(&mut log, [user(cwd)]).await;

@@ -1,15 +1,15 @@
-//! Jobs as models write them, in the one form that is stored.
+//! Normalization of jobs as models write them into the stored form.
 
 use serde_json::{Map, Value, json};
 
 use super::schedule::{iso, parse_time};
 
-/// Members of a payload that may stand at the top.
+/// Members of a payload that may appear at the top level.
 const FLAT: [&str; 6] = ["message", "text", "model", "thinking", "timeoutSeconds", "allowUnsafeExternalContent"];
-/// Characters of a name that was made from a text.
+/// Maximum characters of a name derived from a text.
 const MAX_NAME: usize = 60;
 
-/// A job with its kinds, times and defaults as they are stored. What is wrong with it stays, for the check that follows.
+/// Returns a job in its stored form, with kinds, times and defaults. Errors are kept for validation.
 pub fn normalized_job(raw: &Map<String, Value>) -> Map<String, Value> {
     let wrapped = ["data", "job"].iter().find_map(|key| raw.get(*key).and_then(Value::as_object));
     let mut job = wrapped.unwrap_or(raw).clone();
@@ -81,7 +81,7 @@ fn schedule_of(raw: &Map<String, Value>) -> Map<String, Value> {
     schedule
 }
 
-/// Members of a payload at the top become a payload.
+/// Moves payload members from the top level into a payload.
 fn move_flat_members(job: &mut Map<String, Value>) {
     let has_payload = job.get("payload").is_some_and(Value::is_object);
     let text = |job: &Map<String, Value>, key: &str| {
@@ -147,7 +147,7 @@ fn delivery_of(raw: &Map<String, Value>) -> Map<String, Value> {
     delivery
 }
 
-/// Takes out the members that said where an answer goes before there was `delivery`.
+/// Removes the members that specified delivery before `delivery` existed.
 fn old_delivery(members: &mut Map<String, Value>) -> Option<Map<String, Value>> {
     let mut take = |key: &str| members.shift_remove(key).filter(|value| !value.is_null());
     let (deliver, channel, provider) = (take("deliver"), take("channel"), take("provider"));
@@ -190,7 +190,7 @@ fn add_defaults(job: &mut Map<String, Value>) {
     }
 }
 
-/// The first line of what the job does, else when it does it.
+/// Derives a name from the first line of the job's text, or else from its schedule.
 fn name_of(job: &Map<String, Value>) -> String {
     let payload = job.get("payload").unwrap_or(&Value::Null);
     let text = ["message", "text"].iter().find_map(|key| payload[*key].as_str()).unwrap_or_default();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn old_members_say_where_an_answer_goes() {
+    fn legacy_members_become_a_delivery() {
         let payload = json!({"message": " go\nand on ", "deliver": true, "provider": " Slack", "to": "C1 ", "bestEffortDeliver": true});
         check(
             json!({"schedule": {"expr": "* * * * *"}, "payload": payload, "name": " "}),

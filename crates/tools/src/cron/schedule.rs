@@ -1,4 +1,4 @@
-//! When a job is due.
+//! Schedules of jobs.
 
 use std::time::Duration;
 
@@ -7,28 +7,28 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-/// When a job is due.
+/// The schedule of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobSchedule {
-    /// Once, at a time in milliseconds.
+    /// Once, at a Unix time in milliseconds.
     At(i64),
-    /// Again and again.
+    /// Periodically.
     Every {
         /// The period in milliseconds, at least 1.
         every_ms: i64,
-        /// A time at which it is due; the time of the question if there is none.
+        /// Reference time in milliseconds; the query time by default.
         anchor_ms: Option<i64>,
     },
-    /// By an expression of five or six fields.
+    /// By a cron expression of five or six fields.
     Cron {
         /// The expression.
         expr: String,
-        /// The name of the zone that it is in; UTC if there is none.
+        /// Name of the time zone; UTC by default.
         tz: Option<String>,
     },
 }
 
-/// How long to wait after errors in a row: the first, the second, …
+/// Delay after consecutive errors: the first, the second, …
 const BACKOFF: [Duration; 5] = [
     Duration::from_secs(30),
     Duration::from_secs(60),
@@ -38,7 +38,7 @@ const BACKOFF: [Duration; 5] = [
 ];
 
 impl JobSchedule {
-    /// The next time at which the job is due; `None` if there is none.
+    /// Returns the next time at which the job is due, in milliseconds.
     pub fn next(&self, now_ms: i64) -> Option<i64> {
         match self {
             Self::Cron { expr, tz } => next_by_expression(expr, tz.as_deref(), now_ms),
@@ -56,25 +56,25 @@ impl JobSchedule {
     }
 }
 
-/// `None` for an expression or a zone that does not exist, and when the expression never matches again.
+/// Evaluates a cron expression. Returns `None` if the expression or zone is invalid, or if it never matches again.
 fn next_by_expression(expr: &str, tz: Option<&str>, now_ms: i64) -> Option<i64> {
     let zone = match tz.map(str::trim).filter(|tz| !tz.is_empty()) {
         Some(name) => TimeZone::get(name).ok()?,
         None => TimeZone::UTC,
     };
     let cron: Cron = expr.trim().parse().ok()?;
-    // Expressions know whole seconds.
+    // Expressions have a resolution of one second.
     let now = Timestamp::from_second(now_ms.div_euclid(1000)).ok()?.to_zoned(zone);
     Some(cron.find_next_occurrence(&now, false).ok()?.timestamp().as_millisecond())
 }
 
-/// How long a job waits after so many errors in a row.
+/// Returns the delay after `n_errors` consecutive errors.
 pub fn backoff(n_errors: u32) -> Duration {
     let at = usize::try_from(n_errors).unwrap_or(usize::MAX).saturating_sub(1);
     BACKOFF[at.min(BACKOFF.len() - 1)]
 }
 
-/// A time as a model writes it, in milliseconds: a number, a date, or a date with a time. Without a zone it is UTC.
+/// Parses a time as models write it into milliseconds: a number, a date, or a date with a time. Defaults to UTC.
 pub fn parse_time(text: &str) -> Option<i64> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -87,7 +87,7 @@ pub fn parse_time(text: &str) -> Option<i64> {
     Some(local.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond())
 }
 
-/// A time as JavaScript writes it.
+/// Formats a time as JavaScript does.
 pub fn iso(at_ms: i64) -> Option<String> {
     let at = Timestamp::from_millisecond(at_ms).ok()?;
     Some(at.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_are_in_their_zone() {
+    fn expressions_are_evaluated_in_their_zone() {
         let next = |expr: &str, tz: Option<&str>, now: &str| {
             let schedule = JobSchedule::Cron { expr: expr.to_owned(), tz: tz.map(str::to_owned) };
             schedule.next(parse_time(now).unwrap()).and_then(iso)
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_time_is_on_the_grid() {
+    fn periodic_times_are_aligned_to_the_anchor() {
         let every = |every_ms, anchor_ms| JobSchedule::Every { every_ms, anchor_ms };
         assert_eq!(every(1000, Some(0)).next(2001), Some(3000));
         assert_eq!(every(1000, Some(2000)).next(2000), Some(3000));

@@ -1,20 +1,20 @@
-//! Where answers go that nobody waits for.
+//! Delivery targets for answers that no caller waits for.
 
-/// A place for announcements.
+/// A target for announcements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnounceTarget {
     /// The channel.
     pub channel: String,
-    /// The group or channel in it, like `group:-100`.
+    /// The group or channel within it, like `group:-100`.
     pub to: String,
     /// The thread or topic.
     pub thread: Option<String>,
 }
 
-/// Where the answer of a job is announced.
+/// Where a job's answer is delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobDelivery {
-    /// The channel, if the key names one.
+    /// The channel, if the session key names one.
     pub channel: Option<String>,
     /// The person or group.
     pub to: String,
@@ -24,7 +24,7 @@ fn parts(key: &str) -> Vec<&str> {
     key.trim().split(':').filter(|part| !part.is_empty()).collect()
 }
 
-/// The group that a session key names: `…:<channel>:<group|channel>:<id>[:topic|thread:<id>]`.
+/// Returns the group in a session key: `…:<channel>:<group|channel>:<id>[:topic|thread:<id>]`.
 pub fn announce_target(key: &str) -> Option<AnnounceTarget> {
     let parts = parts(key);
     let body = match parts.as_slice() {
@@ -37,13 +37,13 @@ pub fn announce_target(key: &str) -> Option<AnnounceTarget> {
         id => (id, None),
     };
     let channel = channel.to_lowercase();
-    // These have no groups: every place is a channel.
+    // These have no groups: every conversation is a channel.
     let kind = if matches!(channel.as_str(), "discord" | "slack") { "channel" } else { kind };
     let id = id.join(":").trim().to_owned();
     (!id.is_empty()).then(|| AnnounceTarget { to: format!("{kind}:{id}"), channel, thread })
 }
 
-/// The person or group of the session that a job was made in.
+/// Returns the person or group of the session that created a job.
 pub fn job_delivery(key: &str) -> Option<JobDelivery> {
     let key = key.trim();
     let lower = key.to_ascii_lowercase();
@@ -59,10 +59,10 @@ pub fn job_delivery(key: &str) -> Option<JobDelivery> {
     (!to.is_empty()).then(|| JobDelivery { channel: (at > 0).then_some(head), to })
 }
 
-/// How many turns two agents may answer each other at most.
+/// Maximum turns that two agents may answer each other.
 const MAX_TURNS: u8 = 5;
 
-/// How many turns two agents answer each other: `session.agentToAgent.maxPingPongTurns`, from 0 to 5.
+/// Returns the maximum number of turns that two agents may answer each other: `session.agentToAgent.maxPingPongTurns`, from 0 to 5.
 pub fn ping_pong_turns(configured: Option<f64>) -> u8 {
     let turns = configured.filter(|turns| turns.is_finite()).unwrap_or(f64::from(MAX_TURNS));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 5")]

@@ -1,19 +1,19 @@
-//! Programs that may run.
+//! Patterns for programs that may run.
 
 use std::path::Path;
 
 use globset::GlobBuilder;
 
-/// Whether a pattern of an allow list matches a program. Only patterns that are paths count, and only programs that were found.
+/// Returns whether an allow list pattern matches a program. Only path patterns match, and only programs that were found.
 ///
-/// `**` matches anything, `*` anything but `/`, `?` one character; letters are compared without case.
+/// `**` matches anything, `*` anything except `/`, and `?` one character; letters match case-insensitively.
 pub fn matches_program(pattern: &str, program: Option<&Path>, home: Option<&Path>) -> bool {
     let Some(program) = program else { return false };
     let pattern = pattern.trim();
     if !pattern.contains(['/', '\\', '~']) {
         return false;
     }
-    // Only the three wildcards mean something, and in the home directory nothing does.
+    // Only the three wildcards are special, and nothing in the home directory's path is.
     let pattern = match (pattern.strip_prefix('~'), home) {
         (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
             escaped(&home.to_string_lossy(), "[]{}\\!*?") + &escaped(rest, "[]{}\\!")
@@ -25,7 +25,7 @@ pub fn matches_program(pattern: &str, program: Option<&Path>, home: Option<&Path
     glob.compile_matcher().is_match(program.to_string_lossy().to_lowercase())
 }
 
-/// A text with a backslash before each of these characters.
+/// Escapes each of these characters with a backslash.
 fn escaped(text: &str, special: &str) -> String {
     text.chars().flat_map(|c| [special.contains(c).then_some('\\'), Some(c)]).flatten().collect()
 }
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_match_paths_and_nothing_else() {
+    fn patterns_match_paths_only() {
         for (pattern, program, expect) in [
             ("~/bin/*", "/home/u/bin/x", true),
             ("~/bin/*", "/home/u/bin/x/y", false),

@@ -1,51 +1,51 @@
-//! From a command line to the programs that it starts.
+//! Splitting a command line into the programs it starts.
 //!
-//! This reads only what it understands completely: programs with arguments, pipes, and `&&`, `||` and `;` between them. Everything else (substitutions,
-//! redirections, subshells, background jobs, several lines) is refused with the construct that was found, and then a person decides.
+//! Accepts only what it fully understands: programs with arguments, pipes, and `&&`, `||` and `;` between them. Everything else
+//! (substitutions, redirections, subshells, background jobs, several lines) is rejected with the construct found, and a person decides.
 
-/// The shell that a command is for.
+/// The shell that interprets a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShellKind {
     /// A POSIX shell.
     #[default]
     Posix,
-    /// The command interpreter of Windows.
+    /// The Windows command interpreter.
     Windows,
 }
 
-/// The programs of a command line: chains of pipelines.
+/// The programs of a command line, as chains of pipelines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandAnalysis {
-    /// For each part of the chain its pipeline, and for each program of that its arguments with its name in front.
+    /// A pipeline for each part of the chain, with a program name and its arguments for each command.
     pub chains: Vec<Vec<Vec<String>>>,
 }
 
-/// Why a command line is not understood.
+/// Why a command line could not be analyzed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnalysisError {
-    /// It contains a construct that can do more than start programs.
+    /// It contains an unsupported construct.
     #[error("unsupported shell token: {0}")]
     Token(String),
-    /// The same, for Windows.
+    /// It contains an unsupported construct of the Windows shell.
     #[error("unsupported windows shell token: {0}")]
     WindowsToken(String),
-    /// A quote or an escape does not end.
+    /// A quote or an escape is not terminated.
     #[error("unterminated shell quote/escape")]
     Unterminated,
-    /// There is no command.
+    /// The command is empty.
     #[error("empty command")]
     Empty,
-    /// There is nothing between two pipes.
+    /// A pipeline segment is empty.
     #[error("empty pipeline segment")]
     EmptySegment,
-    /// It has no words.
+    /// A segment has no words.
     #[error("unable to parse shell segment")]
     NoWords,
 }
 
 impl CommandAnalysis {
-    /// All programs with their arguments.
+    /// Returns all programs with their arguments.
     pub fn segments(&self) -> impl Iterator<Item = &Vec<String>> {
         self.chains.iter().flatten()
     }
@@ -54,7 +54,7 @@ impl CommandAnalysis {
 /// Splits a command line into programs.
 ///
 /// # Errors
-/// Names what is not understood.
+/// Names the construct that is not supported.
 pub fn analyze(command: &str, shell: ShellKind) -> Result<CommandAnalysis, AnalysisError> {
     if command.trim().is_empty() {
         return Err(AnalysisError::Empty);
@@ -69,7 +69,7 @@ pub fn analyze(command: &str, shell: ShellKind) -> Result<CommandAnalysis, Analy
     }
 }
 
-/// Where a character stands.
+/// The quoting state at a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quoting {
     None,
@@ -77,8 +77,8 @@ enum Quoting {
     Double,
 }
 
-/// Walks over the characters of a command with what they mean: `visit` gets the position, the character and whether it is quoted or escaped, and returns how
-/// many characters to go on.
+/// Walks the characters of a command: `visit` receives the position, the character, and whether it is quoted or escaped; it returns how
+/// many characters to advance.
 fn walk(
     text: &str,
     mut visit: impl FnMut(usize, char, Quoting, bool) -> Result<(), AnalysisError>,
@@ -107,7 +107,7 @@ fn walk(
     if quoting == Quoting::None { Ok(()) } else { Err(AnalysisError::Unterminated) }
 }
 
-/// The parts between `&&`, `||` and `;`. When one of them is empty, the whole is one part, in which the operator is refused.
+/// Splits at `&&`, `||` and `;`. If a part is empty, returns the whole as one part, so that the operator is rejected later.
 fn chain_parts(command: &str) -> Result<Vec<&str>, AnalysisError> {
     let mut cuts: Vec<(usize, usize)> = Vec::new();
     walk(command, |at, c, quoting, is_escaped| {
@@ -131,7 +131,7 @@ fn chain_parts(command: &str) -> Result<Vec<&str>, AnalysisError> {
     Ok(if parts.iter().any(|part| part.trim().is_empty()) { vec![command] } else { parts })
 }
 
-/// The programs of a pipeline.
+/// Returns the programs of a pipeline.
 fn pipeline(part: &str) -> Result<Vec<Vec<String>>, AnalysisError> {
     let mut cuts = Vec::new();
     walk(part, |at, c, quoting, is_escaped| {
@@ -169,13 +169,13 @@ fn pipeline(part: &str) -> Result<Vec<Vec<String>>, AnalysisError> {
     Ok(segments)
 }
 
-/// The words of a command without quotes and escapes.
+/// Returns the words of a command without quotes and escapes.
 fn words(segment: &str) -> Result<Vec<String>, AnalysisError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut end = 0;
     walk(segment, |at, c, quoting, is_escaped| {
-        // Quotes are not visited: something was skipped, so there is a word, be it an empty one.
+        // Quotes are not visited: something was skipped, so there is a word, even if it is empty.
         if at > end {
             word.get_or_insert_default();
         }
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_what_the_shell_makes_of_them() {
+    fn words_are_split_as_by_the_shell() {
         check(r#"echo 'a "b' "c 'd" e\ f """#, Ok(&[&["echo", "a \"b", "c 'd", "e f", ""]]));
         check(r#"a "" '' b"#, Ok(&[&["a", "", "", "b"]]));
         check(r#"a"b"'c'd"#, Ok(&[&["abcd"]]));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_than_programs_is_refused() {
+    fn unsupported_constructs_are_rejected() {
         for (command, expect) in [
             ("a &&", "unsupported shell token: &"),
             ("a || || b", "unsupported shell token: ||"),

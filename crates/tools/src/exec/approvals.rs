@@ -1,4 +1,4 @@
-//! What may run without a question: the file `exec-approvals.json`, as OpenClaw has it.
+//! Stored approvals: OpenClaw's file `exec-approvals.json`.
 
 use std::io;
 use std::path::Path;
@@ -12,12 +12,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::modes::{ExecAsk, ExecSecurity};
 
-/// The version of the file that is understood.
+/// The supported version of the file.
 const VERSION: u64 = 1;
-/// The agent that entries of the old agent `default` belong to.
+/// The agent that inherits the entries of the legacy agent `default`.
 const MAIN: &str = "main";
 
-/// The file. Members that are not known stay as they are.
+/// The contents of the file. Unknown members are preserved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApprovalsFile {
     root: Map<String, Value>,
@@ -26,35 +26,35 @@ pub struct ApprovalsFile {
 /// An entry of an allow list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedProgram {
-    /// The program: a path, in which `*`, `**` and `?` are wildcards.
+    /// The program: a path with the wildcards `*`, `**` and `?`.
     pub pattern: String,
-    /// The hash of the arguments that the entry is for; `None` for any.
+    /// Hash of the arguments the entry is limited to; `None` for any.
     pub arguments_hash: Option<String>,
-    /// The directory that the entry is for; `None` for any.
+    /// Directory the entry is limited to; `None` for any.
     pub cwd: Option<String>,
 }
 
-/// What holds for an agent.
+/// The settings that apply to an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EffectiveApprovals {
     /// Which commands may run.
     pub security: ExecSecurity,
-    /// When a person is asked.
+    /// When to ask a person.
     pub ask: ExecAsk,
-    /// What holds when nobody can be asked.
+    /// Which commands may run if nobody can be asked.
     pub ask_fallback: ExecSecurity,
     /// Whether the programs of skills may run.
     pub auto_allow_skills: bool,
-    /// Programs that may run: those of all agents, then those of the agent.
+    /// Allowed programs: those of all agents, then those of the agent.
     pub allowlist: Vec<AllowedProgram>,
 }
 
-/// Values for what the file does not set.
+/// Values for settings missing from the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalDefaults {
     /// Which commands may run.
     pub security: Option<ExecSecurity>,
-    /// When a person is asked.
+    /// When to ask a person.
     pub ask: Option<ExecAsk>,
 }
 
@@ -65,7 +65,7 @@ impl Default for ApprovalsFile {
 }
 
 impl ApprovalsFile {
-    /// Reads the content of a file. One of another version, or one that cannot be read, counts as empty.
+    /// Parses the content of a file. An unsupported version or unreadable content counts as empty.
     pub fn read(content: &Value) -> Self {
         let Some(root) = content.as_object().filter(|root| root.get("version") == Some(&VERSION.into())) else {
             return Self::default();
@@ -78,10 +78,10 @@ impl ApprovalsFile {
         file
     }
 
-    /// Loads a file; one that is missing is empty.
+    /// Loads a file; a missing one is empty.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
+    /// Fails if the file exists but cannot be read.
     pub fn load(path: &Path) -> io::Result<Self> {
         match std::fs::read(path) {
             Ok(content) => Ok(Self::read(&serde_json::from_slice(&content).unwrap_or_default())),
@@ -90,10 +90,10 @@ impl ApprovalsFile {
         }
     }
 
-    /// Replaces a file, for the user alone. Missing ids, the path of the socket and its token are made.
+    /// Writes the file, readable by the user only. Missing ids, the socket path and its token are generated.
     ///
     /// # Errors
-    /// The system's error.
+    /// Returns the I/O error.
     pub fn save(&mut self, path: &Path, host: &Host) -> io::Result<()> {
         let socket = self.root.entry("socket").or_insert_with(|| json!({}));
         if !socket.is_object() {
@@ -119,7 +119,7 @@ impl ApprovalsFile {
         write_atomic(path, text.as_bytes(), Access::Private)
     }
 
-    /// Entries of the old agent `default` belong to `main`, whose own settings win.
+    /// Merges the entries of the legacy agent `default` into `main`, whose own settings take precedence.
     fn merge_old_agent(&mut self) {
         let Some(agents) = self.root.get_mut("agents").and_then(Value::as_object_mut) else { return };
         let Some(Value::Object(old)) = agents.shift_remove("default") else { return };
@@ -147,7 +147,7 @@ impl ApprovalsFile {
         self.root.get("agents")?.get(id)
     }
 
-    /// What holds for an agent: its own values, else those of `*`, else the defaults of the file, else those given.
+    /// Returns the settings for an agent: its own values, then those of `*`, then the file's defaults, then those given.
     pub fn effective(&self, agent: &str, given: ApprovalDefaults) -> EffectiveApprovals {
         let agent = if agent.trim().is_empty() { MAIN } else { agent.trim() };
         let levels = [self.agent(agent), self.agent("*"), self.root.get("defaults")];
@@ -170,7 +170,7 @@ impl ApprovalsFile {
         }
     }
 
-    /// Allows a program with exactly these arguments in this directory from now on.
+    /// Always allows a program with exactly these arguments in this directory.
     pub fn allow_always(&mut self, agent: &str, program: &Path, argv: &[String], cwd: &Path) {
         let entry = json!({
             "pattern": program.to_string_lossy(),
@@ -195,7 +195,7 @@ impl ApprovalsFile {
         }
     }
 
-    /// Notes that an entry let a command run.
+    /// Records that an entry allowed a command.
     pub fn note_use(&mut self, pattern: &str, command: &str, program: &Path, now_ms: i64) {
         let agents = self.root.get_mut("agents").and_then(Value::as_object_mut);
         let lists = agents.into_iter().flat_map(|agents| agents.values_mut());
@@ -209,7 +209,7 @@ impl ApprovalsFile {
     }
 }
 
-/// The hash of a program's arguments.
+/// Returns the hash of a program's arguments.
 pub(super) fn arguments_hash(argv: &[String]) -> String {
     let text = Value::from(argv.get(1..).unwrap_or_default().to_vec()).to_string();
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -219,7 +219,7 @@ fn pattern_of(entry: &Value) -> Option<&str> {
     entry.as_str().or_else(|| entry["pattern"].as_str()).map(str::trim)
 }
 
-/// Bare strings become entries, and blank ones are dropped.
+/// Turns bare strings into entries and drops blank ones.
 fn tidy_allowlist(agent: &mut Map<String, Value>) {
     let Some(list) = agent.get_mut("allowlist").and_then(Value::as_array_mut) else { return };
     list.retain(|entry| pattern_of(entry).is_some_and(|pattern| !pattern.is_empty()));
@@ -231,7 +231,7 @@ fn tidy_allowlist(agent: &mut Map<String, Value>) {
 }
 
 fn allowed(entry: &Value) -> Option<AllowedProgram> {
-    // An entry that restricts arguments in a way that is not understood allows nothing.
+    // An entry that restricts arguments in an unsupported way allows nothing.
     if entry.get("argPattern").is_some_and(|pattern| !pattern.is_null()) {
         return None;
     }
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_survives_a_round_trip_and_keeps_what_it_does_not_know() {
+    fn the_file_survives_a_round_trip_and_preserves_unknown_members() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("exec-approvals.json");
         let content = json!({"version": 1, "defaults": {"ask": "always", "mood": 7}, "agents": {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_allows_nothing() {
+    fn unsupported_entries_allow_nothing() {
         let given = ApprovalDefaults::default();
         let other = ApprovalsFile::read(&json!({"version": 2, "defaults": {"security": "full"}}));
         assert_eq!(other.effective("main", given), EffectiveApprovals::default());

@@ -1,9 +1,9 @@
-//! The environment of commands. It begins empty: what it contains is listed, and no key of a provider is, unless it is named.
+//! The environment of commands. It starts empty: its variables are listed explicitly, and no provider key is included unless named.
 
-/// Variables that commands get from the host, besides `LC_*`.
+/// Variables that commands inherit from the host, besides `LC_*`.
 const INHERITED: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR", "COLORTERM"];
 
-/// Variables that load code into programs or lead them to other files. Neither a call nor the configuration may set them.
+/// Variables that load code into programs or redirect them to other files. Neither a call nor the configuration may set them.
 const BLOCKED: [&str; 65] = [
     "NODE_OPTIONS",
     "NODE_PATH",
@@ -73,7 +73,7 @@ const BLOCKED: [&str; 65] = [
 ];
 const BLOCKED_PREFIXES: [&str; 3] = ["DYLD_", "LD_", "BASH_FUNC_"];
 
-/// Variables that the host may pass on, but a call may not set.
+/// Variables that may be inherited from the host but not set by a call.
 const NO_OVERRIDE: [&str; 76] = [
     "HOME",
     "GRADLE_USER_HOME",
@@ -156,23 +156,23 @@ const NO_OVERRIDE_MORE: [&str; 7] =
     ["LUA_CPATH", "GEM_HOME", "GEM_PATH", "BUNDLE_GEMFILE", "COMPOSER_HOME", "XDG_CONFIG_HOME", "AWS_CONFIG_FILE"];
 const NO_OVERRIDE_PREFIXES: [&str; 3] = ["GIT_CONFIG_", "NPM_CONFIG_", "CARGO_REGISTRIES_"];
 
-/// A variable that a call may not set.
+/// Why a call may not set a variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvironmentError {
-    /// It decides which programs run.
+    /// It determines which programs run.
     #[error("Security Violation: Custom 'PATH' variable is forbidden during host execution.")]
     Path,
-    /// It loads code or leads programs elsewhere.
+    /// It loads code or redirects programs.
     #[error("Security Violation: Environment variable '{name}' is forbidden during host execution.")]
     Forbidden {
-        /// The variable.
+        /// Name of the variable.
         name: String,
     },
-    /// It is no name of a variable.
+    /// It is not a valid variable name.
     #[error("{name:?} cannot be the name of an environment variable")]
     NotAName {
-        /// The text.
+        /// The invalid name.
         name: String,
     },
 }
@@ -185,10 +185,10 @@ fn is_blocked(name: &str) -> bool {
     BLOCKED.contains(&name) || has_prefix(name, &BLOCKED_PREFIXES)
 }
 
-/// Checks the variables that one call sets.
+/// Checks the variables set by a call.
 ///
 /// # Errors
-/// Names the first that may not be set.
+/// Names the first forbidden variable.
 pub fn check_overrides<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), EnvironmentError> {
     for name in names {
         let upper = name.trim().to_uppercase();
@@ -198,7 +198,7 @@ pub fn check_overrides<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(
         if upper.is_empty() || name.contains(['=', '\0']) {
             return Err(EnvironmentError::NotAName { name: name.to_owned() });
         }
-        // What may be passed on to a child may still not be chosen by a model.
+        // Some variables may be passed on to a child but not chosen by a model.
         let is_forbidden = (upper != "SHELL" && is_blocked(&upper))
             || NO_OVERRIDE.contains(&upper.as_str())
             || NO_OVERRIDE_MORE.contains(&upper.as_str())
@@ -210,23 +210,23 @@ pub fn check_overrides<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(
     Ok(())
 }
 
-/// What the environment of a command is made of.
+/// How to build the environment of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChildEnvironment {
-    /// Variables of the host that commands get besides the usual ones.
+    /// Host variables that commands inherit besides the usual ones.
     pub named: Vec<String>,
-    /// Directories in front of `PATH`.
+    /// Directories to prepend to `PATH`.
     pub path_prepend: Vec<String>,
 }
 
-/// The `PATH` where the host has none.
+/// The `PATH` if the host has none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 impl ChildEnvironment {
-    /// The environment of one command: of the host's variables the usual and the named ones, then those of the call.
+    /// Builds the environment of a command: the usual and the named host variables, then those of the call.
     ///
     /// # Errors
-    /// When the call sets a variable that it may not set.
+    /// Fails if the call sets a forbidden variable.
     pub fn build<'a>(
         &self,
         host: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -250,12 +250,12 @@ impl ChildEnvironment {
             env.retain(|(known, _)| known != name);
             env.push((name.clone(), value.clone()));
         }
-        // Programs can tell that an agent runs them.
+        // Lets programs detect that an agent runs them.
         env.push(("OPENCLAW_SHELL".to_owned(), "exec".to_owned()));
         Ok(env)
     }
 
-    /// The path with the configured directories in front, each once.
+    /// Prepends the configured directories to the path, without duplicates.
     fn path(&self, own: &str) -> String {
         let mut parts: Vec<&str> = Vec::new();
         for part in self.path_prepend.iter().map(String::as_str).chain(own.split(':')) {
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_key_reaches_a_command_unless_it_is_named() {
+    fn no_key_reaches_a_command_unless_named() {
         let host = [
             ("PATH", "/bin:/usr/bin"),
             ("ANTHROPIC_API_KEY", "secret"),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_cannot_set_what_loads_code() {
+    fn calls_cannot_set_variables_that_load_code() {
         let refused = |name: &str| check_overrides([name]).map_err(|error| error.to_string());
         let text = "Security Violation: Environment variable 'ld_Preload' is forbidden during host execution.";
         assert_eq!(refused("ld_Preload"), Err(text.to_owned()));

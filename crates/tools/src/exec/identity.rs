@@ -1,4 +1,4 @@
-//! Which files a command starts: noted when it is judged, and compared before it runs.
+//! The identity of the files a command starts: recorded when it is judged, and compared before it runs.
 
 use std::path::{Path, PathBuf};
 
@@ -6,23 +6,23 @@ use pinch_stdx::fs::stamp::FileStamp;
 
 use super::judge::{Judgement, ProgramCall, is_script_runner};
 
-/// The programs of a command, its shell, and the scripts that it gives to interpreters, as they were at one moment.
+/// A snapshot of a command's programs, its shell, and the scripts passed to interpreters.
 ///
-/// A file that is written, replaced, or reached through another link afterwards is noticed, whatever its length and time of modification.
+/// Detects files that are later written, replaced, or reached through another link, regardless of their length and modification time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandIdentity(Vec<(PathBuf, Option<FileIdentity>)>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FileIdentity {
-    /// Where links lead.
+    /// The path with symbolic links resolved.
     real_path: PathBuf,
     stamp: FileStamp,
-    /// When the system last changed anything about the file; programs cannot set this time.
+    /// Time of the last status change, which programs cannot set.
     changed: Option<(i64, i64)>,
 }
 
 impl CommandIdentity {
-    /// The files of a command that was judged, and that a shell runs in a directory.
+    /// Records the files of a judged command that a shell runs in a directory.
     pub fn of(judgement: &Judgement, shell: &Path, cwd: &Path) -> Self {
         let mut paths = vec![shell.to_owned()];
         for call in &judgement.programs {
@@ -34,7 +34,7 @@ impl CommandIdentity {
         Self(paths.into_iter().map(|path| (path.clone(), FileIdentity::of(&path))).collect())
     }
 
-    /// A file that is not what it was.
+    /// Returns the first file that changed.
     pub fn changed(&self) -> Option<&Path> {
         let is_other = |(path, before): &&(PathBuf, Option<FileIdentity>)| FileIdentity::of(path) != *before;
         self.0.iter().find(is_other).map(|(path, _)| path.as_path())
@@ -60,7 +60,7 @@ fn changed(_: &Path) -> Option<(i64, i64)> {
     None
 }
 
-/// The file that an interpreter is given to run.
+/// Returns the script that an interpreter is given.
 fn script_of(call: &ProgramCall, cwd: &Path) -> Option<PathBuf> {
     let base = Path::new(call.argv.first()?).file_name()?.to_string_lossy().to_lowercase();
     if !is_script_runner(&base) {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_changes_a_file_is_noticed() {
+    fn any_change_to_a_file_is_detected() {
         type Change = fn(&Path);
         let changes: [(&str, Change); 6] = [
             ("written in place with its old time", |dir| {
@@ -115,7 +115,7 @@ mod tests {
             let judgement = Judgement { programs, ..Judgement::default() };
             let identity = CommandIdentity::of(&judgement, &dir.path().join("sh"), dir.path());
             assert_eq!(identity.changed(), None, "{what}");
-            // The clock of the file system has steps of a few milliseconds.
+            // The file system clock has a resolution of a few milliseconds.
             std::thread::sleep(std::time::Duration::from_millis(20));
             change(dir.path());
             assert!(identity.changed().is_some(), "{what}");

@@ -1,4 +1,4 @@
-//! Whether a command may run: every program that it starts has to be known, however it is started.
+//! Judging whether a command may run: every program it starts, directly or indirectly, must be known.
 
 use std::path::{Path, PathBuf};
 
@@ -13,39 +13,39 @@ mod wrappers;
 
 use wrappers::{Unwrapped, unwrap};
 
-/// What commands are judged by.
+/// The rules for judging commands.
 pub struct CommandRules<'a> {
     /// Programs that may run.
     pub allowlist: &'a [AllowedProgram],
-    /// Programs that may run with arguments that only read their input.
+    /// Programs that may run with arguments that only let them read their input.
     pub safe_bins: &'a SafeBins,
-    /// The directory that commands run in.
+    /// The working directory of commands.
     pub cwd: &'a Path,
     /// The home directory.
     pub home: Option<&'a Path>,
-    /// The directories that programs are looked for in.
+    /// The directories searched for programs.
     pub path: &'a [PathBuf],
     /// The shell.
     pub shell: ShellKind,
-    /// Whether the call sets variables of its own.
+    /// Whether the call sets environment variables.
     pub sets_env: bool,
-    /// Whether a path is a file that can be executed.
+    /// Returns whether a path is an executable file.
     pub is_executable: &'a (dyn Fn(&Path) -> bool + Sync),
-    /// Whether something is at a path.
+    /// Returns whether a path exists.
     pub exists: &'a (dyn Fn(&Path) -> bool + Sync),
 }
 
-/// What was found out about a command.
+/// The result of judging a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Judgement {
-    /// Why it is not understood; `None` if it is.
+    /// Why the command could not be analyzed; `None` if it was.
     pub not_understood: Option<String>,
-    /// Why it is not covered; `None` if all its programs are.
+    /// Why the command is not covered; `None` if all its programs are.
     pub not_covered: Option<String>,
-    /// The programs that it starts, in order, with those inside of others.
+    /// The programs it starts, in order, including nested ones.
     pub programs: Vec<ProgramCall>,
-    /// Patterns of the allow list that were needed, with the program.
+    /// The allow list patterns that matched, with the program.
     pub used: Vec<(String, PathBuf)>,
 }
 
@@ -54,24 +54,24 @@ pub struct Judgement {
 pub struct ProgramCall {
     /// Its name and arguments.
     pub argv: Vec<String>,
-    /// Where it was found; `None` for commands of the shell, and if it was not found.
+    /// Path of the program; `None` for shell builtins and programs not found.
     pub program: Option<PathBuf>,
-    /// Whether these are all its arguments, in the directory that the command was given, without variables of its own. Only such a call can be
-    /// recognised again.
+    /// Whether `argv` is complete, the working directory is the command's, and no variables are set. Only such a call can be recognized
+    /// again.
     pub is_exact: bool,
 }
 
 impl Judgement {
-    /// Whether it may run unasked.
+    /// Returns whether the command may run without asking.
     pub fn is_allowed(&self) -> bool {
         self.not_understood.is_none() && self.not_covered.is_none()
     }
 }
 
-/// How deep commands may be nested in commands.
+/// Maximum nesting of commands within commands.
 const MAX_DEPTH: usize = 6;
 
-/// Words that are not programs, and do more than run one.
+/// Shell keywords and builtins that do more than run a program.
 const KEYWORDS: [&str; 44] = [
     "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function",
     "in", "{", "}", "[[", "]]", "!", "coproc", "eval", "source", ".", "exec", "builtin", "trap", "alias", "unalias",
@@ -79,13 +79,13 @@ const KEYWORDS: [&str; 44] = [
     "let", "read", "mapfile",
 ];
 
-/// Built-in commands that change nothing but the shell that ends with the command.
+/// Builtins that change nothing beyond the command's shell.
 const HARMLESS: [&str; 6] = ["cd", "pwd", "true", "false", ":", "echo"];
 
-/// Programs that add arguments to those of the programs that they start.
+/// Programs that add arguments to the programs they start.
 const FEEDING: [&str; 2] = ["xargs", "find"];
 
-/// Interpreters, and the arguments that give them code. Code in a command line is never known.
+/// Interpreters and the flags that pass them code. Code on the command line is never allowed.
 const INLINE_CODE: [(&str, &[&str]); 14] = [
     ("python", &["-c"]),
     ("pypy", &["-c"]),
@@ -103,22 +103,22 @@ const INLINE_CODE: [(&str, &[&str]); 14] = [
     ("sed", &["-i", "--in-place", "-f", "--file"]),
 ];
 
-/// Programs that run a script that they are given by name.
+/// Returns whether a program runs a script given by name.
 pub(super) fn is_script_runner(base: &str) -> bool {
     wrappers::SHELLS.contains(&base) || INLINE_CODE.iter().any(|(name, _)| is_version_of(base, name))
 }
 
-/// Whether a program is this one, with or without a version in its name.
+/// Returns whether a program has this name, with or without a version suffix.
 fn is_version_of(base: &str, name: &str) -> bool {
     base.strip_prefix(name).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// Where a program is started.
+/// The context in which a program starts.
 #[derive(Clone, Copy, Default)]
 struct StartContext {
-    /// The directory may have changed.
+    /// Whether the working directory may have changed.
     has_moved: bool,
-    /// It gets further arguments that are not written down.
+    /// Whether the program receives additional arguments not on the command line.
     is_fed: bool,
 }
 
@@ -143,7 +143,7 @@ impl CommandRules<'_> {
         if let Some(c) = command.chars().find(|c| is_confusing(*c)) {
             return judgement.misunderstand(&format!("the character {c:?} is not expected in a command"));
         }
-        // Programs given by a relative path are others once the directory has changed.
+        // After a change of directory, relative paths name other programs.
         for argv in analysis.segments() {
             self.judge_call(argv, place, depth, judgement);
             place.has_moved |= argv.first().is_some_and(|name| matches!(name.as_str(), "cd" | "pushd" | "popd"));
@@ -197,12 +197,12 @@ impl CommandRules<'_> {
         }
     }
 
-    /// Looks for a call in the allow list and among the safe programs.
+    /// Looks up a call in the allow list and among the safe programs.
     fn cover(&self, call: &ProgramCall, place: StartContext, judgement: &mut Judgement) {
         let (argv, program) = (call.argv.as_slice(), call.program.as_deref());
         let is_covering = |entry: &&AllowedProgram| {
             let is_it = match &entry.arguments_hash {
-                // Such an entry names one file, whatever characters its name has.
+                // Such an entry names one file literally, even if its name contains wildcards.
                 Some(hash) => {
                     call.is_exact && program == Some(Path::new(&entry.pattern)) && *hash == arguments_hash(argv)
                 }
@@ -220,7 +220,7 @@ impl CommandRules<'_> {
         }
     }
 
-    /// The program that a name stands for.
+    /// Resolves a program name to a path.
     fn find(&self, name: &str) -> Option<PathBuf> {
         let is_there = |path: &PathBuf| (self.is_executable)(path);
         let expanded = match (name.strip_prefix("~/"), self.home) {
@@ -248,7 +248,7 @@ impl Judgement {
     }
 }
 
-/// Characters that look like others or like nothing.
+/// Returns whether a character is invisible or can be mistaken for another one.
 fn is_confusing(c: char) -> bool {
     (c.is_control() && c != '\t')
         || matches!(c, '\u{a0}' | '\u{ad}' | '\u{1680}' | '\u{180e}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{feff}')
@@ -268,7 +268,7 @@ fn gives_code(base: &str, argv: &[String]) -> bool {
     let is_code = |argument: &String| {
         flags.iter().any(|flag| match *flag {
             "" => true,
-            // Short flags may stand together, and their value may follow in the same word.
+            // Short flags may be combined, and a value may follow in the same word.
             flag if flag.len() == 2 && flag.starts_with('-') => {
                 argument.starts_with('-') && !argument.starts_with("--") && argument.contains(&flag[1..])
             }
@@ -278,14 +278,14 @@ fn gives_code(base: &str, argv: &[String]) -> bool {
     argv.iter().skip(1).any(is_code) || (*name != "sed" && reads_code(argv))
 }
 
-/// Whether an interpreter reads what it runs from its input: it is given nothing but flags.
+/// Returns whether an interpreter reads code from its input, having received only flags.
 fn reads_code(argv: &[String]) -> bool {
     const ABOUT: [&str; 6] = ["--version", "-V", "-v", "--help", "-h", "-VV"];
     let mut words = argv.iter().skip(1).map(String::as_str);
     words.clone().all(|word| word.starts_with('-')) && !words.any(|word| ABOUT.contains(&word))
 }
 
-/// Redirections that write nothing but what is thrown away. Each is replaced by a space where it stands outside of quotes.
+/// Replaces unquoted redirections that discard output with a space each.
 fn without_harmless_redirections(command: &str) -> String {
     const HARMLESS: [&str; 10] = [
         "2>&1",
@@ -306,7 +306,7 @@ fn without_harmless_redirections(command: &str) -> String {
     while let Some(c) = rest.chars().next() {
         if quote.is_none() && !rest.starts_with('\\') {
             let found = HARMLESS.iter().find(|text| {
-                // A digit belongs to the redirection only if it is a word's start, and the end must be the end of a word.
+                // A digit belongs to the redirection only at the start of a word, and the redirection must end the word.
                 let is_start = last.is_whitespace() || !c.is_ascii_digit();
                 let after = rest.strip_prefix(**text).map(|after| after.chars().next());
                 is_start

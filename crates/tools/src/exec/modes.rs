@@ -1,4 +1,4 @@
-//! How freely commands run, and when a person is asked.
+//! Modes that control which commands run and when to ask a person.
 
 use std::str::FromStr;
 
@@ -6,37 +6,37 @@ use serde_json::Value;
 
 use crate::policy::PermissionMode;
 
-/// Which commands may run. The order is from the strictest to the freest.
+/// Which commands may run, ordered from strictest to most permissive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExecSecurity {
     /// None.
     #[default]
     Deny,
-    /// Those on the allow list, and harmless ones.
+    /// Those on the allow list, and safe ones.
     Allowlist,
     /// All.
     Full,
 }
 
-/// When a person is asked. The order is from never to always.
+/// When to ask a person, ordered from never to always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExecAsk {
-    /// Never: what is not allowed is denied.
+    /// Never: commands that are not allowed are denied.
     Off,
-    /// When the allow list does not cover a command.
+    /// If the allow list does not cover a command.
     #[default]
     OnMiss,
     /// For every command.
     Always,
 }
 
-/// A word that names no mode.
+/// An unknown mode name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown mode {word:?}; expected one of {expected}")]
 pub struct UnknownMode {
-    /// The word.
+    /// The unknown name.
     pub word: String,
-    /// The words that are known.
+    /// The known names.
     pub expected: &'static str,
 }
 
@@ -67,7 +67,7 @@ impl FromStr for ExecAsk {
 }
 
 impl ExecSecurity {
-    /// The word in configurations.
+    /// Returns the name used in configurations.
     pub fn name(self) -> &'static str {
         match self {
             Self::Deny => "deny",
@@ -76,7 +76,7 @@ impl ExecSecurity {
         }
     }
 
-    /// The stricter of two modes.
+    /// Returns the stricter of two modes.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         self.min(other)
@@ -84,7 +84,7 @@ impl ExecSecurity {
 }
 
 impl ExecAsk {
-    /// The word in configurations.
+    /// Returns the name used in configurations.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -93,34 +93,34 @@ impl ExecAsk {
         }
     }
 
-    /// The mode of the two that asks more often.
+    /// Returns the mode that asks more often.
     #[must_use]
     pub fn more_demanding(self, other: Self) -> Self {
         self.max(other)
     }
 }
 
-/// Why the modes of a configuration cannot be used.
+/// Why the modes in a configuration are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModeError {
     /// Both ways of setting them are used.
     #[error("tools.exec.mode replaces tools.exec.security and tools.exec.ask; remove either")]
     Mixed,
-    /// A word is not known.
+    /// A mode name is unknown.
     #[error("tools.exec.{key}: {error}")]
     Unknown {
-        /// The key.
+        /// The configuration key.
         key: &'static str,
-        /// Which word it is.
+        /// The unknown name.
         error: UnknownMode,
     },
 }
 
-/// Reads `tools.exec`: `mode`, or `security` and `ask`. Without any of them the allow list holds, and a person is asked on a miss.
+/// Reads `tools.exec`: either `mode`, or `security` and `ask`. Without any of them, the allow list applies and a person is asked on a miss.
 ///
 /// # Errors
-/// When both ways are used, or a word is not known.
+/// Fails if both ways are used, or a name is unknown.
 pub fn configured_modes(exec: &Value) -> Result<(ExecSecurity, ExecAsk), ModeError> {
     let word = |key: &'static str| match &exec[key] {
         Value::Null => Ok(None),
@@ -144,7 +144,7 @@ pub fn configured_modes(exec: &Value) -> Result<(ExecSecurity, ExecAsk), ModeErr
     Ok(match mode.as_str() {
         "deny" => (ExecSecurity::Deny, ExecAsk::Off),
         "allowlist" => (ExecSecurity::Allowlist, ExecAsk::Off),
-        // Without a reviewer a person decides.
+        // Without a reviewer, a person decides.
         "ask" | "auto" => (ExecSecurity::Allowlist, ExecAsk::OnMiss),
         "full" => (ExecSecurity::Full, ExecAsk::Off),
         _ => {
@@ -154,8 +154,8 @@ pub fn configured_modes(exec: &Value) -> Result<(ExecSecurity, ExecAsk), ModeErr
     })
 }
 
-/// What holds for commands in a session with a mode; `configured`: what the configuration says, if anything. A mode loosens nothing that is
-/// configured.
+/// Returns the modes for a session with a permission mode; `configured` holds the modes from the configuration, if any. A permission mode
+/// never loosens the configuration.
 pub fn modes_of_session(
     mode: Option<PermissionMode>,
     configured: Option<(ExecSecurity, ExecAsk)>,
@@ -171,7 +171,7 @@ pub fn modes_of_session(
     }
 }
 
-/// Whether a person has to be asked about a command.
+/// Returns whether a person must approve a command.
 pub fn requires_approval(ask: ExecAsk, security: ExecSecurity, is_understood: bool, is_satisfied: bool) -> bool {
     match ask {
         ExecAsk::Always => true,
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mode_of_a_session_loosens_nothing_that_is_configured() {
+    fn a_session_mode_never_loosens_the_configuration() {
         use PermissionMode::{Full, Guarded, ReadOnly, Workspace};
         let full = (ExecSecurity::Full, ExecAsk::Off);
         let list = (ExecSecurity::Allowlist, ExecAsk::Off);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn one_way_of_setting_the_modes_is_used() {
+    fn modes_cannot_be_set_in_both_ways() {
         let read = |exec: Value| configured_modes(&exec).map_err(|error| error.to_string());
         assert_eq!(read(json!({})), Ok((ExecSecurity::Allowlist, ExecAsk::OnMiss)));
         assert_eq!(read(json!({"mode": "Full"})), Ok((ExecSecurity::Full, ExecAsk::Off)));

@@ -1,14 +1,14 @@
-//! Programs that only read their input: with the right arguments they run unasked.
+//! Programs that only read their input: with safe arguments they run without asking.
 
 use std::path::{Path, PathBuf};
 
-/// Programs that are safe unless a configuration names others.
+/// Programs treated as safe unless the configuration names others.
 pub const DEFAULT_SAFE_BINS: [&str; 6] = ["cut", "uniq", "head", "tail", "tr", "wc"];
 
-/// Programs that run code whatever their arguments are.
+/// Programs that can run code with any arguments.
 const NEVER: [&str; 4] = ["awk", "gawk", "mawk", "sed"];
 
-/// Which arguments a program may have.
+/// The arguments a program may have.
 struct ArgumentRules {
     name: &'static str,
     positional: (usize, usize),
@@ -94,7 +94,7 @@ const RULES: [ArgumentRules; 9] = [
     ArgumentRules { name: "wc", positional: (0, 0), valued: &[], denied: &["--files0-from"] },
 ];
 
-/// Long flags without a value that the programs above understand.
+/// Long flags without a value that these programs support.
 const LONG_SWITCHES: [&str; 36] = [
     "--compact-output",
     "--null-input",
@@ -137,9 +137,9 @@ const LONG_SWITCHES: [&str; 36] = [
 /// Which programs are safe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SafeBins {
-    /// Their names; none switches this off.
+    /// Their names; an empty list disables the feature.
     pub names: Vec<String>,
-    /// Directories that they must be in, besides `/bin` and `/usr/bin`.
+    /// Directories the programs must be in, besides `/bin` and `/usr/bin`.
     pub trusted_directories: Vec<PathBuf>,
 }
 
@@ -150,7 +150,8 @@ impl Default for SafeBins {
 }
 
 impl SafeBins {
-    /// Whether a call only reads its input: the program is one of these, and no argument can name a file. `exists` says whether a path does.
+    /// Returns whether a call only reads its input: the program is a safe one, and no argument can name a file. `exists` returns whether a
+    /// path exists.
     pub fn is_safe(&self, argv: &[String], program: Option<&Path>, cwd: &Path, exists: &dyn Fn(&Path) -> bool) -> bool {
         let Some((Some(name), Some(directory))) = program.map(|path| (path.file_name(), path.parent())) else {
             return false;
@@ -199,7 +200,7 @@ impl ArgumentRules {
                 if self.valued.contains(&flag) && value.is_none() && rest.next().is_none() {
                     return false;
                 }
-                // jq's take a name and a value.
+                // jq's flags take a name and a value.
                 if self.name == "jq" && self.valued.contains(&flag) && rest.next().is_none() {
                     return false;
                 }
@@ -215,7 +216,7 @@ impl ArgumentRules {
         (least..=most).contains(&n_positional)
     }
 
-    /// Short flags in one word. Only the last may have a value, in the same word or in the next.
+    /// Accepts combined short flags. Only the last may have a value, in the same word or the next.
     fn accept_cluster<'a>(&self, cluster: &str, rest: &mut impl Iterator<Item = &'a str>) -> bool {
         let letters = &cluster[1..];
         // Like `head -5`.
@@ -235,7 +236,7 @@ impl ArgumentRules {
         true
     }
 
-    /// The long flag that a text is the start of, if there is only one.
+    /// Expands an unambiguous prefix to a long flag.
     fn expanded(&self, flag: &str) -> Option<&'static str> {
         let mut known: Vec<&'static str> = self
             .valued

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-/// What happens when the same call is repeated.
+/// How to handle a repeated call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnRepeat {
-    /// The call runs, and the warning is appended to its result.
+    /// Run the call and append a warning to its result.
     #[default]
     Warn,
-    /// The call does not run.
+    /// Block the call.
     Block,
 }
 
@@ -16,25 +16,25 @@ pub enum OnRepeat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopConfig {
-    /// Whether anything is detected.
+    /// Whether detection is enabled.
     pub enabled: bool,
-    /// What happens on a warning about repeated or alternating calls.
+    /// How to handle a warning about repeated or alternating calls.
     pub on_repeat: OnRepeat,
-    /// How many calls are remembered.
+    /// Number of calls to remember.
     pub history_size: usize,
-    /// Repetitions that lead to a warning.
+    /// Repetitions that trigger a warning.
     pub warning: usize,
-    /// Calls of a tool that does not exist after which it is blocked.
+    /// Calls of a nonexistent tool after which it is blocked.
     pub unknown_tool: usize,
     /// Repetitions without progress that are blocked.
     pub critical: usize,
-    /// Repetitions without progress that are blocked whatever the detectors are set to.
+    /// Repetitions without progress that are blocked regardless of which detectors are enabled.
     pub breaker: usize,
-    /// Whether repeated calls are detected.
+    /// Whether to detect repeated calls.
     pub generic_repeat: bool,
-    /// Whether polling without progress is detected.
+    /// Whether to detect polling without progress.
     pub poll_no_progress: bool,
-    /// Whether two calls in turns are detected.
+    /// Whether to detect alternating calls.
     pub ping_pong: bool,
 }
 
@@ -56,8 +56,8 @@ impl Default for LoopConfig {
 }
 
 impl LoopConfig {
-    /// Reads `loopDetection` of all agents and of one agent; members of the latter win. Members that cannot be read keep their defaults. Thresholds
-    /// that do not increase are raised.
+    /// Reads `loopDetection` of all agents and of one agent, whose members take precedence. Unreadable members keep their defaults.
+    /// Thresholds are raised where necessary so that they increase.
     pub fn read(global: &Value, agent: &Value) -> Self {
         let member = |path: &str| agent.pointer(path).or_else(|| global.pointer(path));
         let flag = |path: &str, default: bool| member(path).and_then(Value::as_bool).unwrap_or(default);
@@ -88,7 +88,7 @@ impl LoopConfig {
     }
 }
 
-/// Calls that are remembered at most: every call looks at all of them.
+/// Maximum number of remembered calls, since every call scans them all.
 const MAX_HISTORY: usize = 10_000;
 
 #[cfg(test)]

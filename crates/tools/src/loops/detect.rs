@@ -1,4 +1,4 @@
-//! The calls of a session, and what they look like.
+//! The call history of a session, and the detectors.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::config::{LoopConfig, OnRepeat};
 use super::fingerprint::{CallEnd, call_hash, outcome_hash, unknown_tool};
 use crate::policy::canonical_name;
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopLevel {
     /// The call may run; the model is warned.
@@ -18,16 +18,16 @@ pub enum LoopLevel {
     Critical,
 }
 
-/// What found a loop.
+/// The detector that found a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detector {
-    /// A tool that does not exist is called again and again.
+    /// A nonexistent tool is called repeatedly.
     UnknownToolRepeat,
-    /// Too many calls without progress, whatever they are.
+    /// Too many calls without progress, of any kind.
     GlobalCircuitBreaker,
-    /// A process is polled that does not move.
+    /// A process is polled without making progress.
     KnownPollNoProgress,
-    /// Two calls take turns.
+    /// Two calls alternate.
     PingPong,
     /// The same call is repeated.
     GenericRepeat,
@@ -36,7 +36,7 @@ pub enum Detector {
 }
 
 impl Detector {
-    /// The word for it in logs and events.
+    /// Returns the name used in logs and events.
     pub fn name(self) -> &'static str {
         match self {
             Self::UnknownToolRepeat => "unknown_tool_repeat",
@@ -49,22 +49,22 @@ impl Detector {
     }
 }
 
-/// A loop that was found.
+/// A detected loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopFinding {
-    /// How bad it is.
+    /// Its severity.
     pub level: LoopLevel,
-    /// What found it.
+    /// The detector that found it.
     pub detector: Detector,
-    /// How many calls belong to it.
+    /// Number of calls in the loop.
     pub count: usize,
-    /// What the model reads.
+    /// Message for the model.
     pub message: String,
 }
 
 impl LoopFinding {
-    /// A result's content with the message after its last text.
+    /// Returns a result's content with the message appended to its last text.
     pub fn append_to(&self, content: &[Block]) -> Vec<Block> {
         let mut content = content.to_vec();
         match content.iter_mut().rev().find_map(|block| Some((block.as_text()?.to_owned(), block))) {
@@ -90,23 +90,23 @@ struct CallRecord {
     unknown_tool: Option<String>,
 }
 
-/// Calls that a compaction is followed by and that are compared.
+/// Number of calls after a compaction to compare.
 const AFTER_COMPACTION: usize = 3;
-/// Bytes of arguments that are kept until the result is there: they say what the result is about.
+/// Maximum bytes of arguments kept until the result arrives: they determine how to hash it.
 const MAX_PARAMS: usize = 4096;
 
-/// The latest calls of a session, the newest last.
+/// The latest calls of a session, newest last.
 #[derive(Clone, Debug, Default)]
 pub struct CallHistory {
     records: VecDeque<CallRecord>,
-    /// Hashes of the calls with results that came before the last compaction, as long as they matter.
+    /// Hashes of calls and results before the last compaction, while they are relevant.
     before_compaction: Vec<(String, String)>,
     n_after_compaction: usize,
     n_repeated_after_compaction: usize,
 }
 
 impl CallHistory {
-    /// Adds a call that is about to run. Calls beyond the size of the history are forgotten.
+    /// Adds a call that is about to run. The oldest calls beyond the history size are dropped.
     pub fn record(&mut self, config: &LoopConfig, id: &str, tool: &str, params: &Value, run: Option<&str>) {
         self.records.push_back(CallRecord {
             id: id.to_owned(),
@@ -141,7 +141,7 @@ impl CallHistory {
         }
     }
 
-    /// Notes that the session was compacted: if what follows repeats what came before, compacting did not help.
+    /// Records that the session was compacted: if the following calls repeat the earlier ones, compaction did not help.
     pub fn compacted(&mut self) {
         let finished =
             self.records.iter().rev().filter_map(|record| Some((record.hash.clone(), record.result.clone()?)));
@@ -150,12 +150,12 @@ impl CallHistory {
         self.n_repeated_after_compaction = 0;
     }
 
-    /// The hashes of the remembered calls, the oldest first.
+    /// Returns the hashes of the remembered calls, oldest first.
     pub fn hashes(&self) -> impl ExactSizeIterator<Item = &str> {
         self.records.iter().map(|record| record.hash.as_str())
     }
 
-    /// Whether a call would continue a loop. With a run, only calls of that run and calls without one count.
+    /// Returns the loop that a call would continue, if any. With a run, only its calls and calls without a run are considered.
     pub fn detect(&self, config: &LoopConfig, tool: &str, params: &Value, run: Option<&str>) -> Option<LoopFinding> {
         if !config.enabled {
             return None;
@@ -188,7 +188,7 @@ fn action_of(params: &Value) -> Value {
     serde_json::json!({"action": params["action"]})
 }
 
-/// Whether a call only asks how something is going.
+/// Returns whether a call only polls for progress.
 fn is_poll(tool: &str, params: &Value) -> bool {
     match tool {
         "process" => matches!(params["action"].as_str(), Some("poll" | "log")),
@@ -204,7 +204,7 @@ fn warning(detector: Detector, count: usize, text: String) -> LoopFinding {
     LoopFinding { level: LoopLevel::Warning, detector, count, message: format!("WARNING: {text}") }
 }
 
-/// The calls that count, and the call that comes next.
+/// The relevant calls, and the call about to run.
 struct HistoryView<'a> {
     records: Vec<&'a CallRecord>,
     tool: &'a str,
@@ -253,7 +253,7 @@ impl HistoryView<'_> {
         self.ping_pong(config).or_else(|| self.repeat(config, streak))
     }
 
-    /// How many calls of this tool at the end named a tool that does not exist.
+    /// Counts the trailing calls of this tool that failed because it does not exist.
     fn unknown_tail(&self) -> usize {
         let own = self.records.iter().rev().filter(|record| record.tool == self.tool);
         let mut names = own.map(|record| record.unknown_tool.as_deref());
@@ -265,15 +265,15 @@ impl HistoryView<'_> {
         self.records.iter().rev().copied().filter(|record| record.hash == self.hash)
     }
 
-    /// How often the same call gave the newest result.
+    /// Counts how often the same call gave the newest result.
     fn streak(&self) -> usize {
         let mut results = self.same_calls().filter_map(|record| record.result.as_ref());
         let Some(newest) = results.next() else { return 0 };
         1 + results.take_while(|result| *result == newest).count()
     }
 
-    /// How many calls of this tool are spread over how many arguments, if these are few and none of them gave anything new. Two arguments may
-    /// occur once: a model probes.
+    /// Returns the number of this tool's calls and of their distinct arguments, if these are few and no call gave anything new. Two
+    /// arguments may occur only once, since models probe.
     fn few_patterns(&self, breaker: usize) -> Option<(usize, usize)> {
         const MIN_REPEATS: usize = 4;
         const MAX_PROBES: usize = 2;
@@ -298,7 +298,7 @@ impl HistoryView<'_> {
             .then_some((own.len(), repeated.len()))
     }
 
-    /// Two calls in turns: the tail alternates between two, and the next call continues it.
+    /// Detects alternating calls: the tail alternates between two, and the next call continues it.
     fn ping_pong(&self, config: &LoopConfig) -> Option<LoopFinding> {
         if !config.ping_pong {
             return None;
@@ -353,7 +353,7 @@ impl HistoryView<'_> {
     }
 }
 
-/// A warning, or with `onRepeat: "block"` a critical finding.
+/// Turns a warning into a critical finding with `onRepeat: "block"`.
 fn raised(config: &LoopConfig, mut finding: LoopFinding) -> LoopFinding {
     if config.on_repeat == OnRepeat::Block {
         finding.level = LoopLevel::Critical;
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn few_targets_in_turns_break_the_circuit_and_two_passes_over_many_do_not() {
+    fn few_alternating_targets_trip_the_breaker_but_two_passes_over_many_do_not() {
         let mut history = CallHistory::default();
         for n in 0..30 {
             ran(&mut history, "read", &json!({"path": n % 15}), "same");
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_after_a_compaction_is_a_loop() {
+    fn repetition_continued_after_a_compaction_is_a_loop() {
         let mut history = CallHistory::default();
         (0..3).for_each(|n| ran(&mut history, "read", &json!({"path": n}), "same"));
         history.compacted();

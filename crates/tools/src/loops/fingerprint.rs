@@ -1,4 +1,4 @@
-//! Hashes that say whether two calls, or two results, are the same.
+//! Hashes for comparing calls and results.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -19,14 +19,14 @@ pub enum CallEnd<'a> {
     Error(&'a str),
 }
 
-/// The hash of a call: the tool's name and its arguments, whatever the order of their members.
+/// Returns the hash of a call: the tool's name and its arguments, regardless of key order.
 pub fn call_hash(tool: &str, params: &Value) -> String {
     let tool = canonical_name(tool);
     let params = if tool == "update_plan" { outline_of_plan(params) } else { sorted(params) };
     format!("{tool}:{}", digest(&params))
 }
 
-/// What of a plan counts: rewording a step is no progress.
+/// Reduces a plan to what counts as progress: rewording a step does not.
 fn outline_of_plan(params: &Value) -> Value {
     let steps = params["plan"].as_array().map_or(&[][..], Vec::as_slice);
     let statuses: Vec<&Value> = steps.iter().map(|step| &step["status"]).collect();
@@ -34,7 +34,7 @@ fn outline_of_plan(params: &Value) -> Value {
     json!({"steps": steps.len(), "statuses": statuses, "hasExplanation": has("explanation"), "hasPlan": has("plan")})
 }
 
-/// The same value with the members of all objects in order.
+/// Returns the value with all object keys sorted.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -52,7 +52,7 @@ fn digest(value: &Value) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The hash of a result; `None` if the call was blocked as part of a loop, which says nothing about progress.
+/// Returns the hash of a result, or `None` if loop detection blocked the call, which reveals nothing about progress.
 pub(super) fn outcome_hash(tool: &str, params: &Value, outcome: CallEnd<'_>) -> Option<String> {
     let (text, details) = match outcome {
         CallEnd::Error(text) => return Some(format!("error:{}", digest(&text.into()))),
@@ -96,7 +96,7 @@ pub(super) fn outcome_hash(tool: &str, params: &Value, outcome: CallEnd<'_>) -> 
     Some(digest(&Value::Object(relevant)))
 }
 
-/// Whether a call sends something: its result has new ids every time.
+/// Returns whether a call sends a message: its result has new ids every time.
 fn is_send(tool: &str, action: &str) -> bool {
     const ACTIONS: [&str; 9] = [
         "send",
@@ -116,7 +116,7 @@ fn is_send(tool: &str, action: &str) -> bool {
     }
 }
 
-/// Members that are new with every message.
+/// Members that differ with every message.
 const FRESH: [&str; 18] = [
     "messageId",
     "message_id",
@@ -151,7 +151,7 @@ fn without_ids(value: &Value, is_message: bool) -> Value {
     }
 }
 
-/// The tool that an error says does not exist.
+/// Extracts the tool name from an error about a nonexistent tool.
 pub(super) fn unknown_tool(error: &str) -> Option<String> {
     let lower = error.to_lowercase();
     let name = |text: &str| {
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_of_arguments_does_not_matter() {
+    fn argument_order_does_not_matter() {
         let a = json!({"b": {"y": 1, "x": [1, 2]}, "a": null});
         let b = json!({"a": null, "b": {"x": [1, 2], "y": 1}});
         assert_eq!(call_hash("Bash", &a), call_hash("exec", &b));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_unknown_tools() {
+    fn unknown_tools_are_recognized_in_errors() {
         for (text, expect) in [
             ("Tool exec not found", Some("exec")),
             ("unknown tool: \"Web.run\"", Some("web.run")),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn fresh_ids_are_no_progress() {
+    fn fresh_ids_are_not_progress() {
         let hash = |details: &Value| {
             outcome_hash("message", &json!({"action": "send"}), CallEnd::Result { text: &details.to_string(), details })
         };

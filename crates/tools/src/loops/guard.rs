@@ -13,7 +13,7 @@ use super::config::LoopConfig;
 use super::detect::{CallHistory, Detector, LoopFinding, LoopLevel};
 use super::fingerprint::CallEnd;
 
-/// Detects loops in the calls of one session. Keep it as long as the session: the calls of several runs belong together.
+/// Detects loops in the calls of one session. Keep it for the lifetime of the session, because calls of several runs are compared.
 ///
 /// A critical finding blocks all calls of the message. The next critical finding of the same run ends the run.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub struct LoopGuard {
 struct GuardState {
     run: Option<String>,
     history: CallHistory,
-    /// What was found in the calls of the current message.
+    /// Findings for the calls of the current message.
     batch: VecDeque<(String, LoopFinding)>,
     seen: Option<Arc<AssistantMessage>>,
     blocked_by: Option<LoopFinding>,
@@ -34,19 +34,19 @@ struct GuardState {
 }
 
 impl LoopGuard {
-    /// A guard without calls.
+    /// Creates a guard with an empty history.
     pub fn new(config: LoopConfig) -> Self {
         Self { config, state: Mutex::default() }
     }
 
-    /// Begins a run: only its calls, and those that belong to none, count from here on.
+    /// Starts a run: from here on, only its calls and those without a run are considered.
     pub fn begin_run(&self, run: impl Into<String>) {
         let mut state = self.state();
         state.run = Some(run.into());
         state.n_blocked_batches = 0;
     }
 
-    /// Notes that the session was compacted.
+    /// Records that the session was compacted.
     pub fn compacted(&self) {
         self.state().history.compacted();
     }
@@ -55,7 +55,7 @@ impl LoopGuard {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why a call must not run, and whether the run should end.
+    /// Returns why a call must not run and whether the run should end, if it is blocked.
     fn gate(&self, call: &PendingCall) -> Option<(String, bool)> {
         let mut state = self.state();
         if state.seen.as_ref().is_none_or(|seen| !Arc::ptr_eq(seen, &call.message)) {
@@ -67,7 +67,7 @@ impl LoopGuard {
 }
 
 impl GuardState {
-    /// Looks at all calls of a message, and records those that will run.
+    /// Checks all calls of a message, and records those that will run.
     fn look_at(&mut self, config: &LoopConfig, message: &Arc<AssistantMessage>) {
         self.seen = Some(Arc::clone(message));
         self.batch.clear();
@@ -126,7 +126,7 @@ impl Hooks for LoopGuard {
         })
     }
 
-    /// Records the calls that no other hook sees, because their tool does not exist or their arguments are wrong.
+    /// Records calls that no other hook sees because their tool does not exist or their arguments are invalid.
     fn after_turn<'a>(&'a self, turn: &'a TurnEnded) -> BoxFuture<'a, AfterTurn> {
         Box::pin(async move {
             let mut state = self.state();

@@ -1,7 +1,7 @@
-//! Applying a plan as a whole.
+//! Atomic application of a plan.
 //!
-//! What will be written is first written into a journal, a file beside the changed ones. From then on the patch counts as applied: an error undoes it, and
-//! after a crash the journal is carried out.
+//! The new contents are first written to a journal, a file in the same root. From then on the patch counts as applied: an error rolls it
+//! back, and after a crash the journal is completed.
 
 use std::path::{Path, PathBuf};
 
@@ -16,13 +16,13 @@ use crate::paths::PathRoot;
 const PREFIX: &str = ".pinch-patch-";
 const SUFFIX: &str = ".json";
 const VERSION: u64 = 1;
-/// Bytes of a journal at most.
+/// Maximum bytes of a journal.
 const MAX_JOURNAL: u64 = 256 * 1024 * 1024;
 
-/// A patch that could not be applied.
+/// Why a patch could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApplyError {
-    /// Everything is as it was.
+    /// Everything was rolled back.
     #[error("{0}; nothing was changed")]
     Undone(MachineError),
     /// These files could not be restored.
@@ -30,7 +30,7 @@ pub(super) enum ApplyError {
     Lost { failure: MachineError, lost: Vec<String> },
 }
 
-/// Carries out all changes, or none. `id` names the journal in `root`.
+/// Applies all changes or none. `id` names the journal in `root`.
 pub(super) async fn apply(
     changes: &[FileChange],
     root: &Path,
@@ -38,7 +38,7 @@ pub(super) async fn apply(
     machine: &dyn Machine,
 ) -> Result<(), ApplyError> {
     let created = missing_parents(changes, machine).await;
-    // One file is replaced as a whole anyway.
+    // Replacing a single file is atomic anyway.
     let journal = (changes.len() > 1).then(|| root.join(format!("{PREFIX}{id}{SUFFIX}")));
     if let Some(journal) = &journal {
         machine.write(journal, content(changes)).await.map_err(ApplyError::Undone)?;
@@ -64,7 +64,7 @@ async fn carry_out(path: &Path, content: Option<&Bytes>, machine: &dyn Machine) 
     }
 }
 
-/// Takes back changes, the newest first, and directories that were made for them.
+/// Rolls back changes, newest first, and removes directories created for them.
 async fn undo(
     changes: &[FileChange],
     created: &[PathBuf],
@@ -91,7 +91,7 @@ async fn undo(
     if lost.is_empty() { ApplyError::Undone(failure) } else { ApplyError::Lost { failure, lost } }
 }
 
-/// Directories that have to be made, parents first.
+/// Returns the directories to create, parents first.
 async fn missing_parents(changes: &[FileChange], machine: &dyn Machine) -> Vec<PathBuf> {
     let mut missing: Vec<PathBuf> = Vec::new();
     for change in changes.iter().filter(|change| change.after.is_some() && change.before.is_none()) {
@@ -106,7 +106,7 @@ async fn missing_parents(changes: &[FileChange], machine: &dyn Machine) -> Vec<P
     missing
 }
 
-/// A journal that stays is carried out again, which changes nothing.
+/// Removes a journal. If this fails, it is completed again later, which changes nothing.
 async fn forget(journal: &Path, machine: &dyn Machine) {
     if let Err(error) = machine.remove(journal).await {
         tracing::warn!(%error, "the journal of a patch stays");
@@ -128,11 +128,11 @@ fn content(changes: &[FileChange]) -> Bytes {
     Bytes::from(json!({"version": VERSION, "changes": changes}).to_string())
 }
 
-/// Carries out patches in a directory that a crash interrupted, and returns how many there were. Only files below the directory change, and only
-/// those that are as they were before the patch. Call it when nothing else works there.
+/// Completes patches in a directory that were interrupted by a crash, and returns their number. Changes only files below the directory that
+/// are unchanged since the patch was planned. Call it while nothing else works there.
 ///
 /// # Errors
-/// When a file cannot be read or written; the journal stays for the next time.
+/// Fails if a file cannot be read or written; the journal is kept for the next call.
 pub async fn finish_interrupted(root: &Path, machine: &dyn Machine) -> Result<usize, MachineError> {
     let Ok(names) = machine.list(root).await else { return Ok(0) };
     let mut n_finished = 0;
@@ -154,7 +154,7 @@ pub async fn finish_interrupted(root: &Path, machine: &dyn Machine) -> Result<us
 
 async fn finish(change: &Value, root: &Path, machine: &dyn Machine) -> Result<(), MachineError> {
     let Some(path) = change["path"].as_str() else { return Ok(()) };
-    // Whoever can write a journal into the directory must not reach out of it.
+    // A journal planted in the directory must not reach outside of it.
     let Ok(target) = PathRoot::new(root).contain(path, machine).await else { return Ok(()) };
     let now = match machine.read(&target.path, MAX_JOURNAL).await {
         Ok(content) => Some(content),

@@ -1,17 +1,17 @@
-//! Finding the places of a patch in a file, and changing them.
+//! Locating the chunks of a patch in a file, and applying them.
 
 use super::parse::{PatchChunk, PatchLine};
 
-/// Why a place is not in a file. The path is put in front by who knows it.
+/// Why a chunk could not be located. The caller adds the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PlaceError {
     Context(String),
     Lines(String),
-    /// Looking for all places would take too long.
+    /// Searching for all chunks would take too long.
     TooMuch,
 }
 
-/// Comparisons of lines at most, for all places of a file together.
+/// Maximum line comparisons for all chunks of a file.
 const MAX_COMPARISONS: usize = 2_000_000_000;
 
 /// A line of a file: its text, and whether it ends with CR LF.
@@ -21,14 +21,14 @@ struct FileLine {
     has_cr: bool,
 }
 
-/// A place in a file that is replaced.
+/// A range of lines to replace.
 struct Replacement {
     at: usize,
     n_old: usize,
     new: Vec<FileLine>,
 }
 
-/// The text of a file after a patch. It ends with a line break, unless nothing is left.
+/// Returns the text of a file after a patch. It ends with a line break unless it is empty.
 pub(super) fn patched(content: &str, chunks: &[PatchChunk]) -> Result<String, PlaceError> {
     let mut lines: Vec<FileLine> = content
         .split('\n')
@@ -75,7 +75,7 @@ pub(super) fn patched(content: &str, chunks: &[PatchChunk]) -> Result<String, Pl
         cursor = at + old_lines(&body).len();
         replacements.push(change(at, &body));
     }
-    // Stable: places are found in order, and several insertions at one place keep theirs.
+    // A stable sort: chunks are found in order, and insertions at the same position keep theirs.
     replacements.sort_by_key(|replacement| replacement.at);
     let mut new: Vec<FileLine> = Vec::with_capacity(lines.len());
     let mut at = 0;
@@ -89,14 +89,14 @@ pub(super) fn patched(content: &str, chunks: &[PatchChunk]) -> Result<String, Pl
     let n = new.len();
     for (at, line) in new.into_iter().enumerate() {
         text.push_str(&line.text);
-        // The last line of a file without a final line break takes the usual one.
+        // A last line without a line break gets the file's usual one.
         let has_cr = line.has_cr || (at + 1 == n && uses_cr);
         text.push_str(if has_cr { "\r\n" } else { "\n" });
     }
     Ok(text)
 }
 
-/// The lines that must be there.
+/// Returns the lines that must be present.
 fn old_lines(body: &[PatchLine]) -> Vec<&str> {
     let old = |line: &PatchLine| matches!(line, PatchLine::Keep(_) | PatchLine::Remove(_));
     body.iter().filter(|line| old(line)).map(text_of).collect()
@@ -108,7 +108,7 @@ fn text_of(line: &PatchLine) -> &str {
     }
 }
 
-/// Takes the last old line away if it is empty, with an empty new line at the end: many patches count the end of the file as a line.
+/// Drops a trailing empty old line, along with a trailing empty new line: many patches count the end of the file as a line.
 fn drop_empty_end(body: &mut Vec<PatchLine>) -> bool {
     let Some(at) = body.iter().rposition(|line| !matches!(line, PatchLine::Add(_))) else { return false };
     match &body[at] {
@@ -130,7 +130,7 @@ fn replace(lines: &[FileLine], at: usize, body: &[PatchLine], uses_cr: bool) -> 
             PatchLine::Remove(_) => n_old += 1,
             PatchLine::Add(text) => new.push(FileLine { text: text.clone(), has_cr: uses_cr }),
             PatchLine::Keep(text) => {
-                // The file's own line stays as it is; only spaces at its end follow the patch.
+                // Keep the file's own line; only its trailing spaces follow the patch.
                 let own = lines.get(at + n_old);
                 let kept = own.filter(|own| own.text.trim_end() != text.trim_end()).map_or(text, |own| &own.text);
                 new.push(FileLine { text: kept.clone(), has_cr: own.map_or(uses_cr, |own| own.has_cr) });
@@ -141,7 +141,8 @@ fn replace(lines: &[FileLine], at: usize, body: &[PatchLine], uses_cr: bool) -> 
     Replacement { at, n_old, new }
 }
 
-/// Where lines occur at or after a position, first literally, then ever more loosely; with `is_at_end` only at the end of the file.
+/// Finds lines at or after a position, first literally, then with increasingly loose comparisons; with `is_at_end`, only at the end of the
+/// file.
 fn find<T: AsRef<str>>(lines: &[FileLine], wanted: &[T], from: usize, is_at_end: bool) -> Option<usize> {
     let last = lines.len().checked_sub(wanted.len())?;
     let from = if is_at_end { last } else { from };
@@ -161,7 +162,7 @@ fn find<T: AsRef<str>>(lines: &[FileLine], wanted: &[T], from: usize, is_at_end:
     exact.or_else(|| passes.iter().find_map(loosely))
 }
 
-/// Punctuation as it is typed on keyboards.
+/// Maps typographic punctuation to its keyboard equivalent.
 fn folded(c: char) -> char {
     match c {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn line_breaks_of_the_file_stay() {
+    fn line_endings_of_the_file_are_kept() {
         check("a\r\nb\r\n", "@@\n-a\n+A\n+B\n b", "A\r\nB\r\nb\r\n");
         check("a\r\nb\r\nc", "@@\n-c\n+C", "a\r\nb\r\nC\r\n");
         check("a\r\nb\nc\nd\n", "@@\n a\n-b\n+B", "a\r\nB\nc\nd\n");
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn loose_matches_keep_the_file_s_own_lines() {
+    fn loose_matches_keep_the_files_own_lines() {
         check("    if “x”:\n      y\n", "@@\n if \"x\":\n-y\n+z", "    if “x”:\nz\n");
         check("a\nb", "@@\n-b\n+c\n ", "a\nc\n");
         check("a\n\nb\n", "@@\n a\n \n-b", "a\n\n");

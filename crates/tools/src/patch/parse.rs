@@ -1,35 +1,35 @@
-//! The format of patches.
+//! Parser for the patch format.
 
 /// A change of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilePatch {
-    /// A new file.
+    /// Creates a file.
     Add {
         /// Its path.
         path: String,
-        /// Its text.
+        /// Its content.
         content: String,
     },
-    /// A file is removed.
+    /// Deletes a file.
     Delete {
         /// Its path.
         path: String,
     },
-    /// Places in a file change, and maybe its path.
+    /// Changes parts of a file, and possibly its path.
     Update {
         /// Its path.
         path: String,
         /// Its new path.
         move_to: Option<String>,
-        /// The places, in their order.
+        /// The chunks, in order.
         chunks: Vec<PatchChunk>,
     },
 }
 
-/// A place in a file.
+/// A changed section of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PatchChunk {
-    /// A line that comes before it.
+    /// A line that precedes it.
     pub context: Option<String>,
     /// Its lines.
     pub lines: Vec<PatchLine>,
@@ -37,34 +37,34 @@ pub struct PatchChunk {
     pub is_at_end: bool,
 }
 
-/// A line of a place.
+/// A line of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatchLine {
-    /// It stays.
+    /// Unchanged.
     Keep(String),
-    /// It is added.
+    /// Added.
     Add(String),
-    /// It is removed.
+    /// Removed.
     Remove(String),
 }
 
-/// Why a text is not a patch.
+/// Why a patch could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatchSyntaxError {
     /// It is empty.
     #[error("Invalid patch: input is empty.")]
     Empty,
-    /// It does not begin as patches do.
+    /// The start marker is missing.
     #[error("The first line of the patch must be '*** Begin Patch'")]
     NoBegin,
-    /// It does not end as patches do.
+    /// The end marker is missing.
     #[error("The last line of the patch must be '*** End Patch'")]
     NoEnd,
-    /// A line is wrong.
+    /// A line is invalid.
     #[error("Invalid patch hunk at line {line}: {text}")]
     Line {
-        /// Its number, from 1.
+        /// Line number, starting at 1.
         line: usize,
         /// What is wrong.
         text: String,
@@ -78,14 +78,14 @@ const DELETE: &str = "*** Delete File: ";
 const UPDATE: &str = "*** Update File: ";
 const MOVE: &str = "*** Move to: ";
 const END_OF_FILE: &str = "*** End of File";
-/// Lines of a here-document around a patch at least.
+/// Minimum lines of a patch wrapped in a here-document.
 const WRAPPED_LINES: usize = 4;
 
 impl FilePatch {
-    /// Parses a patch, which may be wrapped as a here-document.
+    /// Parses a patch, which may be wrapped in a here-document.
     ///
     /// # Errors
-    /// Says what is wrong and where.
+    /// Describes the error and its line.
     pub fn parse(patch: &str) -> Result<Vec<Self>, PatchSyntaxError> {
         let patch = patch.trim();
         if patch.is_empty() {
@@ -111,7 +111,7 @@ impl FilePatch {
     }
 }
 
-/// The lines between the first and the last.
+/// Returns the lines between the first and the last.
 fn body<'a, 'b>(lines: &'a [&'b str]) -> Result<&'a [&'b str], PatchSyntaxError> {
     match lines {
         [first, ..] if first.trim() != BEGIN => Err(PatchSyntaxError::NoBegin),
@@ -130,7 +130,7 @@ impl<'a> PatchReader<'a> {
         self.lines.get(self.at).copied()
     }
 
-    /// The number of the current line in the patch; the first line says that it begins.
+    /// Returns the current line number in the patch, counting the start marker.
     fn number(&self) -> usize {
         self.at + 2
     }
@@ -174,7 +174,7 @@ impl<'a> PatchReader<'a> {
         Ok(FilePatch::Update { path: path.to_owned(), move_to, chunks })
     }
 
-    /// Only the first place of a file may do without a marker.
+    /// Parses a chunk. Only the first one of a file may omit its marker.
     fn chunk(&mut self, is_first: bool) -> Result<PatchChunk, PatchSyntaxError> {
         let number = self.number();
         let first = self.peek().unwrap_or_default();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_is_named() {
+    fn an_invalid_line_is_named() {
         refused(
             "*** Update File: a\n@@\nx",
             "Invalid patch hunk at line 4: Unexpected line found in update hunk: 'x'. Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)",

@@ -1,4 +1,4 @@
-//! What a patch makes of the files that are there, worked out in memory.
+//! Computing in memory what a patch makes of the current files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,24 +11,24 @@ use serde_json::{Value, json};
 use super::lines::{PlaceError, patched};
 use super::parse::{FilePatch, PatchChunk};
 
-/// Bytes of a file that is updated at most.
+/// Maximum bytes of a file to update.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A path of a patch: where it is, and how it is shown.
+/// A path in a patch, resolved and as displayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PatchPath {
     pub(super) path: PathBuf,
     pub(super) shown: String,
 }
 
-/// A file of a patch with its paths resolved.
+/// A file in a patch with its paths resolved.
 pub(super) struct ResolvedFile {
     pub(super) file: FilePatch,
     pub(super) path: PatchPath,
     pub(super) move_to: Option<PatchPath>,
 }
 
-/// A file before and after; `None` where it is not there.
+/// A file before and after; `None` where it does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileChange {
     pub(super) path: PathBuf,
@@ -36,7 +36,7 @@ pub(super) struct FileChange {
     pub(super) after: Option<Bytes>,
 }
 
-/// The names of the files that change.
+/// The names of the changed files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PatchSummary {
     added: Vec<String>,
@@ -51,7 +51,7 @@ impl PatchSummary {
         }
     }
 
-    /// What the model reads.
+    /// Returns the text for the model.
     pub(super) fn text(&self) -> String {
         let groups = [("A", &self.added), ("M", &self.modified), ("D", &self.deleted)];
         let lines = groups.iter().flat_map(|(mark, paths)| paths.iter().map(move |path| format!("\n{mark} {path}")));
@@ -63,12 +63,12 @@ impl PatchSummary {
     }
 }
 
-/// The files of a plan, as they are and as they will be.
+/// The files of a plan, before and after.
 #[derive(Default)]
 struct PlannedFiles(BTreeMap<PathBuf, FileChange>);
 
 impl PlannedFiles {
-    /// A file, read when it is first needed. Something else than a file is refused.
+    /// Returns a file, reading it on first use. Anything other than a regular file is rejected.
     async fn open(&mut self, path: &Path, machine: &dyn Machine) -> Result<&mut FileChange, ToolError> {
         if !self.0.contains_key(path) {
             let before = match machine.stat(path).await {
@@ -84,7 +84,7 @@ impl PlannedFiles {
     }
 }
 
-/// Works out what the files of a patch become, one after another.
+/// Computes the new contents of the files in a patch, one after another.
 pub(super) async fn plan(
     files: &[ResolvedFile],
     machine: &dyn Machine,
@@ -133,7 +133,7 @@ pub(super) async fn plan(
     Ok((changes, summary))
 }
 
-/// The new text of a file. Looking for places in long files takes a while, so it runs elsewhere.
+/// Computes the new text of a file, on a blocking thread because searching long files takes a while.
 async fn update(content: Bytes, chunks: Vec<PatchChunk>, path: &Path) -> Result<Bytes, ToolError> {
     let work = tokio::task::spawn_blocking(move || match std::str::from_utf8(&content) {
         Ok(text) => Some(patched(text, &chunks)),

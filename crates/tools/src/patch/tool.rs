@@ -1,4 +1,4 @@
-//! The tool.
+//! The `apply_patch` tool.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -15,19 +15,19 @@ use super::parse::FilePatch;
 use super::plan::{PatchPath, ResolvedFile, plan};
 use crate::paths::PathRoot;
 
-/// Where patches apply.
+/// Where patches may be applied.
 #[derive(Clone, Debug)]
 pub struct PatchPlace {
-    /// What paths are relative to.
+    /// Base of relative paths.
     pub cwd: PathBuf,
-    /// What `~` stands for.
+    /// Expansion of `~`.
     pub home: Option<PathBuf>,
-    /// The directory that all changed files must be in; `None` allows any.
+    /// Directory that must contain all changed files; `None` allows any.
     pub root: Option<PathBuf>,
 }
 
 impl PatchPlace {
-    /// A workspace: only files in it may change.
+    /// Creates a place that only allows files in a workspace to change.
     pub fn workspace(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         Self { cwd: root.clone(), home: None, root: Some(root) }
@@ -44,7 +44,7 @@ impl PatchPlace {
             None => root.absolute(path),
         };
         let shown = absolute.strip_prefix(&self.cwd).unwrap_or(&absolute).display().to_string();
-        // Outside of a root a path may lead through links: the file itself is what changes, and what is locked.
+        // Without a root, a path may lead through links: the target is changed and locked.
         let path = match &self.root {
             Some(_) => absolute,
             None => real_place(&absolute, machine).await,
@@ -53,7 +53,7 @@ impl PatchPlace {
     }
 }
 
-/// The real path; of something that is not there, that of its nearest directory with the rest behind it.
+/// Resolves the real path; for a missing file, of its nearest existing directory with the rest appended.
 async fn real_place(path: &Path, machine: &dyn Machine) -> PathBuf {
     for ancestor in path.ancestors() {
         if let Ok(real) = machine.real_path(ancestor).await {
@@ -66,7 +66,7 @@ async fn real_place(path: &Path, machine: &dyn Machine) -> PathBuf {
     path.to_owned()
 }
 
-/// Applies a patch to several files: all of it, or nothing.
+/// Applies a patch to several files, completely or not at all.
 pub struct ApplyPatchTool {
     machine: Arc<dyn Machine>,
     place: PatchPlace,
@@ -92,7 +92,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 impl ApplyPatchTool {
-    /// Builds it. Share `files` with the other tools that change files.
+    /// Creates the tool. Share `files` with the other tools that change files.
     pub fn new(machine: Arc<dyn Machine>, place: PatchPlace, files: FileQueue) -> Self {
         Self { machine, place, files }
     }
@@ -130,7 +130,7 @@ impl ApplyPatchTool {
             .collect();
         paths.sort_unstable();
         paths.dedup();
-        // In one order, so that two patches cannot wait for each other.
+        // In sorted order, so that two patches cannot deadlock.
         let mut turns = Vec::with_capacity(paths.len());
         for path in paths {
             let turn = cx.cancel.run(self.files.turn(path, machine)).await;
@@ -138,7 +138,7 @@ impl ApplyPatchTool {
         }
         let (changes, summary) = plan(&resolved, machine).await?;
         cx.cancel.check().map_err(|_| ToolError::aborted())?;
-        // From here on the patch is carried through.
+        // From here on the patch is not cancelled.
         apply(&changes, root, &cx.host.ids().uuid_v4(), machine).await?;
         Ok(ToolOutput { details: Some(summary.details()), ..ToolOutput::text(summary.text()) })
     }

@@ -1,19 +1,19 @@
-//! The parts of a configuration that policies are made of.
+//! The sections of a configuration that define policies.
 //!
-//! What cannot be read denies everything at its place, because it is unknown what it was meant to deny.
+//! An unreadable section denies everything at its level, because its intended denials are unknown.
 
 use serde_json::{Map, Value};
 
 use super::names;
 use super::rules::ToolRules;
 
-/// A part of the configuration that cannot be used as it is.
+/// An invalid part of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicyProblem {
-    /// Where it stands, e.g. `agents.list[0].tools.deny`.
+    /// Path in the configuration, e.g. `agents.list[0].tools.deny`.
     pub path: String,
-    /// What is wrong, and what follows from it.
+    /// What is wrong, and its consequence.
     pub text: String,
 }
 
@@ -27,7 +27,8 @@ pub(super) struct LevelConfig {
 }
 
 impl LevelConfig {
-    /// The rules of the level: `alsoAllow` extends `allow`, or everything when there is no `allow`. `None` if nothing is configured.
+    /// Returns the rules of the level: `alsoAllow` extends `allow`, or everything if there is no `allow`. Returns `None` if nothing is
+    /// configured.
     pub(super) fn rules(&self) -> Option<ToolRules> {
         let allow = match (&self.allow, &self.also_allow) {
             (Some(allow), also) => Some(joined(allow, also.as_deref().unwrap_or_default())),
@@ -41,7 +42,7 @@ impl LevelConfig {
     }
 }
 
-/// Two lists as one, without repetitions.
+/// Joins two lists without duplicates.
 pub(super) fn joined(first: &[String], second: &[String]) -> Vec<String> {
     let mut all: Vec<String> = Vec::with_capacity(first.len() + second.len());
     for entry in first.iter().chain(second) {
@@ -66,7 +67,7 @@ pub(super) struct ToolsSection {
 }
 
 impl ToolsSection {
-    /// The level of a model, else of its provider.
+    /// Returns the level of a model, or else of its provider.
     pub(super) fn provider(&self, provider: &str, model: &str) -> Option<&LevelConfig> {
         let (provider, model) = (provider.trim().to_lowercase(), model.trim().to_lowercase());
         let full = if model.contains('/') { model } else { format!("{provider}/{model}") };
@@ -77,7 +78,7 @@ impl ToolsSection {
     }
 }
 
-/// `groups` of a channel or of an account: rules by the id of a group.
+/// `groups` of a channel or an account: rules by group id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GroupRules {
     pub(super) id: String,
@@ -105,7 +106,7 @@ impl Reader {
         self.problems.push(PolicyProblem { path: path.to_owned(), text: text.to_owned() });
     }
 
-    /// The members of an object; `None` if there is none. The second value says that something unreadable stands there.
+    /// Returns the members of an object, or `None` if there is none. The second value is true if the value is unreadable.
     fn object<'a>(&mut self, value: Option<&'a Value>, path: &str) -> (Option<&'a Map<String, Value>>, bool) {
         match value {
             None | Some(Value::Null) => (None, false),
@@ -117,7 +118,7 @@ impl Reader {
         }
     }
 
-    /// A list of texts. Unreadable lists are reported; the second value says so.
+    /// Reads a list of strings. Unreadable lists are reported; the second value is true for them.
     fn list(&mut self, members: &Map<String, Value>, key: &str, path: &str) -> (Option<Vec<String>>, bool) {
         let entries = match members.get(key) {
             None | Some(Value::Null) => return (None, false),
@@ -135,7 +136,7 @@ impl Reader {
         (Some(texts.filter(|entry| !entry.is_empty()).collect()), false)
     }
 
-    /// One level. What is unreadable denies everything.
+    /// Reads one level. Anything unreadable denies everything.
     fn level(&mut self, value: Option<&Value>, path: &str) -> Option<LevelConfig> {
         let deny_all = LevelConfig { deny: Some(vec!["*".to_owned()]), ..LevelConfig::default() };
         let (members, is_broken) = self.object(value, path);
@@ -169,7 +170,7 @@ impl Reader {
         Some(LevelConfig { profile, allow, also_allow, deny })
     }
 
-    /// Levels by key.
+    /// Reads levels by key.
     fn levels(&mut self, value: Option<&Value>, path: &str) -> Vec<(String, LevelConfig)> {
         let (members, is_broken) = self.object(value, path);
         if is_broken {
@@ -182,7 +183,7 @@ impl Reader {
             .collect()
     }
 
-    /// `tools` of all agents or of one.
+    /// Reads `tools` of all agents or of one.
     pub(super) fn tools(&mut self, value: Option<&Value>, path: &str) -> ToolsSection {
         let level = self.level(value, path).unwrap_or_default();
         let Some(members) = value.and_then(Value::as_object) else {
@@ -212,7 +213,7 @@ impl Reader {
         ToolsSection { level, by_provider, sandbox, subagents, senders, strict_allow }
     }
 
-    /// `agents.list` and `agents.entries`, by lower-case id.
+    /// Reads `agents.list` and `agents.entries`, by lower-case id.
     pub(super) fn agents(&mut self, agents: Option<&Value>) -> Vec<(String, ToolsSection)> {
         let Some(agents) = agents.and_then(Value::as_object) else { return Vec::new() };
         let mut all = Vec::new();
@@ -245,7 +246,7 @@ impl Reader {
         Some(groups)
     }
 
-    /// `channels`.
+    /// Reads `channels`.
     pub(super) fn channels(&mut self, channels: Option<&Value>) -> Vec<ChannelGroups> {
         let mut all = Vec::new();
         for (id, channel) in channels.and_then(Value::as_object).into_iter().flatten() {

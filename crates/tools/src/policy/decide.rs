@@ -5,26 +5,26 @@ use std::fmt;
 use super::names::{canonical_name, is_owner_only};
 use super::rules::{PluginNames, ToolRules, find_match, is_pattern, matches};
 
-/// A tool that a run could be offered.
+/// A tool that could be offered to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OfferedTool {
     /// Its name.
     pub name: String,
-    /// The plugin that adds it.
+    /// The plugin that provides it.
     pub plugin: Option<String>,
-    /// Whether only the owner of the agent may use it.
+    /// Whether it is reserved for the owner of the agent.
     pub is_owner_only: bool,
 }
 
 impl OfferedTool {
-    /// A tool that everybody may use, unless its name is that of a tool for owners.
+    /// Creates a tool for everybody, unless its name is reserved for owners.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         Self { is_owner_only: is_owner_only(&canonical_name(&name)), name, plugin: None }
     }
 
-    /// Sets the plugin that adds it.
+    /// Sets the plugin that provides it.
     #[must_use]
     pub fn plugin(mut self, id: impl Into<String>) -> Self {
         self.plugin = Some(id.into());
@@ -42,11 +42,11 @@ impl OfferedTool {
 /// How unknown entries of an allow list are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnknownEntries {
-    /// They allow nothing, and a list of them allows nothing.
+    /// They allow nothing, and neither does a list consisting only of them.
     Closed,
-    /// A list without an entry for a tool that exists is dropped, as OpenClaw does.
+    /// A list without an entry for an existing tool is dropped, as in OpenClaw.
     Dropped,
-    /// The list is not looked at: it is built in or was checked elsewhere.
+    /// The list is not checked: it is built in or was checked elsewhere.
     Unchecked,
 }
 
@@ -55,19 +55,19 @@ pub(super) enum UnknownEntries {
 pub(super) struct PolicyStep {
     pub(super) label: String,
     pub(super) rules: ToolRules,
-    /// How many entries at the start of the allow list come from a built-in profile.
+    /// Number of entries at the start of the allow list that come from a built-in profile.
     pub(super) n_built_in: usize,
     pub(super) unknown: UnknownEntries,
 }
 
-/// Entries of an allow list that name no tool.
+/// Entries of an allow list that match no tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyWarning {
-    /// Where the list stands, e.g. `tools.allow`.
+    /// Path of the list, e.g. `tools.allow`.
     pub label: String,
     /// The entries.
     pub unknown: Vec<String>,
-    /// Whether the list was ignored; happens only with `tools.strictAllow: false`.
+    /// Whether the list was ignored; only with `tools.strictAllow: false`.
     pub stripped: bool,
 }
 
@@ -84,24 +84,24 @@ impl fmt::Display for PolicyWarning {
 /// Why a tool was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemovalReason {
-    /// Only the owner may use it, and the sender is someone else.
+    /// The tool is reserved for the owner, and the sender is someone else.
     OwnerOnly,
-    /// An entry of a deny list matches it.
+    /// An entry of a deny list matches.
     Denied {
         /// The entry.
         entry: String,
     },
-    /// No entry of an allow list matches it.
+    /// No entry of an allow list matches.
     NotAllowed,
 }
 
-/// What a policy says about one tool.
+/// A policy's decision about one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The tool, as it was named.
+    /// The tool, as named by the caller.
     pub tool: String,
-    /// The step that removed it and why; `None` if it is allowed.
+    /// The step that removed it, and why; `None` if it is allowed.
     pub removed: Option<(String, RemovalReason)>,
     /// Whether the tool exists.
     pub is_offered: bool,
@@ -124,7 +124,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// What a policy says about a list of tools.
+/// A policy's decisions about a list of tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyDecision {
     is_owner: bool,
@@ -134,7 +134,7 @@ pub struct PolicyDecision {
     warnings: Vec<PolicyWarning>,
 }
 
-/// The label of the step before all lists.
+/// Label of the step before all lists.
 const OWNER_STEP: &str = "owner";
 
 impl PolicyDecision {
@@ -161,7 +161,7 @@ impl PolicyDecision {
         decision
     }
 
-    /// Reports unknown entries of a step's allow list, and drops a list that is only about plugins.
+    /// Reports unknown entries of a step's allow list, and drops a list that contains only plugin entries.
     fn checked(&mut self, step: &PolicyStep, core: &[String]) -> PolicyStep {
         let mut step = step.clone();
         let Some(allow) = step.rules.allowed_entries().filter(|_| step.unknown != UnknownEntries::Unchecked) else {
@@ -192,13 +192,13 @@ impl PolicyDecision {
         step
     }
 
-    /// The step that removes a tool, and why.
+    /// Returns the step that removes a tool, and why.
     fn removal(&self, tool: &OfferedTool) -> Option<(String, RemovalReason)> {
         if tool.is_owner_only && !self.is_owner {
             return Some((OWNER_STEP.to_owned(), RemovalReason::OwnerOnly));
         }
         let name = canonical_name(&tool.name);
-        // Patches are written by the same hand as commands: whoever may run commands may apply them, unless commands are denied anywhere.
+        // Patches are as powerful as commands: if commands are allowed, so are patches, unless commands are denied anywhere.
         let exec_is_denied =
             self.steps.iter().any(|step| find_match(&step.rules.deny, "exec", &self.plugins).is_some());
         self.steps.iter().find_map(|step| {
@@ -213,23 +213,24 @@ impl PolicyDecision {
         })
     }
 
-    /// The tools that remain, in their order.
+    /// Returns the remaining tools, in order.
     pub fn allowed(&self) -> Vec<&str> {
         self.verdicts.iter().filter(|(_, removed)| removed.is_none()).map(|(tool, _)| tool.name.as_str()).collect()
     }
 
-    /// Whether a tool of this name remains.
+    /// Returns whether a tool with this name remains.
     pub fn allows(&self, tool: &str) -> bool {
         let name = canonical_name(tool);
         self.verdicts.iter().any(|(tool, removed)| removed.is_none() && canonical_name(&tool.name) == name)
     }
 
-    /// Entries of allow lists that name no tool, in the order of the steps.
+    /// Returns the allow list entries that match no tool, in the order of the steps.
     pub fn warnings(&self) -> &[PolicyWarning] {
         &self.warnings
     }
 
-    /// Whether somebody wrote an allow list, and no tool is left: then a run should not start. Profiles and built-in lists alone may leave nothing.
+    /// Returns whether a configured allow list left no tools, so that a run should not start. Profiles and built-in lists alone do not
+    /// count.
     pub fn is_emptied(&self) -> bool {
         let is_written = |step: &PolicyStep| {
             step.unknown != UnknownEntries::Unchecked
@@ -240,7 +241,7 @@ impl PolicyDecision {
             && self.verdicts.iter().all(|(_, removed)| removed.is_some())
     }
 
-    /// Says what happened to each tool, in their order.
+    /// Explains the decision about each tool, in order.
     pub fn explanations(&self) -> impl Iterator<Item = Explanation> {
         self.verdicts.iter().map(|(tool, removed)| Explanation {
             tool: tool.name.clone(),
@@ -249,7 +250,7 @@ impl PolicyDecision {
         })
     }
 
-    /// Says what happened to a tool, also to one that does not exist.
+    /// Explains the decision about a tool, which need not exist.
     pub fn explain(&self, tool: &str) -> Explanation {
         let name = canonical_name(tool);
         let offered = self.verdicts.iter().find(|(offered, _)| canonical_name(&offered.name) == name);

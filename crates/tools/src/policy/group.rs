@@ -1,17 +1,17 @@
-//! Rules of the group that a message was sent in, and of its sender.
+//! Rules for the group that a message was sent in, and for its sender.
 
 use pinch_ports::{Caller, Sender};
 
 use super::config::{ChannelGroups, GroupRules, LevelConfig};
 
-/// The channel and the id of a group.
+/// The channel and id of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct GroupAddress {
     channel: String,
     id: String,
 }
 
-/// The group that a session key names: `agent:<id>:[subagent:]<channel>:<group|channel>:<id>`, without a thread or topic.
+/// Returns the group in a session key: `agent:<id>:[subagent:]<channel>:<group|channel>:<id>`, without a thread or topic.
 fn group_of_key(key: &str) -> Option<GroupAddress> {
     let parts: Vec<&str> = key.trim().split(':').filter(|part| !part.is_empty()).collect();
     let is = |part: &str, word: &str| part.eq_ignore_ascii_case(word);
@@ -32,15 +32,15 @@ fn group_of_key(key: &str) -> Option<GroupAddress> {
     (!id.is_empty()).then(|| GroupAddress { channel: channel.to_lowercase(), id })
 }
 
-/// The id of a group without a thread or topic behind it.
+/// Strips a trailing thread or topic from a group id.
 fn without_topic(id: &str) -> &str {
     let lower = id.to_ascii_lowercase();
     let at = [":thread:", ":topic:"].iter().filter_map(|marker| lower.rfind(marker)).max();
     at.filter(|at| *at > 0).map_or(id, |at| &id[..at])
 }
 
-/// The rules of the caller's group: those for its sender, else its own, else those of `*` in the same order. A sub-agent has the group of the
-/// session that spawned it.
+/// Returns the rules for the caller's group: those for its sender, then its own, then those of `*` in the same order. A sub-agent has the
+/// group of the session that spawned it.
 pub(super) fn group_rules<'a>(caller: &Caller, channels: &'a [ChannelGroups]) -> Option<&'a LevelConfig> {
     let own = caller.session_key.as_deref().and_then(group_of_key);
     let parent = caller.spawned_by.as_deref().and_then(group_of_key);
@@ -70,10 +70,10 @@ pub(super) fn group_rules<'a>(caller: &Caller, channels: &'a [ChannelGroups]) ->
     rules(own).or_else(|| rules(find("*")))
 }
 
-/// The rules for the sender of a message, else those for `*`.
+/// Returns the rules for the sender of a message, or else those for `*`.
 ///
-/// Keys are typed (`id:`, `e164:`, `username:`, `name:`, `channel:<channel>:<id>`) or bare. A bare key is an id, a phone number or a user name, and
-/// never a display name, which senders choose themselves.
+/// Keys are typed (`id:`, `e164:`, `username:`, `name:`, `channel:<channel>:<id>`) or bare. A bare key is an id, a phone number or a user
+/// name, but never a display name, since senders choose those.
 pub(super) fn sender_rules<'a>(rules: &'a [(String, LevelConfig)], caller: &Caller) -> Option<&'a LevelConfig> {
     let find = |test: &dyn Fn(&str) -> bool| {
         rules.iter().find(|(key, _)| test(key.trim().to_lowercase().as_str())).map(|(_, level)| level)
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_name_groups() {
+    fn session_keys_name_groups() {
         let check = |key: &str, expect: Option<(&str, &str)>| {
             let found = group_of_key(key);
             assert_eq!(found.as_ref().map(|group| (group.channel.as_str(), group.id.as_str())), expect, "{key}");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_display_name_matches_only_a_key_that_asks_for_it() {
+    fn a_display_name_matches_only_a_name_key() {
         let named = |name: &str| Caller::new().sender(Sender::new("7").name(name));
         let bare = [("ada".to_owned(), level("bare")), ("*".to_owned(), level("others"))];
         assert_eq!(sender_rules(&bare, &named("Ada")), Some(&level("others")));

@@ -1,10 +1,10 @@
-//! Rules that depend on where a run happens: in a sandbox, in a sub-agent.
+//! Rules for sandboxes and sub-agents.
 
 use super::config::{LevelConfig, joined};
 use super::names::canonical_name;
 use super::rules::ToolRules;
 
-/// Tools of a sandbox, unless lists are configured.
+/// Tools allowed in a sandbox unless lists are configured.
 const SANDBOX_ALLOW: [&str; 13] = [
     "exec",
     "process",
@@ -21,7 +21,7 @@ const SANDBOX_ALLOW: [&str; 13] = [
     "session_status",
 ];
 
-/// Tools that a sandbox never has, unless lists are configured: they act outside of it.
+/// Tools denied in a sandbox unless lists are configured: they act outside of it.
 const SANDBOX_DENY: [&str; 12] = [
     "browser",
     "canvas",
@@ -37,7 +37,7 @@ const SANDBOX_DENY: [&str; 12] = [
     "imessage",
 ];
 
-/// What no sub-agent may use unless it is allowed by configuration.
+/// Tools denied to all sub-agents unless the configuration allows them.
 const SUBAGENT_DENY: [&str; 9] = [
     "gateway",
     "agents_list",
@@ -50,14 +50,14 @@ const SUBAGENT_DENY: [&str; 9] = [
     "ask_user",
 ];
 
-/// What sub-agents of the lowest level may not use besides.
+/// Tools also denied to sub-agents at the deepest level.
 const LEAF_DENY: [&str; 3] = ["sessions_list", "sessions_history", "sessions_spawn"];
 
 fn texts(entries: &[&str]) -> Vec<String> {
     entries.iter().map(|entry| (*entry).to_owned()).collect()
 }
 
-/// The rules of a sandbox. Each list is the agent's, else that of all agents, else the default.
+/// Returns the rules of a sandbox. Each list is the agent's, or else that of all agents, or else the default.
 pub(super) fn sandbox_rules(agent: Option<&LevelConfig>, global: &LevelConfig) -> ToolRules {
     let pick = |list: fn(&LevelConfig) -> &Option<Vec<String>>| {
         agent.and_then(|agent| list(agent).clone()).or_else(|| list(global).clone())
@@ -67,7 +67,7 @@ pub(super) fn sandbox_rules(agent: Option<&LevelConfig>, global: &LevelConfig) -
     if !allow.is_empty() {
         allow = joined(&allow, &pick(|level| &level.also_allow).unwrap_or_default());
     }
-    // Looking at images needs no right that reading lacks, so it is part of every sandbox.
+    // Viewing images needs no permission beyond reading, so every sandbox allows it.
     let image = ToolRules { allow: Some(allow.clone()), deny: deny.clone() };
     let is_denied = !ToolRules { allow: None, deny: deny.clone() }.permits("image");
     if !allow.is_empty() && !is_denied && !image.permits("image") {
@@ -76,7 +76,7 @@ pub(super) fn sandbox_rules(agent: Option<&LevelConfig>, global: &LevelConfig) -
     ToolRules { allow: Some(allow), deny }
 }
 
-/// The rules of a sub-agent; `max_depth` is how deep sub-agents may be nested.
+/// Returns the rules of a sub-agent; `max_depth` is the maximum nesting depth.
 pub(super) fn subagent_rules(depth: u32, max_depth: u32, config: &LevelConfig) -> ToolRules {
     let configured = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
     let named = joined(&configured(&config.allow), &configured(&config.also_allow));
@@ -84,7 +84,7 @@ pub(super) fn subagent_rules(depth: u32, max_depth: u32, config: &LevelConfig) -
     if depth >= max_depth.max(1) {
         default.extend(texts(&LEAF_DENY));
     }
-    // Only a tool's own name lifts its denial; patterns and groups allow what is not denied.
+    // Only a tool's own name lifts its default denial; patterns and groups do not.
     let names_it = |tool: &String| named.iter().any(|entry| canonical_name(entry) == *tool);
     let deny: Vec<String> = default.into_iter().filter(|tool| !names_it(tool)).collect();
     let deny = joined(&deny, &configured(&config.deny));
@@ -92,8 +92,8 @@ pub(super) fn subagent_rules(depth: u32, max_depth: u32, config: &LevelConfig) -
     ToolRules { allow, deny }
 }
 
-/// How deep a session is nested in sub-agents: what is stored with it, else one more than its parent, else the number of `subagent` segments in
-/// its key.
+/// Returns how deeply a session is nested in sub-agents: the stored depth, or else one more than its parent's, or else the number of
+/// `subagent` segments in its key.
 pub fn nesting_depth(key: &str, spawned_by: Option<&str>, stored: &dyn Fn(&str) -> Option<u32>) -> u32 {
     if let Some(depth) = stored(key) {
         return depth;

@@ -1,25 +1,25 @@
-//! What a session may do at most, whatever else is configured.
+//! Permission modes, which limit a session regardless of other configuration.
 
 use super::rules::ToolRules;
 
-/// What a session may do at most. A configuration can only restrict it further.
+/// An upper limit on what a session may do. The configuration can only restrict it further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PermissionMode {
-    /// Files of the workspace are read. Nothing is changed, and no command runs.
+    /// Read files in the workspace. No changes and no commands.
     ReadOnly,
-    /// Files of the workspace are read and changed. A person is asked about commands that are not allowed yet.
+    /// Read and change files in the workspace. Commands need a person's approval unless already allowed.
     Guarded,
-    /// The same. A reviewer is asked about commands first; without one, a person is.
+    /// Like `Guarded`, but a reviewer is asked about commands first, if there is one.
     Workspace,
-    /// Nothing is restricted by the mode. Commands for which nothing is configured run unasked.
+    /// No limits. Commands without configured rules run without asking.
     Full,
 }
 
-/// Built-in tools that change something.
+/// Built-in tools that can change something.
 const CHANGING: [&str; 5] = ["write", "edit", "apply_patch", "exec", "process"];
 
 impl PermissionMode {
-    /// The name of the mode.
+    /// Returns the name of the mode.
     pub fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
@@ -29,12 +29,12 @@ impl PermissionMode {
         }
     }
 
-    /// Whether the tools for files see the workspace alone.
+    /// Returns whether file tools are restricted to the workspace.
     pub fn is_rooted(self) -> bool {
         self != Self::Full
     }
 
-    /// The tools that a session in this mode is not offered.
+    /// Returns the rules that remove tools in this mode.
     pub(super) fn rules(self) -> ToolRules {
         let deny = match self {
             Self::ReadOnly => CHANGING.map(str::to_owned).to_vec(),

@@ -1,6 +1,6 @@
 //! Names of tools, groups of tools, and built-in profiles.
 
-/// The name that policies compare: trimmed, in lower case, with aliases resolved. `bash` is another name of `exec`.
+/// Returns the name that policies compare: trimmed, in lower case, and with aliases resolved. `bash` is an alias of `exec`.
 pub fn canonical_name(name: &str) -> String {
     let name = name.trim().to_lowercase();
     match name.as_str() {
@@ -13,7 +13,7 @@ pub fn canonical_name(name: &str) -> String {
     }
 }
 
-/// Groups with their tools. Groups do not nest.
+/// Groups and their tools. Groups do not nest.
 const GROUPS: [(&str, &[&str]); 11] = [
     ("fs", &["read", "write", "edit", "apply_patch", "grep", "find", "ls"]),
     ("runtime", &["exec", "process", "code_execution"]),
@@ -39,7 +39,7 @@ const GROUPS: [(&str, &[&str]); 11] = [
     ("media", &["image", "image_generate", "tts"]),
 ];
 
-/// The tools of OpenClaw itself, in its order.
+/// OpenClaw's own tools, in its order.
 const OPENCLAW: [&str; 20] = [
     "browser",
     "canvas",
@@ -63,7 +63,7 @@ const OPENCLAW: [&str; 20] = [
     "sessions_yield",
 ];
 
-/// The tools of a group, e.g. `fs`; `None` if there is no such group.
+/// Returns the tools of a group, e.g. `fs`, or `None` if the group does not exist.
 pub(super) fn group(name: &str) -> Option<&'static [&'static str]> {
     if name == "openclaw" {
         return Some(&OPENCLAW);
@@ -71,12 +71,12 @@ pub(super) fn group(name: &str) -> Option<&'static [&'static str]> {
     GROUPS.iter().find(|(known, _)| *known == name).map(|(_, tools)| *tools)
 }
 
-/// Whether there is a group of this name, also one whose members only a run knows.
+/// Returns whether a group exists, including those whose members only a run knows.
 pub(super) fn is_group(name: &str) -> bool {
     name == "plugins" || group(name).is_some()
 }
 
-/// The allow list of a built-in profile; `None` if it restricts nothing.
+/// Returns the allow list of a built-in profile, or `None` if it restricts nothing.
 pub(super) fn profile(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
         "minimal" => &["session_status"],
@@ -97,7 +97,7 @@ pub(super) fn profile(name: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Whether only the owner of the agent may use a tool of this name.
+/// Returns whether tools with this name are reserved for the owner of the agent.
 pub(super) fn is_owner_only(name: &str) -> bool {
     matches!(name, "whatsapp_login" | "cron" | "gateway" | "nodes")
 }

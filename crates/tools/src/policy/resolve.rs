@@ -1,4 +1,4 @@
-//! From a configuration to the policy of one run.
+//! Resolving a configuration into the policy of one run.
 
 use pinch_ports::Caller;
 use serde_json::Value;
@@ -11,14 +11,14 @@ use super::mode::PermissionMode;
 use super::names;
 use super::rules::ToolRules;
 
-/// How deep sub-agents may be nested when nothing is configured, and at most.
+/// Default and maximum nesting depth of sub-agents.
 const SPAWN_DEPTH: u32 = 1;
 const MAX_SPAWN_DEPTH: u32 = 5;
 
 /// The agent of sessions that name none.
 const DEFAULT_AGENT: &str = "main";
 
-/// Everything that a configuration says about which tools may be used.
+/// All tool policies in a configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolPolicies {
     tools: ToolsSection,
@@ -27,11 +27,11 @@ pub struct ToolPolicies {
     max_spawn_depth: Option<u32>,
 }
 
-/// What a policy depends on.
+/// The inputs of a policy.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PolicyRequest<'a> {
-    /// Who speaks to the agent.
+    /// Who talks to the agent.
     pub caller: &'a Caller,
     /// The provider of the model.
     pub provider: &'a str,
@@ -39,14 +39,14 @@ pub struct PolicyRequest<'a> {
     pub model: &'a str,
     /// The rules of an active sandbox, usually [`ToolPolicies::sandbox`].
     pub sandbox: Option<ToolRules>,
-    /// What the session may do at most.
+    /// The permission mode of the session.
     pub mode: Option<PermissionMode>,
-    /// How deep the session is nested in sub-agents, if it is stored; otherwise its key says so.
+    /// The stored nesting depth of the session; derived from its key if `None`.
     pub depth: Option<u32>,
 }
 
 impl<'a> PolicyRequest<'a> {
-    /// A request outside of a sandbox.
+    /// Creates a request without a sandbox.
     pub fn new(caller: &'a Caller, provider: &'a str, model: &'a str) -> Self {
         Self { caller, provider, model, sandbox: None, mode: None, depth: None }
     }
@@ -58,7 +58,7 @@ impl<'a> PolicyRequest<'a> {
         self
     }
 
-    /// Sets what the session may do at most.
+    /// Sets the permission mode.
     #[must_use]
     pub fn mode(mut self, mode: PermissionMode) -> Self {
         self.mode = Some(mode);
@@ -73,7 +73,7 @@ impl<'a> PolicyRequest<'a> {
     }
 }
 
-/// The policy of one run: decides about tools.
+/// The policy of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunPolicy {
     is_owner: bool,
@@ -86,7 +86,7 @@ impl RunPolicy {
         PolicyDecision::new(self.is_owner, &self.steps, tools)
     }
 
-    /// Whether an allow list contains one of these entries, literally.
+    /// Returns whether an allow list contains one of these entries literally.
     pub fn names_explicitly(&self, entries: &[&str]) -> bool {
         let entries: Vec<String> = entries.iter().map(|entry| names::canonical_name(entry)).collect();
         let lists = self.steps.iter().filter_map(|step| step.rules.allow.as_ref());
@@ -95,7 +95,7 @@ impl RunPolicy {
 }
 
 impl ToolPolicies {
-    /// Reads `tools`, `agents` and `channels` of a configuration, with what is wrong in them.
+    /// Reads `tools`, `agents` and `channels` of a configuration, and returns the problems found.
     pub fn read(config: &Value) -> (Self, Vec<PolicyProblem>) {
         let mut reader = Reader::default();
         let defaults = config.pointer("/agents/defaults/subagents/maxSpawnDepth");
@@ -110,12 +110,12 @@ impl ToolPolicies {
         (policies, reader.problems)
     }
 
-    /// The rules that tools in the sandbox of an agent follow.
+    /// Returns the rules for tools in an agent's sandbox.
     pub fn sandbox(&self, agent: &str) -> ToolRules {
         sandbox_rules(self.agent(agent).map(|(_, tools)| &tools.sandbox), &self.tools.sandbox)
     }
 
-    /// The rules of sub-agents at this depth, 1 if it is not known.
+    /// Returns the rules of sub-agents at this depth, by default 1.
     pub fn subagent(&self, depth: Option<u32>) -> ToolRules {
         let max = self.max_spawn_depth.unwrap_or(SPAWN_DEPTH);
         subagent_rules(depth.unwrap_or(1), max, &self.tools.subagents)
@@ -126,7 +126,7 @@ impl ToolPolicies {
         self.agents.iter().find(|(known, _)| *known == id)
     }
 
-    /// The rules for one caller and model.
+    /// Returns the policy for one caller and model.
     pub fn resolve(&self, request: &PolicyRequest<'_>) -> RunPolicy {
         let caller = request.caller;
         let key = caller.session_key.as_deref().unwrap_or_default();
@@ -173,7 +173,7 @@ impl ToolPolicies {
         }
         add("sandbox tools.allow".to_owned(), request.sandbox.clone(), UnknownEntries::Unchecked);
         let depth = nesting_depth(key, None, &|_| request.depth);
-        // Whoever was spawned is a sub-agent, however its key looks.
+        // A spawned session is a sub-agent, whatever its key looks like.
         let is_subagent = nesting_depth(key, None, &|_| None) > 0;
         if is_subagent {
             let rules = self.subagent(Some(depth));
@@ -183,7 +183,7 @@ impl ToolPolicies {
     }
 }
 
-/// The agent that a caller speaks to: as the host says, else as the session key says.
+/// Returns the agent that a caller talks to, as set by the host, or else by the session key.
 fn agent_of(caller: &Caller) -> String {
     let named = caller.agent.as_deref().map(str::trim).filter(|agent| !agent.is_empty());
     let in_key = || {
@@ -194,7 +194,7 @@ fn agent_of(caller: &Caller) -> String {
     named.or_else(in_key).unwrap_or(DEFAULT_AGENT).trim().to_lowercase()
 }
 
-/// The step of a profile; `alsoAllow` extends it. A profile that restricts nothing has no step.
+/// Returns the step of a profile, extended by `alsoAllow`. A profile that restricts nothing has no step.
 fn profile_step(label: &str, profile: &str, also: &[String], unknown: UnknownEntries) -> Option<PolicyStep> {
     let entries: Vec<String> = names::profile(profile)?.iter().map(|entry| (*entry).to_owned()).collect();
     let n_built_in = entries.len();

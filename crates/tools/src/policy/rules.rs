@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use super::names::{canonical_name, group};
 
-/// One allow list and one deny list.
+/// An allow list and a deny list.
 ///
-/// An entry is a name, a pattern with `*`, a group (`group:fs`), a plugin's id, or a series: `sessions:*` is the tool `sessions`, each tool whose
-/// name continues it (`sessions_list`), and the tools of `group:sessions`. `exec:*` includes `process`, `exec` does not.
+/// An entry is a name, a pattern with `*`, a group (`group:fs`), a plugin id, or a series: `sessions:*` matches the tool `sessions`, each
+/// tool whose name continues it (`sessions_list`), and the tools of `group:sessions`. `exec:*` includes `process`; `exec` does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolRules {
-    /// What is allowed; `None` and an empty list allow everything.
+    /// Allowed entries; `None` and an empty list allow everything.
     pub allow: Option<Vec<String>>,
-    /// What is denied; wins over `allow`.
+    /// Denied entries; take precedence over `allow`.
     pub deny: Vec<String>,
 }
 
 impl ToolRules {
-    /// Rules that allow what a list says.
+    /// Creates rules that allow these entries.
     pub fn allowing<S: Into<String>>(entries: impl IntoIterator<Item = S>) -> Self {
         Self { allow: Some(entries.into_iter().map(Into::into).collect()), deny: Vec::new() }
     }
@@ -29,7 +29,7 @@ impl ToolRules {
         self
     }
 
-    /// Whether these rules alone let a tool pass.
+    /// Returns whether these rules alone allow a tool.
     pub fn permits(&self, tool: &str) -> bool {
         let (name, plugins) = (canonical_name(tool), PluginNames::default());
         if find_match(&self.deny, &name, &plugins).is_some() {
@@ -40,13 +40,13 @@ impl ToolRules {
         has(&name) || (name == "apply_patch" && has("exec") && find_match(&self.deny, "exec", &plugins).is_none())
     }
 
-    /// The allow list, if it restricts anything.
+    /// Returns the allow list if it restricts anything.
     pub(super) fn allowed_entries(&self) -> Option<&[String]> {
         self.allow.as_deref().filter(|entries| entries.iter().any(|entry| !entry.trim().is_empty()))
     }
 }
 
-/// The tools that plugins add, by the id of the plugin; canonical.
+/// Canonical names of plugin tools, by plugin id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PluginNames(BTreeMap<String, Vec<String>>);
 
@@ -59,7 +59,7 @@ impl PluginNames {
         self.0.get(plugin).map(Vec::as_slice)
     }
 
-    /// Whether an entry is about plugins only.
+    /// Returns whether an entry matches only plugin tools.
     pub(super) fn is_plugin_entry(&self, entry: &str) -> bool {
         let entry = canonical_name(entry);
         entry == "group:plugins" || self.0.contains_key(&entry) || self.has_tool(&entry)
@@ -70,12 +70,12 @@ impl PluginNames {
     }
 }
 
-/// The first entry that matches a canonical name.
+/// Returns the first entry that matches a canonical name.
 pub(super) fn find_match<'a>(entries: &'a [String], name: &str, plugins: &PluginNames) -> Option<&'a str> {
     entries.iter().map(String::as_str).find(|entry| matches(entry, name, plugins))
 }
 
-/// Whether an entry matches a canonical name.
+/// Returns whether an entry matches a canonical name.
 pub(super) fn matches(entry: &str, name: &str, plugins: &PluginNames) -> bool {
     let entry = canonical_name(entry);
     if entry.is_empty() {
@@ -87,7 +87,7 @@ pub(super) fn matches(entry: &str, name: &str, plugins: &PluginNames) -> bool {
     if let Some(tools) = entry.strip_prefix("group:").and_then(group) {
         return tools.contains(&name);
     }
-    // A plugin may have the name of a tool that is not its own: then both are meant.
+    // A plugin may share its name with a tool of another source: then both match.
     if plugins.of(&entry).is_some_and(|tools| tools.iter().any(|tool| tool == name)) {
         return true;
     }
@@ -104,12 +104,12 @@ fn is_in_series(series: &str, name: &str) -> bool {
         || (series == "exec" && name == "process")
 }
 
-/// Whether a pattern has more than one possible match.
+/// Returns whether an entry is a pattern that can match several names.
 pub(super) fn is_pattern(entry: &str) -> bool {
     entry.contains('*') && entry.trim() != "*"
 }
 
-/// Whether a name matches a pattern in which `*` matches any text.
+/// Returns whether a name matches a pattern in which `*` matches any text.
 fn glob(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_passes_through_exec_unless_exec_is_denied() {
+    fn patches_are_allowed_with_exec_unless_exec_is_denied() {
         let rules = ToolRules::allowing(["exec"]);
         assert!(rules.permits("apply_patch") && rules.permits("bash") && !rules.permits("read"));
         assert!(!rules.denying(["exec:*"]).permits("apply_patch"));

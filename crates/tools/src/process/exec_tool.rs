@@ -16,7 +16,7 @@ use super::permission::CommandCall;
 use super::registry::{ProcessRegistry, TrackedCommand};
 use crate::paths::PathRoot;
 
-/// Runs commands.
+/// The `exec` tool.
 pub struct ExecTool {
     machine: Arc<dyn Machine>,
     registry: ProcessRegistry,
@@ -44,21 +44,21 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec::new("exec", about, parameters)
 });
 
-/// The terminal of commands that ask for one.
+/// Terminal size of commands that request one.
 const TERMINAL: TerminalSize = TerminalSize { columns: 120, rows: 30 };
-/// What kind of terminal that is, unless the environment says it.
+/// Default terminal type, unless the environment sets one.
 const TERM: &str = "xterm-256color";
-/// Milliseconds that a call may wait before its command goes to the background.
+/// Range of milliseconds that a call may wait before its command moves to the background.
 const YIELD_MS: (f64, f64) = (10.0, 120_000.0);
-/// Seconds that a command may be given at most.
+/// Maximum timeout of a command in seconds.
 const MAX_TIMEOUT_SECS: f64 = 2_147_483.0;
-/// Characters of output in progress reports and results of running commands.
+/// Characters of output in progress reports and in results of running commands.
 const TAIL: usize = 2000;
-/// Time between two reports of the output so far.
+/// Interval between progress reports.
 const REPORT_EVERY: Duration = Duration::from_millis(250);
 
 impl ExecTool {
-    /// Builds it. Commands belong to the registry, which `process` shares.
+    /// Creates the tool. Commands belong to the registry, shared with `process`.
     pub fn new(machine: Arc<dyn Machine>, registry: ProcessRegistry, options: CommandOptions) -> Self {
         Self { machine, registry, options }
     }
@@ -113,7 +113,7 @@ impl ExecTool {
             None => start(spec.with_input()).await?,
         };
         let output = self.follow(&session, input, &warnings, timeout, cx).await;
-        // A command that ended while somebody looked is forgotten.
+        // A command that ended while its call was waiting is forgotten.
         if !session.log().is_backgrounded {
             self.registry.forget(&session.id);
         }
@@ -152,7 +152,7 @@ impl ExecTool {
         Ok(self.options.environment.build(host, &overrides)?)
     }
 
-    /// Waits for the end of a command, until it goes to the background.
+    /// Waits until a command ends or moves to the background.
     async fn follow(
         &self,
         session: &Arc<TrackedCommand>,
@@ -193,7 +193,7 @@ impl ExecTool {
             }
             Ok(false) => {
                 let mut log = session.log();
-                // It may have ended at this moment.
+                // It may have just ended.
                 if log.end.is_none() {
                     log.is_backgrounded = true;
                     let tail = log.tail(TAIL);
@@ -208,7 +208,7 @@ impl ExecTool {
     }
 }
 
-/// The command on a terminal.
+/// Runs the command on a terminal.
 fn on_terminal(mut spec: CommandSpec) -> CommandSpec {
     let is_named = |name: &str, value: &str| name == "TERM" && !value.is_empty() && value != "dumb";
     if !spec.env.iter().any(|(name, value)| is_named(name, value)) {
@@ -224,7 +224,7 @@ fn shown(warnings: &[String], output: &str) -> String {
     lines.join("\n")
 }
 
-/// The result of a command that went to the background.
+/// Returns the result of a command that moved to the background.
 fn running(session: &TrackedCommand, warnings: &[String], tail: &str) -> ToolOutput {
     let pid = session.pid.map_or_else(|| "n/a".to_owned(), |pid| pid.to_string());
     let text = format!(
@@ -237,7 +237,7 @@ fn running(session: &TrackedCommand, warnings: &[String], tail: &str) -> ToolOut
     ToolOutput { details: Some(details), ..ToolOutput::text(shown(warnings, &text)) }
 }
 
-/// The result of a command that ended. One that failed is a failed result with all that it printed.
+/// Returns the result of a command that ended. A failed command becomes a failed result with all of its output.
 fn ended(session: &TrackedCommand, warnings: &[String], timeout: Duration) -> ToolOutput {
     let log = session.log();
     let output = log.text();

@@ -1,4 +1,4 @@
-//! Where a command runs: in the sandbox of its session, or on the machine outside.
+//! Choosing where a command runs: in its session's sandbox, or outside.
 
 use std::sync::Arc;
 
@@ -14,26 +14,26 @@ pub enum ConfiguredHost {
     /// In the sandbox, if there is one.
     #[default]
     Auto,
-    /// In the sandbox, and nowhere else.
+    /// Only in the sandbox.
     Sandbox,
-    /// On the machine of the host application.
+    /// On the host application's machine.
     Gateway,
 }
 
 /// Whether commands may leave the sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ElevatedLevel {
-    /// They may not.
+    /// Never.
     #[default]
     Off,
     /// Those on the allow list may; a person is asked about others.
     Ask,
-    /// They may, under the rules for all commands.
+    /// Yes, under the rules for all commands.
     Full,
 }
 
 impl ElevatedLevel {
-    /// Parses the word of configurations and commands: `off`, `on` or `ask`, `full`.
+    /// Parses the value of a configuration or call: `off`, `on` or `ask`, `full`.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word.trim().to_ascii_lowercase().as_str() {
             "off" => Self::Off,
@@ -43,7 +43,7 @@ impl ElevatedLevel {
         })
     }
 
-    /// The word.
+    /// Returns the name of the level.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -53,22 +53,22 @@ impl ElevatedLevel {
     }
 }
 
-/// Who may run commands outside of the sandbox.
+/// Who may run commands outside the sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ElevatedRules {
-    /// Whether the configuration has it at all (`tools.elevated.enabled`).
+    /// Whether it is enabled (`tools.elevated.enabled`).
     pub is_enabled: bool,
-    /// Whether the sender may do it (`tools.elevated.allowFrom`).
+    /// Whether the sender is allowed to (`tools.elevated.allowFrom`).
     pub is_allowed: bool,
-    /// The level of calls that do not name one. Others have at least `ask`.
+    /// Level of calls that do not specify one. Explicit requests get at least `ask`.
     pub level: ElevatedLevel,
-    /// The channel of the sender.
+    /// The sender's channel.
     pub provider: Option<String>,
 }
 
 impl ElevatedRules {
-    /// The level of a call, by its argument `elevated`.
+    /// Returns the level of a call, based on its argument `elevated`.
     fn level_of(&self, asked: Option<bool>, is_sandboxed: bool, session: &str) -> Result<ElevatedLevel, ToolError> {
         let usual = if self.is_enabled && self.is_allowed { self.level } else { ElevatedLevel::Off };
         match asked {
@@ -104,9 +104,9 @@ impl ElevatedRules {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CommandHosts {
-    /// The machine outside, if commands usually run in a sandbox; `None`: there is no sandbox.
+    /// The machine outside, if commands usually run in a sandbox; `None` if there is no sandbox.
     pub outside: Option<Arc<dyn Machine>>,
-    /// What the configuration says.
+    /// The configured host.
     pub configured: ConfiguredHost,
     /// Whether commands may leave the sandbox.
     pub elevated: ElevatedRules,
@@ -114,14 +114,14 @@ pub struct CommandHosts {
 
 /// Where one command runs, and under which rules.
 pub(super) struct ChosenHost {
-    /// The machine outside of the sandbox; `None`: the usual one.
+    /// The machine outside the sandbox; `None` for the usual one.
     pub(super) outside: Option<Arc<dyn Machine>>,
     pub(super) security: ExecSecurity,
     pub(super) ask: ExecAsk,
 }
 
 impl CommandHosts {
-    /// Where a call runs. What cannot be had is refused; words that are not known count as not there.
+    /// Chooses where a call runs. Unavailable hosts are rejected; unknown names are ignored.
     pub(super) fn choose(
         &self,
         input: &JsonObject,
@@ -152,7 +152,7 @@ impl CommandHosts {
             ElevatedLevel::Ask => (
                 security.stricter(ExecSecurity::Allowlist),
                 match security {
-                    // Whoever is asked about nothing is asked now; a list on which nobody may add stays as it is.
+                    // Ask even if nothing is asked normally; an allow list that nobody may extend stays unchanged.
                     ExecSecurity::Full => ask.more_demanding(ExecAsk::OnMiss),
                     ExecSecurity::Allowlist | ExecSecurity::Deny => ask,
                 },
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn no_command_leaves_the_sandbox_unless_it_may() {
+    fn no_command_leaves_the_sandbox_without_permission() {
         use ConfiguredHost::{Auto, Gateway, Sandbox};
         let refused = "elevated is not available right now (runtime=sandboxed).";
         let gateway = "exec host not allowed (requested gateway; configure tools.exec.host=gateway to allow).";
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn elevated_commands_are_under_rules_that_are_no_looser() {
+    fn elevated_commands_are_under_rules_at_least_as_strict() {
         let hosts = hosts(true, ConfiguredHost::Auto, Some(ElevatedLevel::Ask));
         for (security, ask, expect) in [
             (ExecSecurity::Deny, ExecAsk::Off, "outside deny off"),

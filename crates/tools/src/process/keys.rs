@@ -1,15 +1,15 @@
-//! Keys as terminals send them.
+//! Key sequences as sent by terminals.
 
-/// What is written for keys.
+/// Encoded keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EncodedKeys {
-    /// The bytes.
+    /// The bytes to write.
     pub data: Vec<u8>,
-    /// What was not understood.
+    /// Warnings about unrecognized input.
     pub warnings: Vec<String>,
 }
 
-/// Keys with their names.
+/// Keys by name.
 const NAMED: [(&str, &str); 52] = [
     ("enter", "\r"),
     ("return", "\r"),
@@ -66,13 +66,13 @@ const NAMED: [(&str, &str); 52] = [
 ];
 const NAMED_MORE: [(&str, &str); 2] = [("kp.", "\u{1b}On"), ("kpenter", "\u{1b}OM")];
 
-/// Keys that take a modifier inside of their sequence.
+/// Keys whose sequence can contain a modifier.
 const MODIFIABLE: [&str; 17] = [
     "up", "down", "left", "right", "home", "end", "pageup", "pgup", "ppage", "pagedown", "pgdn", "npage", "insert",
     "ic", "delete", "del", "dc",
 ];
 
-/// Modifiers of one key.
+/// Modifiers of a key.
 #[derive(Clone, Copy, Default)]
 struct Modifiers {
     control: bool,
@@ -85,13 +85,13 @@ impl Modifiers {
         self.control || self.alt || self.shift
     }
 
-    /// The number that xterm sends.
+    /// Returns xterm's modifier number.
     fn number(self) -> u8 {
         1 + u8::from(self.shift) + 2 * u8::from(self.alt) + 4 * u8::from(self.control)
     }
 }
 
-/// The bytes of a text, of bytes in hexadecimal, and of keys, in this order.
+/// Encodes a text, hexadecimal bytes, and keys, in this order.
 pub fn encode_keys(literal: Option<&str>, hex: &[String], keys: &[String]) -> EncodedKeys {
     let mut encoded = EncodedKeys::default();
     encoded.data.extend_from_slice(literal.unwrap_or_default().as_bytes());
@@ -110,15 +110,15 @@ pub fn encode_keys(literal: Option<&str>, hex: &[String], keys: &[String]) -> En
     encoded
 }
 
-/// What ends a text that is pasted.
+/// Ends a bracketed paste.
 const PASTE_END: &str = "\u{1b}[201~";
 
-/// A text as terminals send what is pasted, so that programs do not take it for typed keys.
+/// Encodes a text as a terminal sends a paste, so that programs do not mistake it for typed keys.
 pub fn encode_paste(text: &str, bracketed: bool) -> Vec<u8> {
     if !bracketed {
         return text.as_bytes().to_vec();
     }
-    // A text must not end its own brackets, nor does what is left when they are removed.
+    // A text must not contain the end marker, not even one formed by removing another.
     let mut text = text.to_owned();
     while text.contains(PASTE_END) {
         text = text.replace(PASTE_END, "");
@@ -178,7 +178,7 @@ fn single(key: &str) -> Option<char> {
     chars.next().filter(|_| chars.next().is_none())
 }
 
-/// The modifiers in front of a key: `C-`, `M-`, `S-`.
+/// Splits off the modifiers in front of a key: `C-`, `M-`, `S-`.
 fn modifiers(token: &str) -> (Modifiers, &str) {
     let mut modifiers = Modifiers::default();
     let mut rest = token;
@@ -194,7 +194,7 @@ fn modifiers(token: &str) -> (Modifiers, &str) {
     (modifiers, rest)
 }
 
-/// A sequence with a modifier: `ESC[A` becomes `ESC[1;5A`, `ESC[3~` becomes `ESC[3;5~`.
+/// Adds a modifier to a sequence: `ESC[A` becomes `ESC[1;5A`, `ESC[3~` becomes `ESC[3;5~`.
 fn modified(sequence: &str, number: u8) -> String {
     match sequence.strip_suffix('~') {
         Some(start) => format!("{start};{number}~"),
@@ -205,7 +205,7 @@ fn modified(sequence: &str, number: u8) -> String {
     }
 }
 
-/// The control character of a letter.
+/// Returns the control character of a letter.
 fn control(c: char) -> Option<u8> {
     match c.to_ascii_uppercase() {
         c @ '@'..='_' => Some(u8::try_from(u32::from(c)).ok()? & 0x1f),
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_what_xterm_sends() {
+    fn keys_are_encoded_as_by_xterm() {
         for (key, expect) in [
             ("C-c", "\u{3}"),
             ("^D", "\u{4}"),

@@ -1,6 +1,6 @@
-//! Parts of a log.
+//! Excerpts of a log.
 
-/// A part of a log, and how long all of it is.
+/// An excerpt of a log, and the length of the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSlice {
     /// The lines.
@@ -11,7 +11,7 @@ pub struct LogSlice {
     pub total_chars: usize,
 }
 
-/// The lines from `offset` on, at most `limit` of them; with only a limit, the last lines.
+/// Returns up to `limit` lines starting at `offset`; with only a limit, the last lines.
 pub fn slice_log(text: &str, offset: Option<usize>, limit: Option<usize>) -> LogSlice {
     let normal = text.replace("\r\n", "\n");
     let mut lines: Vec<&str> = if normal.is_empty() { Vec::new() } else { normal.split('\n').collect() };

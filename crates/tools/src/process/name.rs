@@ -1,9 +1,9 @@
-//! What a command is called in lists.
+//! Display names of commands.
 
-/// Characters of a name at most.
+/// Maximum characters of a name.
 const MAX_NAME: usize = 48;
 
-/// The program of a command and its first argument that is no flag, or its first argument.
+/// Returns a command's program with its first non-flag argument, or else its first argument.
 pub fn session_name(command: &str) -> Option<String> {
     let words = words(command);
     let program = words.first()?;
@@ -15,7 +15,7 @@ pub fn session_name(command: &str) -> Option<String> {
     Some(shortened(&name))
 }
 
-/// Words between spaces; quotes hold words together.
+/// Splits a command into words, respecting quotes.
 fn words(command: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -33,7 +33,7 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// A name without its middle.
+/// Shortens a name by removing its middle.
 fn shortened(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
     if chars.len() <= MAX_NAME {

@@ -1,4 +1,4 @@
-//! How commands run.
+//! Options for running commands.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,50 +11,50 @@ use crate::exec::environment::ChildEnvironment;
 use crate::exec::modes::{ExecAsk, ExecSecurity};
 use crate::exec::safe_bins::SafeBins;
 
-/// How commands run.
+/// Options for running commands.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct CommandOptions {
-    /// The directory they run in, unless a call names another.
+    /// Default working directory.
     pub cwd: PathBuf,
-    /// The directory that they must run in or below; `None` for any.
+    /// Directory that must contain the working directory; `None` for any.
     pub root: Option<PathBuf>,
     /// The home directory.
     pub home: Option<PathBuf>,
     /// The shell.
     pub shell: PathBuf,
-    /// Variables of the host.
+    /// Environment variables of the host.
     pub host_env: Vec<(String, String)>,
-    /// Which of those commands get.
+    /// Which variables commands get.
     pub environment: ChildEnvironment,
-    /// Where they run.
+    /// Where commands run.
     pub hosts: CommandHosts,
     /// Which commands may run.
     pub security: ExecSecurity,
-    /// When a person is asked.
+    /// When to ask a person.
     pub ask: ExecAsk,
-    /// Where approvals are kept.
+    /// Path of the approvals file.
     pub approvals_file: Option<PathBuf>,
-    /// Who is asked.
+    /// Asks for approvals.
     pub approvals: Arc<dyn ApprovalBroker>,
-    /// How long an answer is awaited.
+    /// How long to wait for an answer.
     pub approval_timeout: Duration,
     /// Programs that need no approval.
     pub safe_bins: SafeBins,
-    /// The agent whose approvals hold.
+    /// The agent whose approvals apply.
     pub agent: String,
-    /// Who may see the commands: usually the session's key.
+    /// The scope in which commands are visible: usually the session key.
     pub scope: String,
-    /// Whether commands may go to the background: whether `process` is offered.
+    /// Whether commands may move to the background, that is, whether `process` is offered.
     pub allow_background: bool,
-    /// How long a call waits before its command goes to the background.
+    /// How long a call waits before its command moves to the background.
     pub yield_after: Duration,
-    /// How long commands may run.
+    /// Default timeout of commands.
     pub timeout: Duration,
 }
 
 impl CommandOptions {
-    /// The defaults: no command runs unless it is on the allow list, and nobody is asked.
+    /// Returns the defaults: only commands on the allow list run, and nobody is asked.
     pub fn new(cwd: impl Into<PathBuf>, host_env: Vec<(String, String)>) -> Self {
         Self {
             cwd: cwd.into(),

@@ -1,4 +1,4 @@
-//! Whether a command may run. What it starts is looked up before anybody is asked, and once more before it is started.
+//! Permission to run a command. The programs it starts are looked up before asking, and again right before they start.
 
 use std::path::{Path, PathBuf};
 
@@ -13,30 +13,30 @@ use crate::exec::identity::CommandIdentity;
 use crate::exec::judge::{CommandRules, Judgement, judge};
 use crate::exec::modes::{ExecAsk, ExecSecurity, requires_approval};
 
-/// A command that is about to run.
+/// A command about to run.
 pub(super) struct CommandCall<'a> {
     /// The command line.
     pub(super) command: &'a str,
-    /// Its directory.
+    /// Its working directory.
     pub(super) cwd: &'a Path,
-    /// Its whole environment.
+    /// Its complete environment.
     pub(super) env: &'a [(String, String)],
     /// Whether the call sets variables.
     pub(super) sets_env: bool,
     /// Which commands may run.
     pub(super) security: ExecSecurity,
-    /// When a person is asked.
+    /// When to ask a person.
     pub(super) ask: ExecAsk,
 }
 
-/// Permission to run a command, as long as the files that it starts are those that were judged.
+/// Permission to run a command, valid while the files it starts are unchanged.
 #[must_use]
 pub(super) struct CommandPermit {
     judged: Option<(EffectiveApprovals, Judgement, CommandIdentity)>,
 }
 
 impl CommandPermit {
-    /// Looks once more at what the command starts. To be called right before it is started.
+    /// Checks again what the command starts. Call it right before starting the command.
     pub(super) fn check(&self, options: &CommandOptions, call: &CommandCall<'_>) -> Result<(), ToolError> {
         let Some((effective, judgement, identity)) = &self.judged else { return Ok(()) };
         let now = options.judge(call, effective);
@@ -59,7 +59,7 @@ impl CommandPermit {
 }
 
 impl CommandOptions {
-    /// Whether a command may run; asks if it has to.
+    /// Checks whether a command may run, asking for approval if necessary.
     pub(super) async fn permit(&self, call: &CommandCall<'_>, cx: &ToolCx<'_>) -> Result<CommandPermit, ToolError> {
         let given = ApprovalDefaults { security: Some(call.security), ask: Some(call.ask) };
         let file = match &self.approvals_file {
@@ -95,7 +95,7 @@ impl CommandOptions {
         Ok(CommandPermit { judged: Some((effective, judgement, identity)) })
     }
 
-    /// Asks a person. Nobody who answers in time is an error.
+    /// Asks a person. Fails if nobody answers in time.
     async fn ask(
         &self,
         call: &CommandCall<'_>,
@@ -130,8 +130,7 @@ impl CommandOptions {
         judge(call.command, &rules)
     }
 
-    /// Stores that a command may always run. One that is not understood, or whose arguments are not all written down, cannot be recognised
-    /// again.
+    /// Stores a permanent approval. Commands that could not be analyzed, or whose arguments are incomplete, cannot be recognized again.
     fn remember(
         &self,
         judgement: &Judgement,

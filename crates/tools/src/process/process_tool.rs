@@ -1,4 +1,4 @@
-//! `process`: looks after commands in the background.
+//! `process`: manages background commands.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::log::slice_log;
 use super::name::session_name;
 use super::registry::{ProcessRegistry, TrackedCommand};
 
-/// Looks after the commands of one scope.
+/// The `process` tool, for the commands of one scope.
 pub struct BackgroundTool {
     registry: ProcessRegistry,
     scope: String,
@@ -48,15 +48,15 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     )
 });
 
-/// Lines of a log without an offset and a limit.
+/// Default number of log lines without an offset and a limit.
 const LOG_LINES: usize = 200;
-/// Milliseconds that poll waits at most.
+/// Maximum milliseconds that `poll` waits.
 const MAX_WAIT_MS: f64 = 120_000.0;
-/// Characters of output in a list.
+/// Characters of output per command in a list.
 const TAIL: usize = 2000;
 
 impl BackgroundTool {
-    /// Builds it, for the commands of a scope.
+    /// Creates the tool for the commands of a scope.
     pub fn new(registry: ProcessRegistry, scope: impl Into<String>) -> Self {
         Self { registry, scope: scope.into() }
     }
@@ -189,7 +189,7 @@ impl BackgroundTool {
             }
         };
         let waited = cx.cancel.run(tokio::time::timeout(Duration::from_secs_f64(wait / 1000.0), waiting)).await;
-        // Nothing new within the time is an answer, too.
+        // No new output in time is a valid result too.
         if waited.is_err() {
             return Err(ToolError::aborted());
         }
@@ -295,7 +295,7 @@ fn status(session: &TrackedCommand) -> &'static str {
     }
 }
 
-/// A duration like `1m5s`.
+/// Formats a duration like `1m5s`.
 fn compact(ms: i64) -> String {
     let secs = ms / 1000;
     match secs {

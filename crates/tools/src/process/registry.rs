@@ -1,4 +1,4 @@
-//! What runs, and what has run.
+//! The registry of running and finished commands.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,19 +14,19 @@ use tokio::task::JoinSet;
 
 use super::screen::TerminalText;
 
-/// How much is kept.
+/// Limits on stored commands and output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessLimits {
-    /// Characters of output of one command; older ones are dropped.
+    /// Characters of output per command; older output is dropped.
     pub output: usize,
-    /// Characters of output that nobody has read yet.
+    /// Characters of unread output.
     pub pending: usize,
-    /// Commands that have ended.
+    /// Number of finished commands.
     pub finished: usize,
-    /// How long they are kept.
+    /// How long finished commands are kept.
     pub keep: Duration,
-    /// Commands that may run at the same time.
+    /// Maximum number of commands running at the same time.
     pub running: usize,
 }
 
@@ -36,11 +36,11 @@ impl Default for ProcessLimits {
     }
 }
 
-/// Owns commands. Cloning shares them; when the last clone is dropped, every command ends with all its descendants.
+/// Owns commands. Clones share them; dropping the last clone kills every command with all its descendants.
 #[derive(Clone, Default)]
 pub struct ProcessRegistry(Arc<RegistryParts>);
 
-/// Called when a command in the background ends: with its scope, its id, and a sentence for the session that it belongs to.
+/// Called when a background command ends, with its scope, its id, and a sentence for the session it belongs to.
 pub type ExitListener = dyn Fn(&str, &str, String) + Send + Sync;
 
 #[derive(Default)]
@@ -60,7 +60,7 @@ struct RegistryState {
 /// A command that was started.
 pub(super) struct TrackedCommand {
     pub(super) id: String,
-    /// Who may see it.
+    /// The scope in which it is visible.
     pub(super) scope: String,
     pub(super) command: String,
     pub(super) cwd: String,
@@ -68,13 +68,13 @@ pub(super) struct TrackedCommand {
     pub(super) started_ms: i64,
     pub(super) cancel: Cancel,
     pub(super) changed: Notify,
-    /// What is on a terminal has an input that does not end: see [`TrackedCommand::write`].
+    /// On a terminal, the input cannot be closed: see [`TrackedCommand::write`].
     is_on_terminal: bool,
     input: tokio::sync::Mutex<Option<ProcessInput>>,
     output: Mutex<CommandLog>,
 }
 
-/// What a command has printed, and how it ended.
+/// The output of a command, and how it ended.
 #[derive(Default)]
 pub(super) struct CommandLog {
     /// Whether the call that started it has returned.
@@ -84,7 +84,7 @@ pub(super) struct CommandLog {
     pub(super) is_truncated: bool,
     pub(super) end: Option<(Result<ProcessEnd, String>, i64)>,
     decoder: Utf8Decoder,
-    /// There if the command is on a terminal.
+    /// Present if the command runs on a terminal.
     screen: Option<TerminalText>,
 }
 
@@ -95,7 +95,7 @@ impl CommandLog {
         self.show(&text, limits);
     }
 
-    /// Adds what was decoded, of a terminal without what is for the terminal itself.
+    /// Adds decoded output; for a terminal, with control sequences removed.
     fn show(&mut self, text: &str, limits: &ProcessLimits) {
         let Some(screen) = &mut self.screen else { return self.add(text, limits) };
         let mut shown = String::with_capacity(text.len());
@@ -118,35 +118,35 @@ impl CommandLog {
         }
     }
 
-    /// The output that is kept.
+    /// Returns the retained output.
     pub(super) fn text(&self) -> String {
         self.kept.iter().collect()
     }
 
-    /// The last characters.
+    /// Returns the last `n` characters.
     pub(super) fn tail(&self, n: usize) -> String {
         self.kept.iter().skip(self.kept.len().saturating_sub(n)).collect()
     }
 }
 
-/// Characters that mean something in a log.
+/// Returns whether a character is shown in a log.
 fn is_shown(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r')
         || !(c.is_control()
             || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'))
 }
 
-/// Characters of output in the report of an end.
+/// Characters of output in an exit notice.
 const NOTICE_TAIL: usize = 400;
-/// The key that ends the input of a program on a terminal: Ctrl-D.
+/// The key that ends the input on a terminal: Ctrl-D.
 const END_OF_INPUT: &[u8] = b"\x04";
-/// What a terminal answers to a request for the position of the cursor: the first column of the first row.
+/// Reply to a cursor position request: the first column of the first row.
 const CURSOR_POSITION: &[u8] = b"\x1b[1;1R";
-/// Answers that may wait to be written; programs ask for one after the other.
+/// Maximum pending replies; programs send one request at a time.
 const MAX_ANSWERS: usize = 16;
-/// How long a command that is ended may take to end by itself.
+/// How long a command may take to exit before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long a command may take to read what is written to it.
+/// How long a command may take to read its input.
 const WRITE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl TrackedCommand {
@@ -162,7 +162,7 @@ impl TrackedCommand {
         log.end = Some((end, now_ms));
     }
 
-    /// What the session reads about the end of a command in the background; nothing about one that was killed on request.
+    /// Returns the exit notice of a background command; `None` if it was killed on request.
     fn exit_notice(&self) -> Option<String> {
         let log = self.log();
         let (end, _) = log.end.as_ref().filter(|_| log.is_backgrounded)?;
@@ -186,7 +186,7 @@ impl TrackedCommand {
         self.log().end.is_none()
     }
 
-    /// Writes to its input, and maybe ends it. `None` if it has none that takes anything.
+    /// Writes to the command's input, and optionally closes it. Returns `None` if the input is not accepting data.
     pub(super) async fn write(&self, data: &[u8], ends: bool) -> Option<()> {
         let mut input = self.input.lock().await;
         let writer = input.as_mut()?;
@@ -197,7 +197,7 @@ impl TrackedCommand {
             }
             writer.flush().await
         };
-        // On a terminal a key ends the input, and the next program can read on.
+        // On a terminal, a key ends the input, and the next program can keep reading.
         let is_closed = ends && !self.is_on_terminal;
         let is_written = matches!(tokio::time::timeout(WRITE_PATIENCE, written).await, Ok(Ok(())));
         if is_closed || !is_written {
@@ -206,7 +206,7 @@ impl TrackedCommand {
         is_written.then_some(())
     }
 
-    /// Ends it, and waits for that.
+    /// Kills the command and waits until it has ended.
     pub(super) async fn kill(&self) {
         self.cancel.cancel(CancelReason::User);
         self.ended().await;
@@ -236,12 +236,12 @@ const NOUNS: [&str; 24] = [
 ];
 
 impl ProcessRegistry {
-    /// A registry without commands.
+    /// Creates an empty registry.
     pub fn new(limits: ProcessLimits) -> Self {
         Self(Arc::new(RegistryParts { limits, on_exit: None, state: Mutex::default() }))
     }
 
-    /// A registry that reports the end of commands in the background. Those that are killed through it are not reported.
+    /// Creates a registry that reports when background commands end, except those killed through it.
     pub fn with_listener(limits: ProcessLimits, on_exit: impl Fn(&str, &str, String) + Send + Sync + 'static) -> Self {
         Self(Arc::new(RegistryParts { limits, on_exit: Some(Box::new(on_exit)), state: Mutex::default() }))
     }
@@ -250,7 +250,7 @@ impl ProcessRegistry {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a command, which runs on whether somebody looks or not.
+    /// Starts a command, which keeps running unattended.
     pub(super) async fn start(
         &self,
         machine: &dyn Machine,
@@ -288,7 +288,7 @@ impl ProcessRegistry {
         });
         state.sessions.push(Arc::clone(&session));
         let (driven, limits, host) = (Arc::clone(&session), self.0.limits.clone(), host.clone());
-        // Weak: what runs does not keep the registry that owns it.
+        // Weak: a running command must not keep the registry that owns it alive.
         let registry = Arc::downgrade(&self.0);
         state.drivers.spawn(async move {
             let (requests, mut requested) = mpsc::channel::<()>(MAX_ANSWERS);
@@ -298,7 +298,7 @@ impl ProcessRegistry {
                     log.push(bytes, &limits);
                     log.screen.as_mut().map_or(0, TerminalText::take_requests)
                 };
-                // A program that asks more often than it reads is not answered.
+                // A program that requests more than it reads gets no reply.
                 for _ in 0..n_requests {
                     if requests.try_send(()).is_err() {
                         break;
@@ -330,7 +330,7 @@ impl ProcessRegistry {
         Ok(session)
     }
 
-    /// Commands of a scope that went to the background, the newest first.
+    /// Returns the background commands of a scope, newest first.
     pub(super) fn list(&self, scope: &str, now_ms: i64) -> Vec<Arc<TrackedCommand>> {
         self.sweep(now_ms);
         let state = self.state();
@@ -338,17 +338,17 @@ impl ProcessRegistry {
         state.sessions.iter().rev().filter(is_listed).cloned().collect()
     }
 
-    /// The command with an id.
+    /// Returns the command with an id.
     pub(super) fn find(&self, scope: &str, id: &str) -> Option<Arc<TrackedCommand>> {
         self.state().sessions.iter().find(|session| session.scope == scope && session.id == id).cloned()
     }
 
-    /// Forgets a command.
+    /// Removes a command.
     pub(super) fn forget(&self, id: &str) {
         self.state().sessions.retain(|session| session.id != id);
     }
 
-    /// Forgets commands that ended long ago, and the oldest of too many.
+    /// Removes commands that ended long ago, and the oldest beyond the limit.
     fn sweep(&self, now_ms: i64) {
         let keep = i64::try_from(self.0.limits.keep.as_millis()).unwrap_or(i64::MAX);
         let mut state = self.state();
@@ -365,7 +365,7 @@ impl ProcessRegistry {
 }
 
 impl RegistryState {
-    /// Two words that no other command has, with a number if all of them are taken.
+    /// Returns two words that no other command has as its id, with a number if all are taken.
     fn new_id(&mut self, host: &Host) -> String {
         self.n_started += 1;
         let random = host.ids().hex8();

@@ -1,16 +1,16 @@
-//! What programs send to a terminal, as text that can be read.
+//! Conversion of terminal output to readable text.
 
-/// Bytes of a sequence that are remembered; longer ones are dropped all the same.
+/// Maximum bytes of a sequence to remember; longer ones are dropped as well.
 const MAX_SEQUENCE: usize = 16;
 
-/// Removes sequences for terminals from a stream of characters, and counts requests for the position of the cursor, which programs wait for.
+/// Removes terminal sequences from a stream of characters, and counts cursor position requests, whose replies programs wait for.
 ///
-/// Moving the cursor begins a new line, so that what is written to different places does not run together.
+/// Cursor movement starts a new line, so that text from different positions does not run together.
 #[derive(Debug, Default)]
 pub(super) struct TerminalText {
     state: ScreenState,
     sequence: String,
-    /// Requests that have not been answered yet.
+    /// Number of unanswered requests.
     n_requests: usize,
     ends_line: bool,
 }
@@ -19,20 +19,20 @@ pub(super) struct TerminalText {
 enum ScreenState {
     #[default]
     Text,
-    /// After the character that begins a sequence.
+    /// After the character that starts a sequence.
     Escape,
-    /// One more character belongs to the sequence.
+    /// The sequence has one more character.
     Charset,
     /// Parameters, up to a letter.
     Control,
-    /// A text for the terminal itself, up to its end.
+    /// A text for the terminal itself, up to its terminator.
     Command,
-    /// In such a text, after what may begin its end.
+    /// Within such a text, after the possible start of its terminator.
     CommandEscape,
 }
 
 impl TerminalText {
-    /// Appends what is text of a piece of output.
+    /// Appends the readable text of a piece of output.
     pub(super) fn push(&mut self, piece: &str, out: &mut String) {
         for c in piece.chars() {
             match self.state {
@@ -69,7 +69,7 @@ impl TerminalText {
         }
     }
 
-    /// How many requests for the position of the cursor came since the last call.
+    /// Returns the number of cursor position requests since the last call.
     pub(super) fn take_requests(&mut self) -> usize {
         std::mem::take(&mut self.n_requests)
     }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_are_removed_however_they_are_cut() {
+    fn sequences_are_removed_however_they_are_split() {
         let output = "\u{1b}[?1049h\u{1b}[1;31mred\u{1b}[0m \u{1b}]0;title\u{7}a\u{1b}(Bb\u{1b}[6nc\u{1b}[2;1Hline\u{1b}[3;1H\u{1b}[4;1Hnext\u{1b}]8;;x\u{1b}\\é\u{1b}[?6n\u{1b}M!";
         let expect = "red abc\nline\nnexté!";
         for at in output.char_indices().map(|(at, _)| at) {

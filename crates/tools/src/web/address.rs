@@ -1,28 +1,28 @@
-//! Addresses that a model must not reach: those of this machine and of its networks.
+//! Blocking addresses of this machine and its networks.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::Host;
 
-/// Why an address is refused.
+/// Why an address is blocked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// The name is one of this machine or of its networks.
+    /// The host name belongs to this machine or its networks.
     #[error("Blocked hostname: {host}")]
     Hostname {
         /// The name.
         host: String,
     },
-    /// The address is one of this machine or of its networks.
+    /// The address belongs to this machine or its networks.
     #[error("Blocked: private/internal IP address")]
     Internal,
 }
 
-/// Checks the host of a URL, before its name is resolved. A number in any form that browsers read as an address is one.
+/// Checks the host of a URL before resolving it. Recognizes every numeric form that browsers accept as an address.
 ///
 /// # Errors
-/// When it is not a public host.
+/// Fails if the host is not public.
 pub fn check_host(host: &str) -> Result<(), AddressError> {
     let name = host.trim().trim_end_matches('.').to_lowercase();
     let blocked = || AddressError::Hostname { host: host.trim().to_owned() };
@@ -41,10 +41,10 @@ pub fn check_host(host: &str) -> Result<(), AddressError> {
     if is_local { Err(blocked()) } else { Ok(()) }
 }
 
-/// Checks an address that a name was resolved to.
+/// Checks an address that a name resolved to.
 ///
 /// # Errors
-/// When it is not a public address.
+/// Fails if the address is not public.
 pub fn check_address(address: IpAddr) -> Result<(), AddressError> {
     let is_internal = match address {
         IpAddr::V4(address) => is_internal_v4(address),
@@ -66,7 +66,7 @@ fn is_internal_v4(address: Ipv4Addr) -> bool {
 fn is_internal_v6(address: Ipv6Addr) -> bool {
     let [a, b, .., g, h] = address.segments();
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    // Addresses of version 4 inside: mapped, compatible, translated, 6to4, Teredo.
+    // Embedded IPv4 addresses: mapped, compatible, translated, 6to4, Teredo.
     let is_zero_prefix = address.octets()[..10].iter().all(|byte| *byte == 0);
     if is_zero_prefix || (a == 0x64 && b == 0xff9b) {
         return address.is_unspecified() || address.is_loopback() || is_internal_v4(v4(g, h));
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn internal_hosts_are_refused_in_every_spelling() {
+    fn internal_hosts_are_blocked_in_every_spelling() {
         for host in [
             "localhost",
             "LOCALHOST.",

@@ -1,9 +1,9 @@
-//! How old results of a search may be.
+//! Maximum age of search results.
 
 use jiff::civil::Date;
 
-/// A period in the form that search services take: `pd`, `pw`, `pm`, `py`, or two dates with `to` between them. `None` if it is neither, or
-/// if the dates do not exist or are in the wrong order.
+/// Normalizes a period to the form that search services accept: `pd`, `pw`, `pm`, `py`, or two dates separated by `to`. Returns `None` if
+/// it is neither, or if the dates are invalid or in the wrong order.
 pub fn normalized(freshness: &str) -> Option<String> {
     let word = freshness.trim().to_lowercase();
     if matches!(word.as_str(), "pd" | "pw" | "pm" | "py") {

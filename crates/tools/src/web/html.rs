@@ -1,26 +1,26 @@
-//! A simple conversion of pages to Markdown, for those that have no article in them.
+//! A simple conversion of pages to Markdown, for pages without an extractable article.
 
 /// A page as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlainPage {
-    /// The text: headings, links and lists are marked, everything else is plain.
+    /// The text: headings, links and lists are marked up, everything else is plain.
     pub text: String,
     /// The title.
     pub title: Option<String>,
 }
 
-/// An element whose content is changed when it ends.
+/// An element whose content is converted when it ends.
 struct OpenElement {
     name: String,
     href: String,
     from: usize,
 }
 
-/// Elements that are left out with their content.
+/// Elements dropped with their content.
 const DROPPED: [&str; 3] = ["script", "style", "noscript"];
 /// Elements that end with a line break.
 const BLOCKS: [&str; 10] = ["p", "div", "section", "article", "header", "footer", "table", "tr", "ul", "ol"];
-/// Elements that may be open at the same time; deeper ones are plain text.
+/// Maximum number of open elements; deeper ones become plain text.
 const MAX_OPEN: usize = 256;
 
 /// Converts a page.
@@ -64,14 +64,14 @@ fn is_marked(name: &str) -> bool {
     matches!(name, "a" | "li" | "title") || is_heading(name).is_some()
 }
 
-/// Marks the content of an element that ends here.
+/// Converts the content of an element that ends here.
 fn end_element(name: &str, open: &mut Vec<OpenElement>, out: &mut String, page: &mut PlainPage) {
     if BLOCKS.contains(&name) {
         out.push('\n');
     }
     let Some(at) = open.iter().rposition(|element| element.name == name) else { return };
     let element = open.swap_remove(at);
-    // What was opened inside and did not end is plain text.
+    // Unclosed inner elements become plain text.
     open.truncate(at);
     let label = normal(&out[element.from..]);
     let marked = match name {
@@ -96,7 +96,7 @@ struct HtmlTag {
     is_end: bool,
 }
 
-/// The tag at the start of a text, and what follows it. A comment is a tag without a name.
+/// Returns the tag at the start of a text, and the text after it. A comment is a tag without a name.
 fn next_tag(text: &str) -> Option<(HtmlTag, &str)> {
     if let Some(comment) = text.strip_prefix("<!--") {
         let after = comment.find("-->").map_or("", |at| &comment[at + 3..]);
@@ -112,7 +112,7 @@ fn next_tag(text: &str) -> Option<(HtmlTag, &str)> {
     Some((HtmlTag { name, href, is_end }, after))
 }
 
-/// The value of an attribute in quotes; empty without one.
+/// Returns the value of a quoted attribute, or an empty string.
 fn attribute(body: &str, name: &str) -> String {
     let lower = body.to_ascii_lowercase();
     let found = lower.match_indices(name).find_map(|(at, _)| {
@@ -124,7 +124,7 @@ fn attribute(body: &str, name: &str) -> String {
     found.unwrap_or_default()
 }
 
-/// What follows an element that is left out; nothing when it does not end.
+/// Returns the text after a dropped element; empty if it is not closed.
 fn after_element<'a>(text: &'a str, name: &str) -> &'a str {
     let mut rest = text;
     while let Some(at) = rest.find("</") {
@@ -137,7 +137,7 @@ fn after_element<'a>(text: &'a str, name: &str) -> &'a str {
     ""
 }
 
-/// The longest entity that is decoded.
+/// Maximum length of an entity to decode.
 const MAX_ENTITY: usize = 10;
 
 fn decoded(text: &str) -> String {
@@ -183,7 +183,7 @@ fn entity(name: &str) -> Option<char> {
     })
 }
 
-/// Whitespace as it is read: no spaces at line ends, one between words, at most one empty line.
+/// Normalizes whitespace: no trailing spaces, one between words, and at most one empty line.
 fn normal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut n_breaks = 0;
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_pages_are_text() {
+    fn hostile_pages_become_text() {
         check("a < b &amp;&lt;&unknown; &#x41;&#66; &#xffffffff;", "a < b &<&unknown; AB &#xffffffff;");
         check("<script>var a = '</p>';</SCRIPT>x<style>", "x");
         check("<a href='x'>one<a href=\"y\"><b>two</b></a>", "one[two](y)");

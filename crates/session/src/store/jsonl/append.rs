@@ -12,31 +12,31 @@ use pinch_stdx::fs::{Access, create_private_dir, creating_private, make_private,
 
 use super::super::{Appended, Durability, Fence, Journal, StoreError, StoredText, aside, check_fence};
 
-/// Number of attempts to lock a file, and the delay between them: five seconds in all.
+/// Number of attempts to lock a file, and the delay between them: five seconds in total.
 const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// How often a file that others replace while we wait for its lock is opened again.
+/// How often to reopen a file that others replace while we wait for its lock.
 const OPEN_TRIES: u32 = 8;
 
-/// One session file. It is opened at the first append and stays open; the kernel's lock is held for an append only.
+/// One session file. Opened by the first append and kept open; locked only during an append.
 pub(super) struct JsonlJournal {
     path: PathBuf,
     durability: Durability,
     disk: Disk,
-    /// The file existed when it was loaded.
+    /// Whether the file existed when it was loaded.
     exists: bool,
     file: Option<Arc<File>>,
-    /// We made the file, and its name may not be on the disk yet.
+    /// Whether we created the file and its name may not be on disk yet.
     is_name_new: bool,
-    /// Where our own last append ended, after a line end.
+    /// The end of our last append, after a line break.
     line_end: Option<u64>,
-    /// The length of the file with the rest of a failed append that could not be cut off. The next append cuts it.
+    /// Length of the file with remains of a failed append that could not be cut off. The next append cuts them.
     left_over: Option<u64>,
     fence: Option<Arc<dyn Fence>>,
 }
 
-/// The calls that fail on a bad disk only.
+/// The calls that only fail on a bad disk, replaceable in tests.
 #[derive(Clone, Copy)]
 struct Disk {
     force: fn(&File) -> io::Result<()>,
@@ -64,7 +64,7 @@ impl JsonlJournal {
         }
     }
 
-    /// The open file; a new one is created exclusively, so that two sessions never share one by accident.
+    /// Returns the open file. A new one is created exclusively, so that two sessions never share one by accident.
     fn file(&mut self) -> Result<Arc<File>, StoreError> {
         if let Some(file) = &self.file {
             return Ok(Arc::clone(file));
@@ -81,7 +81,7 @@ impl JsonlJournal {
             io::ErrorKind::AlreadyExists => StoreError::Exists { path: self.path.clone() },
             _ => StoreError::io(if self.exists { "open" } else { "create" }, &self.path)(error),
         })?;
-        // A conversation is for the user alone, also one that another program has left open to others.
+        // A conversation is private, even in a file that another program left readable for others.
         make_private(&file);
         self.is_name_new = !self.exists;
         self.exists = true;
@@ -113,7 +113,7 @@ impl JsonlJournal {
             false => self.write(file.0, lines).await,
         };
         if let Err(error) = wrote {
-            // All or nothing: what is there of the lines must not turn up later as someone else's.
+            // All or nothing: a partial write must not be mistaken for someone else's lines later.
             if (self.disk.cut)(file.0, end).is_err() {
                 self.left_over = file.0.metadata().ok().map(|meta| meta.len());
             } else if end == 0 && self.is_name_new && fs::remove_file(&self.path).is_ok() {
@@ -133,7 +133,7 @@ impl JsonlJournal {
         if self.durability == Durability::Entry { self.force(file).await } else { Ok(()) }
     }
 
-    /// Waits until the disk has everything; of a new file its name, too.
+    /// Waits until all data is on disk, including the name of a new file.
     async fn force(&self, file: &Arc<File>) -> Result<(), StoreError> {
         let (file, path, force, is_name_new) = (Arc::clone(file), self.path.clone(), self.disk.force, self.is_name_new);
         let done = aside(move || {
@@ -143,9 +143,9 @@ impl JsonlJournal {
         done.await.map_err(StoreError::io("sync", &self.path)).flatten()
     }
 
-    /// Writes the new text beside the file and renames it over it; under the lock, so that no append is lost.
+    /// Writes the new text next to the file and renames it over the file, under the lock so that no append is lost.
     async fn replace_locked(&mut self, lines: &Bytes, end: u64, backup: &str) -> Result<Appended, StoreError> {
-        // A link stays a link: the file behind it is replaced.
+        // Keep a symbolic link and replace its target.
         let path = fs::canonicalize(&self.path).map_err(StoreError::io("open", &self.path))?;
         for _ in 0..OPEN_TRIES {
             let file = self.file()?;
@@ -182,8 +182,8 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Copies a file before another takes its place. A name that is taken is left alone. A copy and no hard link: a file with two names would be
-/// overwritten in place, and both with it.
+/// Copies a file before it is replaced; an existing copy is left unchanged. Not a hard link: a file with two names would be overwritten in
+/// place under both.
 fn keep_old(path: &Path, kept: &Path) -> Result<(), StoreError> {
     if kept.exists() {
         return Ok(());
@@ -192,7 +192,7 @@ fn keep_old(path: &Path, kept: &Path) -> Result<(), StoreError> {
     write_atomic(kept, &old, Access::Private).map_err(StoreError::io("write", kept))
 }
 
-/// Forces the names in a file's directory to the disk. Elsewhere than on Unix a directory cannot be opened, and its names need no forcing.
+/// Flushes the directory of a file to disk. Only Unix can open directories; other systems do not need this.
 fn sync_folder(path: &Path) -> Result<(), StoreError> {
     match path.parent() {
         Some(folder) if cfg!(unix) => {
@@ -202,7 +202,7 @@ fn sync_folder(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Whether an open file is the one at a path: it may have been removed, or another put into its place.
+/// Returns whether an open file is still the one at a path: it may have been removed or replaced.
 #[cfg(unix)]
 fn is_at(meta: &fs::Metadata, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -238,7 +238,7 @@ impl<'a> LockedFile<'a> {
                 Ok(()) => return Ok(Self(file)),
                 Err(TryLockError::WouldBlock) if attempt + 1 < LOCK_TRIES => tokio::time::sleep(LOCK_PAUSE).await,
                 Err(TryLockError::WouldBlock) => break,
-                // Some network file systems know no locks: better unlocked than not at all.
+                // Some network file systems do not support locks: better to write without one than not at all.
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(Self(file)),
                 Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", path)(error)),
             }

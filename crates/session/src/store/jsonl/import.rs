@@ -1,4 +1,4 @@
-//! Taking a session file of somewhere else into a store.
+//! Importing a session file from elsewhere into a store.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,15 +10,15 @@ use super::super::StoreError;
 use super::JsonlStore;
 use crate::entry::Header;
 
-/// Names that are tried for a copy before giving up.
+/// Maximum names to try for a copy.
 const MAX_NAMES: u32 = 1000;
 
 impl JsonlStore {
-    /// Copies a session file into the directory of a working directory and answers with the copy. A file of the same content that is there already
-    /// is the copy; one of another content is left alone, and the copy gets a number.
+    /// Copies a session file into the directory of a working directory and returns the path of the copy. An existing file with the same
+    /// content is reused; one with different content is left unchanged, and the copy gets a number.
     ///
     /// # Errors
-    /// When the file cannot be read, is not a session, or cannot be copied; no partial copy is left then.
+    /// Fails if the file cannot be read, is not a session, or cannot be copied; no partial copy is left behind.
     pub fn import(&self, source: &Path, cwd: &str) -> Result<PathBuf, StoreError> {
         let text = super::read(source).map_err(|error| match error {
             StoreError::NotFound { .. } => StoreError::NoFile { path: source.to_owned() },
@@ -36,7 +36,7 @@ impl JsonlStore {
                 Ok(mut file) => {
                     let written = file.write_all(&text).and_then(|()| file.sync_all());
                     if let Err(error) = written {
-                        // Half a copy is of no use to anyone.
+                        // Do not leave a partial copy.
                         drop(fs::remove_file(&copy));
                         return Err(StoreError::io("write", &copy)(error));
                     }

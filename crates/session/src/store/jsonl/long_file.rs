@@ -1,4 +1,4 @@
-//! Long session files stay on the disk and are read where it is requested.
+//! Long session files, which stay on disk and are read on demand.
 
 use std::fs::{self, File};
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::super::StoredText;
 
-/// A file that is left on the disk.
+/// A file that is left on disk.
 #[derive(Debug)]
 pub(super) struct LongFile {
     file: File,
@@ -14,10 +14,10 @@ pub(super) struct LongFile {
 }
 
 impl LongFile {
-    /// Files below this length are kept in memory.
+    /// Shorter files are kept in memory.
     const MIN: u64 = 4 << 20;
 
-    /// Opens a file if it is long, and if the system can read at places without moving a position.
+    /// Opens a file if it is long and the system supports positioned reads.
     pub(super) fn open(path: &Path) -> Option<Self> {
         let is_long = |meta: &fs::Metadata| cfg!(unix) && meta.is_file() && meta.len() >= Self::MIN;
         fs::metadata(path).ok().filter(is_long)?;

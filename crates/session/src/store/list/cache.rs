@@ -1,4 +1,4 @@
-//! Summaries of files that have not changed since they were read.
+//! A cache of summaries for unchanged files.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{SessionFile, SessionSummary, Stamp};
 
-/// Bytes of text that are kept.
+/// Maximum bytes of cached text.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Summaries by file. A file that has another length or time is read again.
+/// Summaries by file. Files whose length or time changed are read again.
 #[derive(Debug)]
 pub(in crate::store) struct ListCache {
     kept: Mutex<CachedSummary>,
@@ -34,14 +34,14 @@ impl ListCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of a file; the inner `None` means that it is not a session.
+    /// Returns the cached result; the inner `None` means that the file is not a session.
     pub(super) fn get(&self, file: &SessionFile) -> Option<Option<SessionSummary>> {
         let kept = self.kept();
         let (stamp, summary) = kept.files.get(&file.path)?;
         (*stamp == file.stamp).then(|| summary.clone())
     }
 
-    /// Keeps what was read, while there is room.
+    /// Caches a result if there is room.
     pub(super) fn put(&self, file: &SessionFile, summary: Option<SessionSummary>) {
         let mut kept = self.kept();
         kept.remove(&file.path);
@@ -52,7 +52,7 @@ impl ListCache {
         }
     }
 
-    /// Forgets the files of a directory that are not there any more.
+    /// Drops the files of a directory that no longer exist.
     pub(in crate::store) fn forget_removed(&self, folder: &Path, there: &[SessionFile]) {
         let mut kept = self.kept();
         let is_removed = |path: &Path| {
@@ -73,7 +73,7 @@ impl CachedSummary {
     }
 }
 
-/// About how much memory one entry takes.
+/// Estimates how much memory one entry takes.
 fn size(path: &Path, summary: Option<&SessionSummary>) -> usize {
     let texts = summary.map_or(0, |summary| summary.search_text.len() + summary.first_message.len());
     512 + 2 * path.as_os_str().len() + texts
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_file_is_not_known() {
+    fn a_changed_file_misses_the_cache() {
         let cache = ListCache::default();
         cache.put(&file("/s/a", 1), None);
         assert_eq!(cache.get(&file("/s/a", 1)), Some(None));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_a_bound_and_room_is_given_back() {
+    fn the_cache_is_bounded_and_frees_room() {
         let cache = ListCache { max_bytes: 1200, ..ListCache::default() };
         for name in ["/s/a", "/s/b", "/t/c"] {
             cache.put(&file(name, 1), None);

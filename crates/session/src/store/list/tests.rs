@@ -27,7 +27,7 @@ fn list(files: &[SessionFile], cache: &ListCache) -> Vec<SessionSummary> {
 }
 
 #[test]
-fn a_file_and_its_text_give_the_same() {
+fn a_file_and_its_text_have_the_same_summary() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     let text = format!("\u{feff}\n{HEADER}not json\r\n\n{}{}{{\"type\":\"mess", user("one"), user("two\\nlines"));
@@ -38,7 +38,7 @@ fn a_file_and_its_text_give_the_same() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_passed_over_and_not_held() {
+fn an_overlong_line_is_skipped_without_buffering_it() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     write(&path, &[HEADER, &user("before"), "{\"type\":\"message\",\"x\":\""]);
@@ -60,7 +60,7 @@ fn a_line_that_is_too_long_is_passed_over_and_not_held() {
 }
 
 #[test]
-fn texts_to_search_in_are_cut() {
+fn search_texts_are_truncated() {
     let long = "é".repeat(MAX_SEARCH_TEXT / 2 - 1);
     let text = format!("{HEADER}{}{}{}", user(&long), user("é and more"), user("more"));
     let summary = summarise(text.as_bytes(), "s".into(), 0).unwrap();
@@ -69,14 +69,14 @@ fn texts_to_search_in_are_cut() {
 }
 
 #[test]
-fn a_file_that_did_not_change_is_not_read_again() {
+fn an_unchanged_file_is_not_read_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     write(&path, &[HEADER, &user("one")]);
     let cache = ListCache::default();
     let before = file(&path);
     let first = list(std::slice::from_ref(&before), &cache);
-    // Other bytes of the same length: only reading would show them.
+    // Other bytes of the same length: only reading would reveal them.
     write(&path, &[HEADER, &user("two")]);
     assert_eq!(list(std::slice::from_ref(&before), &cache), first);
     let changed = SessionFile { stamp: Stamp { modified: 8_000_000, ..before.stamp }, ..before };
@@ -84,7 +84,7 @@ fn a_file_that_did_not_change_is_not_read_again() {
 }
 
 #[test]
-fn progress_is_told_and_reading_can_be_ended() {
+fn progress_is_reported_and_listing_can_be_stopped() {
     let dir = tempfile::tempdir().unwrap();
     let files: Vec<SessionFile> = (0..20)
         .map(|n| {

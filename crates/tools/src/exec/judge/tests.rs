@@ -1,13 +1,13 @@
 use super::*;
 
-/// Programs on the path of these tests.
+/// Programs on the `PATH` of these tests.
 const INSTALLED: [&str; 34] = [
     "git", "ls", "cat", "rg", "cargo", "make", "npm", "node", "python3", "go", "find", "wc", "head", "tail", "sort",
     "uniq", "cut", "tr", "env", "bash", "sh", "sudo", "xargs", "timeout", "nice", "nohup", "rm", "curl", "touch",
     "mkdir", "grep", "jq", "sed", "busybox",
 ];
 
-/// What the tests allow; not `rm`, `curl` and the shells.
+/// Programs that the tests allow; not `rm`, `curl` and the shells.
 const ALLOWED: [&str; 16] = [
     "git", "ls", "cat", "rg", "cargo", "make", "npm", "node", "python3", "go", "find", "touch", "mkdir", "grep", "jq",
     "sed",
@@ -38,7 +38,7 @@ fn judged(command: &str) -> Judgement {
 }
 
 #[test]
-fn everyday_commands_run_unasked() {
+fn everyday_commands_run_without_asking() {
     for command in [
         "ls",
         "ls -la",
@@ -110,9 +110,9 @@ fn everyday_commands_run_unasked() {
 }
 
 #[test]
-fn nothing_forbidden_runs_unasked() {
+fn forbidden_commands_never_run_without_asking() {
     for command in [
-        // Programs that are not allowed, plainly and after others.
+        // Programs that are not allowed, alone and after others.
         "rm -rf x",
         "curl http://x",
         "/usr/bin/rm x",
@@ -245,7 +245,7 @@ fn nothing_forbidden_runs_unasked() {
         "ls \\",
         "ls 'x",
         "ls \"x",
-        // Other commands of the shell.
+        // Other shell commands.
         "if true; then rm x; fi",
         "for x in a; do rm $x; done",
         "while true; do ls; done",
@@ -279,7 +279,7 @@ fn nothing_forbidden_runs_unasked() {
         "declare x",
         "printf -v PATH /tmp",
         "test -v 'a[$(rm x)]'",
-        // Names that are put together, or that look like others.
+        // Names that are assembled, or that look like others.
         "r\"\"m x",
         "r''m x",
         "\\rm x",
@@ -319,13 +319,13 @@ fn nothing_forbidden_runs_unasked() {
         "node -pe x",
         "sed -i s/a/b/ x",
         "sed --in-place x y",
-        // Code that comes in.
+        // Code on the standard input.
         "python3",
         "python3 -u",
         "python3 -",
         "echo x | node",
         "cd /tmp && bash -c './make'",
-        // Harmless programs with arguments that are not.
+        // Harmless programs with harmful arguments.
         "head secret",
         "head /etc/passwd",
         "tail -f x",
@@ -342,7 +342,7 @@ fn nothing_forbidden_runs_unasked() {
 }
 
 #[test]
-fn an_entry_with_arguments_is_for_these_arguments_in_this_directory() {
+fn an_entry_with_arguments_applies_to_these_arguments_in_this_directory() {
     let argv = ["git".to_owned(), "push".to_owned()];
     let entry = AllowedProgram {
         pattern: "/usr/bin/git".into(),

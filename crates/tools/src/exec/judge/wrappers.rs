@@ -1,23 +1,23 @@
 //! Programs that start other programs.
 
-/// What a call comes to.
+/// The result of unwrapping a call.
 pub(super) enum Unwrapped {
     /// The program itself.
     Program,
-    /// Other calls, and maybe the program itself.
+    /// Other calls, and possibly the program itself.
     Calls { calls: Vec<Vec<String>>, needs_wrapper: bool },
     /// A command line.
     Script(String),
-    /// It cannot be said.
+    /// It is unknown what the call starts.
     Unknown(String),
 }
 
-/// A program that runs the rest of its arguments, and the flags that it may have.
+/// A program that runs its remaining arguments, and the flags it accepts.
 struct WrapperRules {
     name: &'static str,
     switches: &'static [&'static str],
     valued: &'static [&'static str],
-    /// Words before the command.
+    /// Number of words before the command.
     n_words: usize,
     /// Whether it does more than start the command.
     needs_permission: bool,
@@ -63,13 +63,13 @@ const WRAPPERS: [WrapperRules; 11] = [
 
 pub(super) const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash"];
 
-/// Programs that can start anything in ways that are not followed.
+/// Programs that can start anything in ways not analyzed here.
 const OPAQUE: [&str; 17] = [
     "busybox", "toybox", "parallel", "script", "su", "runuser", "chroot", "unshare", "nsenter", "ssh", "expect",
     "watch", "entr", "flock", "strace", "gdb", "screen",
 ];
 
-/// Finds out what a call starts. `base` is the name of the program without its directory.
+/// Determines what a call starts. `base` is the program's file name.
 pub(super) fn unwrap(base: &str, argv: &[String]) -> Unwrapped {
     if OPAQUE.contains(&base) {
         return Unwrapped::Unknown(format!("what {base} starts is not known"));
@@ -130,7 +130,7 @@ impl WrapperRules {
     }
 }
 
-/// Whether a word is a short flag with its value behind it, like `-n5`, or a number as `nice` takes it.
+/// Returns whether a word is a short flag joined with its value, like `-n5`, or a number as accepted by `nice`.
 fn is_joined(word: &str, valued: &[&str]) -> bool {
     let is_number = word.len() > 1 && word[1..].chars().all(|c| c.is_ascii_digit());
     let value = word.get(..2).filter(|flag| valued.contains(flag) && !word.starts_with("--"));
@@ -179,14 +179,14 @@ fn shell(base: &str, argv: &[String]) -> Unwrapped {
             _ if word.starts_with('-') || word.starts_with('+') => {
                 return Unwrapped::Unknown(format!("{base}: the flag {word} is not known"));
             }
-            // A script in a file.
+            // A script file.
             _ => return Unwrapped::Program,
         }
     }
     Unwrapped::Unknown(format!("{base} reads what it runs from its input"))
 }
 
-/// The commands that find starts; it must be allowed itself, too.
+/// Returns the commands that find starts; find itself must be allowed as well.
 fn find(base: &str, argv: &[String]) -> Unwrapped {
     if base != "find" {
         let starts = |word: &String| matches!(word.as_str(), "-x" | "-X" | "--exec" | "--exec-batch");

@@ -9,7 +9,7 @@ use pinch_stdx::host::Host;
 
 use super::*;
 
-/// Runs an agent that answers with these tools, one message a line, and returns the results.
+/// Runs an agent that answers with these tool calls, one message per line, and returns the results.
 async fn results(guard: LoopGuard, messages: &[&[&str]]) -> Vec<String> {
     let reply = |(n, tools): (usize, &&[&str])| ScriptedReply {
         steps: tools
@@ -51,7 +51,7 @@ async fn results(guard: LoopGuard, messages: &[&[&str]]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_model_is_warned_with_the_eleventh_identical_call() {
+async fn the_model_is_warned_at_the_eleventh_identical_call() {
     let found = results(LoopGuard::new(LoopConfig::default()), &[&["look"][..]; 11]).await;
     assert!(found[..10].iter().all(|text| text == "same"), "{found:?}");
     let warning = "same\n\nWARNING: look was called 10 times with identical arguments. \
@@ -72,7 +72,7 @@ async fn a_loop_blocks_the_whole_batch_and_then_ends_the_run() {
 }
 
 #[tokio::test]
-async fn calling_a_tool_that_does_not_exist_ends_the_run() {
+async fn calling_a_nonexistent_tool_ends_the_run() {
     let found = results(LoopGuard::new(LoopConfig::default()), &[&["lobster"][..]; 20]).await;
     assert_eq!((found.len(), found[12].as_str()), (13, "toolResult"), "{found:?}");
 }

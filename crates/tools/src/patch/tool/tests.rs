@@ -14,7 +14,7 @@ use super::*;
 
 type Tree = BTreeMap<String, String>;
 
-/// A machine that fails at one change of a file: with an error, or by never coming back, as after a crash.
+/// A machine that fails at one file change: with an error, or by never returning, as in a crash.
 struct FaultyMachine {
     fails_at: usize,
     n_changes: AtomicUsize,
@@ -88,7 +88,7 @@ fn write_tree(root: &Path, tree: &Tree) {
     }
 }
 
-/// All files below a directory, and its empty directories.
+/// Returns all files below a directory, and its empty directories.
 fn read_tree(root: &Path) -> Tree {
     let mut tree = Tree::new();
     let mut open = vec![root.to_owned()];
@@ -137,7 +137,7 @@ fn after() -> Tree {
 }
 
 #[tokio::test]
-async fn an_error_at_any_change_undoes_all() {
+async fn an_error_at_any_change_rolls_back_all() {
     let mut n_failed = 0;
     for fails_at in 0..12 {
         let dir = tempfile::tempdir().unwrap();
@@ -176,7 +176,7 @@ async fn a_crash_at_any_change_leaves_all_or_nothing() {
 }
 
 #[tokio::test]
-async fn a_journal_changes_nothing_outside_and_nothing_that_changed_since() {
+async fn a_journal_changes_nothing_outside_and_no_file_modified_since() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("work");
     write_tree(&root, &tree(&[("a.txt", "mine\n")]));
@@ -250,7 +250,7 @@ async fn hostile_patches_change_nothing() {
     }
 }
 
-/// Small random numbers, the same in every run.
+/// A generator of small random numbers with a fixed seed.
 struct RandomNumbers(u64);
 
 impl RandomNumbers {
@@ -261,7 +261,7 @@ impl RandomNumbers {
 }
 
 #[tokio::test]
-async fn random_patches_make_exactly_the_files_that_they_were_made_from() {
+async fn random_patches_reproduce_the_files_they_were_made_from() {
     let mut dice = RandomNumbers(7);
     for round in 0..500 {
         let dir = tempfile::tempdir().unwrap();
@@ -269,7 +269,7 @@ async fn random_patches_make_exactly_the_files_that_they_were_made_from() {
         let (mut old, mut new) = (Tree::new(), Tree::new());
         for file in 0..=dice.below(4) {
             let path = format!("d{}/f{file}.txt", dice.below(3));
-            // Every line is there once, so that there is one way to apply the patch.
+            // Every line is unique, so there is one way to apply the patch.
             let lines: Vec<String> =
                 (0..=dice.below(12)).map(|line| format!("{}line {round} {line}", " ".repeat(dice.below(3)))).collect();
             let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();

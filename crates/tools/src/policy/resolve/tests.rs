@@ -29,7 +29,7 @@ fn check(config: &Value, caller: &Caller, expect: &[&str]) {
 }
 
 #[test]
-fn each_level_can_only_remove() {
+fn each_level_can_only_remove_tools() {
     check(&json!({}), &caller(), &TOOLS);
     check(&json!({"tools": {"allow": ["group:runtime"]}}), &caller(), &["bash", "process", "apply_patch"]);
     let levels = json!({
@@ -68,7 +68,7 @@ fn unreadable_rules_deny_everything() {
 }
 
 #[test]
-fn strangers_do_not_get_the_tools_of_owners() {
+fn strangers_do_not_get_owner_tools() {
     let stranger = speaking_in("agent:main:main");
     check(&json!({}), &stranger, &TOOLS[..7]);
     let explained = decide(&json!({}), &stranger).explain("cron");

@@ -38,7 +38,7 @@ fn tools(options: CommandOptions) -> (ExecTool, BackgroundTool) {
 }
 
 #[tokio::test]
-async fn a_command_runs_in_its_directory_without_the_keys_of_the_host() {
+async fn a_command_runs_in_its_directory_without_the_hosts_keys() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("sub")).unwrap();
     let (exec, _) = tools(options(dir.path()));
@@ -61,7 +61,7 @@ async fn a_command_runs_in_its_directory_without_the_keys_of_the_host() {
 }
 
 #[tokio::test]
-async fn a_command_in_the_background_is_read_written_and_ended() {
+async fn a_background_command_can_be_read_written_and_killed() {
     let dir = tempfile::tempdir().unwrap();
     let (exec, process) = tools(options(dir.path()));
     let (text, details) =
@@ -95,7 +95,7 @@ async fn a_command_in_the_background_is_read_written_and_ended() {
 }
 
 #[tokio::test]
-async fn another_scope_does_not_see_a_command() {
+async fn a_command_is_invisible_in_another_scope() {
     let dir = tempfile::tempdir().unwrap();
     let registry = ProcessRegistry::default();
     let exec = ExecTool::new(Arc::new(LocalMachine), registry.clone(), options(dir.path()));
@@ -119,7 +119,7 @@ async fn a_flood_of_output_is_bounded_and_does_not_stop_the_command() {
     assert!(kept.ends_with("end") && kept.len() <= 200_000, "{} bytes", kept.len());
 }
 
-/// Answers, and keeps what it was asked.
+/// Gives a fixed answer and records the questions.
 struct Answering(ApprovalDecision, Mutex<Vec<String>>);
 
 impl ApprovalBroker for Answering {
@@ -130,7 +130,7 @@ impl ApprovalBroker for Answering {
 }
 
 #[tokio::test]
-async fn what_is_not_on_the_allow_list_is_asked_or_denied() {
+async fn commands_not_on_the_allow_list_are_asked_about_or_denied() {
     let dir = tempfile::tempdir().unwrap();
     let base = CommandOptions { security: ExecSecurity::Allowlist, ask: ExecAsk::Off, ..options(dir.path()) };
     let (exec, _) = tools(base.clone());
@@ -151,7 +151,7 @@ async fn what_is_not_on_the_allow_list_is_asked_or_denied() {
         approvals_file: Some(file.clone()),
         ..base
     };
-    // The file that does not exist yet must not be stricter than the configuration.
+    // A missing file must not be stricter than the configuration.
     let (exec, _) = tools(asking);
     for command in ["touch x", "touch x", "touch y", "echo $(touch z)", "echo $(touch z)"] {
         call(&exec, json!({"command": command})).await.unwrap();
@@ -163,7 +163,7 @@ async fn what_is_not_on_the_allow_list_is_asked_or_denied() {
 }
 
 #[tokio::test]
-async fn ending_the_registry_ends_its_commands() {
+async fn closing_the_registry_ends_its_commands() {
     let dir = tempfile::tempdir().unwrap();
     let (exec, process) = tools(options(dir.path()));
     let command = "sleep 300 & setsid sleep 300 & echo $!; wait";
@@ -206,7 +206,7 @@ async fn a_hundred_commands_run_in_the_background() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_command_in_the_background_is_reported_once() {
+async fn the_end_of_a_background_command_is_reported_once() {
     let dir = tempfile::tempdir().unwrap();
     let (sender, mut ends) = tokio::sync::mpsc::channel(8);
     let registry = ProcessRegistry::with_listener(ProcessLimits::default(), move |scope, id, notice| {

@@ -8,7 +8,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(future)
 }
 
-/// A journal of a file that holds a header, loaded.
+/// Creates the loaded journal of a file with a header.
 fn journal(path: &Path, durability: Durability) -> JsonlJournal {
     File::create(path).unwrap().write_all(HEAD).unwrap();
     let mut journal = JsonlJournal::new(path.to_owned(), durability);
@@ -35,7 +35,7 @@ fn broken(_: &File) -> io::Result<()> {
 }
 
 #[test]
-fn lines_that_could_not_be_forced_to_the_disk_are_not_there() {
+fn lines_that_cannot_be_flushed_are_removed() {
     let dir = folder();
     let path = dir.path().join("s.jsonl");
     let mut journal = journal(&path, Durability::Entry);
@@ -50,14 +50,14 @@ fn lines_that_could_not_be_forced_to_the_disk_are_not_there() {
 }
 
 #[test]
-fn what_could_not_be_cut_off_goes_with_the_next_append() {
+fn remains_that_cannot_be_cut_off_are_cut_by_the_next_append() {
     let dir = folder();
     let path = dir.path().join("s.jsonl");
     let mut journal = journal(&path, Durability::Entry);
     journal.disk = Disk { force: broken, cut: |_, _| Err(io::Error::other("nor can it be cut")) };
     add(&mut journal, "ghost\n", END).unwrap_err();
     assert_eq!(text(&path), "ghost\n");
-    // As long as it cannot be cut nothing is written, and it is no one's.
+    // Until they are cut, nothing is written, and they belong to nobody.
     let error = add(&mut journal, "next\n", END).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot cut {}", path.display()));
     journal.disk = Disk::default();
@@ -66,7 +66,7 @@ fn what_could_not_be_cut_off_goes_with_the_next_append() {
 }
 
 #[test]
-fn what_others_wrote_after_it_keeps_it() {
+fn remains_followed_by_foreign_lines_are_kept() {
     let dir = folder();
     let path = dir.path().join("s.jsonl");
     let mut journal = journal(&path, Durability::Entry);
@@ -80,7 +80,7 @@ fn what_others_wrote_after_it_keeps_it() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let mut journal = JsonlJournal::new("/dev/full".into(), Durability::Os);
     journal.exists = true;
     let error = add(&mut journal, "a\n", 0).unwrap_err();
@@ -90,7 +90,7 @@ fn a_full_disk_is_told() {
 }
 
 #[test]
-fn a_file_that_another_took_the_place_of_is_not_written() {
+fn a_replaced_file_is_not_written() {
     let dir = folder();
     let path = dir.path().join("s.jsonl");
     let mut journal = journal(&path, Durability::Os);
@@ -104,7 +104,7 @@ fn a_file_that_another_took_the_place_of_is_not_written() {
 }
 
 #[test]
-fn a_lock_that_is_held_too_long_is_told() {
+fn a_lock_held_too_long_is_reported() {
     let dir = folder();
     let path = dir.path().join("s.jsonl");
     let mut journal = journal(&path, Durability::Os);
@@ -117,7 +117,7 @@ fn a_lock_that_is_held_too_long_is_told() {
 }
 
 #[test]
-fn nothing_is_replaced_when_somebody_wrote_meanwhile() {
+fn nothing_is_replaced_after_a_foreign_write() {
     let dir = folder();
     let path = dir.path().join("s.jsonl");
     let mut journal = journal(&path, Durability::Os);
@@ -136,7 +136,7 @@ fn nothing_is_replaced_when_somebody_wrote_meanwhile() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_stays_a_link() {
+fn replacing_keeps_a_symbolic_link() {
     let dir = folder();
     let (path, link) = (dir.path().join("real.jsonl"), dir.path().join("link.jsonl"));
     drop(journal(&path, Durability::Os));
@@ -150,7 +150,7 @@ fn a_link_stays_a_link() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_file_is_not_read() {
+fn a_directory_or_a_device_is_not_read() {
     let dir = folder();
     for path in [dir.path(), Path::new("/dev/zero"), Path::new("/dev/null")] {
         let error = run(JsonlJournal::new(path.to_owned(), Durability::Os).load()).unwrap_err();
@@ -168,7 +168,7 @@ fn a_file_that_is_too_long_is_not_read() {
 }
 
 #[test]
-fn lines_are_forced_to_the_disk_when_the_setting_says_so() {
+fn lines_are_flushed_as_the_setting_says() {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static FORCED: AtomicUsize = AtomicUsize::new(0);
     let dir = folder();

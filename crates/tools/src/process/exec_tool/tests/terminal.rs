@@ -1,15 +1,15 @@
-//! Programs on terminals, driven by keys.
+//! Terminal programs driven by keys.
 
 use super::*;
 
-/// A program on a terminal in the background.
+/// A terminal program in the background.
 struct OnTerminal {
     process: BackgroundTool,
     exec: ExecTool,
     id: String,
     pid: u32,
     shown: String,
-    /// How much of `shown` was waited for.
+    /// How far into `shown` earlier waits have matched.
     awaited: usize,
 }
 
@@ -33,7 +33,7 @@ impl OnTerminal {
         assert!(done.starts_with("Sent "), "{done}");
     }
 
-    /// Polls until the program has shown a text after the one that was waited for before.
+    /// Polls until the program shows a text after the previous match.
     async fn until(&mut self, text: &str) {
         for _ in 0..100 {
             let polled = self.act("poll", json!({"timeout": 200})).await;
@@ -58,7 +58,7 @@ async fn ends(pid: u32) {
 }
 
 #[tokio::test]
-async fn a_command_gets_a_terminal_only_if_it_asks_for_one() {
+async fn a_command_gets_a_terminal_only_on_request() {
     let dir = tempfile::tempdir().unwrap();
     let (exec, _) = tools(options(dir.path()));
     let command = "test -t 0 && test -t 1 && test -t 2 && stty size && echo $TERM && echo x > /dev/tty; exit 3";
@@ -84,14 +84,14 @@ async fn an_interpreter_is_driven_by_keys() {
     python.act("write", json!({"data": "print('hello', name)\n"})).await;
     python.until("hello world").await;
     python.keys("import time; print('asl' + 'eep'); time.sleep(300)", &["Enter"]).await;
-    // Before that the key would be for the line editor.
+    // Any earlier, and the line editor would receive the key.
     python.until("asleep").await;
     python.keys("", &["C-c"]).await;
     python.until("KeyboardInterrupt").await;
-    // What ends the input counts only at the prompt: one that the terminal took before it is lost when the line editor sets it up.
+    // End-of-input only works at the prompt: the line editor discards it while setting up the terminal.
     python.until(">>>").await;
     python.act("write", json!({"data": "", "eof": true})).await;
-    // After an interrupt it ends by that signal.
+    // After an interrupt, it ends by that signal.
     python.until("Process exited with").await;
 }
 
@@ -113,7 +113,7 @@ async fn a_full_screen_program_is_driven_by_keys() {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_the_cursor_is_answered() {
+async fn cursor_position_requests_are_answered() {
     let dir = tempfile::tempdir().unwrap();
     let command = "stty raw -echo; printf '\\033[6n'; head -c 6 | od -An -c; stty sane; echo done";
     let (exec, _) = tools(options(dir.path()));
@@ -121,10 +121,10 @@ async fn whoever_asks_for_the_cursor_is_answered() {
     assert!(text.contains("033   [   1   ;   1   R") && text.contains("done"), "{text:?}");
 }
 
-// Elsewhere, who has left the session and the group is not found.
+// Other systems cannot find processes that left both the session and the group.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn everything_that_a_shell_on_a_terminal_started_ends_with_it() {
+async fn everything_started_from_a_terminal_shell_ends_with_it() {
     for kills in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let mut shell = OnTerminal::start(dir.path(), "exec bash --norc --noprofile -i").await;
