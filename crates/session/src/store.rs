@@ -123,6 +123,9 @@ pub trait Journal: Send + Sync {
     /// Returns all lines as stored.
     fn load(&mut self) -> BoxFuture<'_, Result<Bytes, StoreError>>;
 
+    /// Called instead of [`Journal::load`] if the caller still knows the stored lines: appends follow without a load.
+    fn resume(&mut self) {}
+
     /// Appends whole lines after position `end`, either all or none. If another process has written since, appends nothing and returns the
     /// foreign tail.
     fn append(&mut self, lines: Bytes, end: u64) -> BoxFuture<'_, Result<Appended, StoreError>>;

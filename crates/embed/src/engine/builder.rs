@@ -45,6 +45,9 @@ use crate::texts::TextTable;
 /// The product of agents whose host names none.
 const PRODUCT: &str = "pinch";
 
+/// Milliseconds that a session stays in memory after a run; 0 keeps none. The name is OpenClaw's.
+const SESSION_CACHE_TTL: &str = "OPENCLAW_SESSION_MANAGER_CACHE_TTL_MS";
+
 /// Builds an [`Engine`]. Everything is optional.
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct EngineBuilder {
@@ -292,7 +295,7 @@ impl EngineBuilder {
         runtimes.entry(crate::runtime::CLI.to_owned()).or_insert_with(|| Arc::new(CliRuntime::new(Arc::clone(&store))));
         runtimes
             .entry(crate::runtime::NATIVE.to_owned())
-            .or_insert_with(|| Arc::new(NativeRuntime::new(self.providers, Arc::clone(&store))));
+            .or_insert_with(|| Arc::new(native_runtime(self.providers, Arc::clone(&store), &host)));
         let (leases, lanes) = match self.leases {
             Some(leases) => (leases, None),
             None => {
@@ -343,6 +346,14 @@ impl fmt::Debug for EngineBuilder {
 /// The default store: files of the state directory, with the durability of the settings.
 fn own_store(state_dir: &Path, settings: &Settings) -> JsonlStore {
     JsonlStore::flat(state_dir.join("agents/main/sessions")).durability(settings.durability)
+}
+
+fn native_runtime(providers: ProviderRegistry, store: Arc<dyn SessionStore>, host: &Host) -> NativeRuntime {
+    let runtime = NativeRuntime::new(providers, store);
+    match host.env().get(SESSION_CACHE_TTL).and_then(|text| text.trim().parse().ok()) {
+        Some(ms) => runtime.with_sessions_kept_for(Duration::from_millis(ms)),
+        None => runtime,
+    }
 }
 
 #[cfg(test)]

@@ -337,7 +337,7 @@ impl Attempts for CliAttempts<'_> {
                 },
                 false => None,
             };
-            let mut log = match history::open_log(&self.runtime.store, self.scope).await {
+            let mut log = match history::open_log(&self.runtime.store, self.scope, None).await {
                 Ok(log) => log,
                 Err(error) => return emitter.emit(AttemptEvent::Broken(store_error(error))).await,
             };

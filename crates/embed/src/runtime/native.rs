@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -15,6 +16,7 @@ use pinch_coding_agent::entry::CustomMessage;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, PromptFor, SessionControl, SessionError, SessionParts};
+use pinch_coding_agent::session_log::RecentSessions;
 use pinch_coding_agent::store::{SessionStore, StoreError};
 use pinch_llm::message::{Block, Content, Image, Message};
 use pinch_llm::model::Model;
@@ -46,6 +48,9 @@ use history::PreparedHistory;
 use images::PromptFiles;
 use outcome::Watcher;
 
+/// How long a session stays in memory after a run, as in OpenClaw.
+const KEPT_FOR: Duration = Duration::from_secs(45);
+
 /// The tool that reads files.
 const READ: &str = "read";
 
@@ -53,19 +58,28 @@ const READ: &str = "read";
 pub struct NativeRuntime {
     providers: Arc<ProviderRegistry>,
     store: Arc<dyn SessionStore>,
+    recent: Arc<RecentSessions>,
 }
 
 impl NativeRuntime {
     /// A runtime that asks these providers and stores sessions in this store.
     pub fn new(providers: ProviderRegistry, store: Arc<dyn SessionStore>) -> Self {
-        Self { providers: Arc::new(providers), store }
+        Self { providers: Arc::new(providers), store, recent: Arc::new(RecentSessions::new(KEPT_FOR)) }
+    }
+
+    /// Sets how long a session stays in memory after a run, so that the next run does not read it again unless its file has changed. The
+    /// default is 45 seconds; zero keeps none.
+    #[must_use]
+    pub fn with_sessions_kept_for(mut self, time: Duration) -> Self {
+        self.recent = Arc::new(RecentSessions::new(time));
+        self
     }
 
     async fn open_session(&self, scope: &RunScope, model: Arc<Model>) -> Result<NativeAttempts, RunError> {
         let tools = with_client_tools(&scope.tools.for_model(&model)?, &scope.request.client_tools)?;
         let provider = self.providers.get(&model.api).map_err(|error| RunError::Config(error.to_string()))?;
         let request = &scope.request;
-        let log = history::open_log(&self.store, scope).await.map_err(store_error)?;
+        let log = history::open_log(&self.store, scope, Some(&self.recent)).await.map_err(store_error)?;
         let mut log = log.with_missing_result(MISSING_RESULT);
         let model_changed = history::record(&mut log, &model, scope.host.now_ms()).await.map_err(store_error)?;
         let pruner = history::pruner(&log, scope, &model);
@@ -119,6 +133,7 @@ impl NativeRuntime {
             hooks: scope.hooks.clone(),
             prompt,
             host: scope.host.clone(),
+            recent: Arc::clone(&self.recent),
         })
     }
 }
@@ -167,6 +182,13 @@ struct NativeAttempts {
     hooks: RunHooks,
     prompt: PromptFor,
     host: Host,
+    recent: Arc<RecentSessions>,
+}
+
+impl Drop for NativeAttempts {
+    fn drop(&mut self) {
+        self.recent.keep(self.session.log());
+    }
 }
 
 impl NativeAttempts {

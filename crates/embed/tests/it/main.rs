@@ -33,6 +33,7 @@ mod pruning;
 mod processes;
 mod prompts;
 mod questions;
+mod recent;
 mod replies;
 #[cfg(unix)]
 mod resent;

@@ -12,6 +12,7 @@ mod full_disk;
 mod guard;
 mod long;
 mod properties;
+mod recent;
 mod replay;
 mod stores;
 mod summaries;

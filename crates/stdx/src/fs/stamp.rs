@@ -19,6 +19,16 @@ impl FileStamp {
         let meta = fs::metadata(path).ok()?;
         Some(Self { len: meta.len(), modified: meta.modified().ok(), identity: identity(&meta) })
     }
+
+    /// The length of the file, in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the file was empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
 }
 
 #[cfg(unix)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinch_coding_agent::entry::EntryBody;
-use pinch_coding_agent::session_log::{NewSession, SessionLog, convert_to_llm};
+use pinch_coding_agent::session_log::{NewSession, RecentSessions, SessionLog, convert_to_llm};
 use pinch_coding_agent::store::{SessionStore, StoreError};
 use pinch_llm::event::EventStream;
 use pinch_llm::message::{Image, Message};
@@ -74,6 +74,7 @@ fn thinks(choice: &ThinkingChoice) -> bool {
 pub(in crate::runtime) async fn open_log(
     store: &Arc<dyn SessionStore>,
     scope: &RunScope,
+    recent: Option<&RecentSessions>,
 ) -> Result<SessionLog, StoreError> {
     let request = &scope.request;
     let new = NewSession {
@@ -81,7 +82,11 @@ pub(in crate::runtime) async fn open_log(
         id: Some(request.session_id.clone()),
         parent_session: None,
     };
-    let mut log = SessionLog::open_or_begin(&scope.host, Arc::clone(store), &request.session, new).await?;
+    let (host, store) = (&scope.host, Arc::clone(store));
+    let mut log = match recent {
+        Some(recent) => SessionLog::reopen_or_begin(host, store, &request.session, new, recent).await?,
+        None => SessionLog::open_or_begin(host, store, &request.session, new).await?,
+    };
     log.set_fence(Arc::clone(&scope.fence));
     Ok(log)
 }

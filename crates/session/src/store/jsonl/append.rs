@@ -273,6 +273,10 @@ impl Journal for JsonlJournal {
         })
     }
 
+    fn resume(&mut self) {
+        self.exists = true;
+    }
+
     fn append(&mut self, lines: Bytes, end: u64) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Box::pin(async move { self.append_locked(&lines, end).await })
     }
