@@ -7,11 +7,11 @@ use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 
 use super::table::ResultTable;
-use program::{Program, Programs};
-use shared::{MAIN, SharedState, Turn};
+use program::{PeerProgram, Programs};
+use shared::{AnsweredTurn, MAIN, SharedState};
 
 /// A check: what it is called, and how it is made with the program that begins.
-type Check = (&'static str, fn(&Programs, Program) -> anyhow::Result<String>);
+type Check = (&'static str, fn(&Programs, PeerProgram) -> anyhow::Result<String>);
 
 const CHECKS: [Check; 7] = [
     ("a conversation in turns", in_turns),
@@ -28,7 +28,7 @@ pub(super) fn run() -> anyhow::Result<bool> {
     let programs = Programs::get()?;
     let mut table = ResultTable::default();
     for (name, check) in CHECKS {
-        for first in Program::BOTH {
+        for first in PeerProgram::BOTH {
             let result = check(&programs, first).map_err(|why| format!("{why:#}"));
             table.row(&format!("{} begins", first.name()), name, result);
         }
@@ -37,7 +37,7 @@ pub(super) fn run() -> anyhow::Result<bool> {
 }
 
 /// Four turns: each request holds the whole conversation, and there is one session in one file.
-fn in_turns(programs: &Programs, first: Program) -> anyhow::Result<String> {
+fn in_turns(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     let state = SharedState::new(programs)?;
     let mut expected: Vec<String> = Vec::new();
     let mut sessions = Vec::new();
@@ -59,7 +59,7 @@ fn in_turns(programs: &Programs, first: Program) -> anyhow::Result<String> {
 }
 
 /// A turn with a tool call is continued by the other program, with the call and its result.
-fn tools(programs: &Programs, first: Program) -> anyhow::Result<String> {
+fn tools(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     let state = SharedState::new(programs)?;
     state.turn(first, &MAIN, "read the file")?;
     let turn = state.turn(first.other(), &MAIN, "and now?")?;
@@ -77,7 +77,7 @@ fn tools(programs: &Programs, first: Program) -> anyhow::Result<String> {
 }
 
 /// Both count what was used, and keep the members of an entry that they do not know.
-fn index(programs: &Programs, first: Program) -> anyhow::Result<String> {
+fn index(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     let state = SharedState::new(programs)?;
     state.turn(first, &MAIN, "one")?;
     state.change_index(|entry| entry["noteOfAnother"] = json!({"kept": [1, 2]}))?;
@@ -95,19 +95,19 @@ fn index(programs: &Programs, first: Program) -> anyhow::Result<String> {
 }
 
 /// The first program begins a session; the other one finds it by its id, and OpenClaw lists what pinch wrote.
-fn by_id(programs: &Programs, first: Program) -> anyhow::Result<String> {
+fn by_id(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     let state = SharedState::new(programs)?;
     let session: &[&str] = match first {
-        Program::Pinch => &["--session-key", "agent:main:telegram:direct:42"],
-        Program::OpenClaw => &MAIN,
+        PeerProgram::Pinch => &["--session-key", "agent:main:telegram:direct:42"],
+        PeerProgram::OpenClaw => &MAIN,
     };
     let begun = state.turn(first, session, "one")?;
     let turn = state.turn(first.other(), &["--session-id", &begun.session_id], "two")?;
     let request = turn.requests.first().context("no request")?;
     ensure!(shared::texts(request) == ["one", begun.text.as_str(), "two"], "sent {:?}", shared::texts(request));
-    let mut list = programs.command(Program::OpenClaw, state.folder());
-    let listed = program::run(Program::OpenClaw, list.args(["sessions", "--json"]))?;
-    let key = if first == Program::Pinch { session[1] } else { "agent:main:main" };
+    let mut list = programs.command(PeerProgram::OpenClaw, state.folder());
+    let listed = program::run(PeerProgram::OpenClaw, list.args(["sessions", "--json"]))?;
+    let key = if first == PeerProgram::Pinch { session[1] } else { "agent:main:main" };
     let sessions = listed["sessions"].as_array().context("no list of sessions")?;
     let found =
         sessions.iter().find(|session| session["key"] == key).with_context(|| format!("{listed} has no {key}"))?;
@@ -116,19 +116,19 @@ fn by_id(programs: &Programs, first: Program) -> anyhow::Result<String> {
 }
 
 /// The first program meets a rate limit and uses the next key; the other one does not try the resting key.
-fn resting_key(programs: &Programs, first: Program) -> anyhow::Result<String> {
+fn resting_key(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     other_avoids(programs, first, shared::LIMITED_KEY)
 }
 
 /// Like [`resting_key`], with a key that the server does not accept.
-fn refused_key(programs: &Programs, first: Program) -> anyhow::Result<String> {
+fn refused_key(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     other_avoids(programs, first, shared::REFUSED_KEY)
 }
 
-fn other_avoids(programs: &Programs, first: Program, bad: &str) -> anyhow::Result<String> {
+fn other_avoids(programs: &Programs, first: PeerProgram, bad: &str) -> anyhow::Result<String> {
     let state = SharedState::new(programs)?;
     state.use_profiles(&[("bench:first", bad), ("bench:second", "good")])?;
-    let keys = |turn: &Turn| turn.keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let keys = |turn: &AnsweredTurn| turn.keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let turn = state.turn(first, &MAIN, "one")?;
     ensure!(keys(&turn).starts_with(bad) && keys(&turn).ends_with("good"), "{first:?} used {}", keys(&turn));
     // Without a session that remembers the key, the marks alone decide.
@@ -138,7 +138,7 @@ fn other_avoids(programs: &Programs, first: Program, bad: &str) -> anyhow::Resul
 }
 
 /// Both answer at the same time: nothing is lost, and each entry has its parent.
-fn together(programs: &Programs, first: Program) -> anyhow::Result<String> {
+fn together(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     let state = SharedState::new(programs)?;
     state.turn(first, &MAIN, "begin")?;
     let mut running = Vec::new();

