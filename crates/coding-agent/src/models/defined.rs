@@ -1,4 +1,4 @@
-//! What models.json says, provider by provider: some of it perhaps not read yet.
+//! The content of models.json by provider, part of which may not be parsed yet.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,17 +13,17 @@ use super::outline::{self, ModelsOutline, Sketch};
 use super::schema;
 use crate::document::{self, Problem};
 
-/// Bytes of a document that is read and checked as a whole. Of a longer one the models of a provider are read on first use.
+/// Maximum bytes of a document that is parsed and checked as a whole. In longer ones, the models of a provider are parsed on first use.
 const AT_ONCE: usize = 256 * 1024;
 
-/// What a document says of one provider.
+/// A document's definition of one provider.
 #[derive(Debug)]
 pub(super) struct Defined {
     head: Definition,
     rest: Option<Rest>,
 }
 
-/// What was not read yet.
+/// The part not parsed yet.
 #[derive(Debug)]
 struct Rest {
     id: ProviderId,
@@ -37,12 +37,12 @@ struct Rest {
 }
 
 impl Defined {
-    /// All but the models, which may lack.
+    /// Returns the definition, possibly without models.
     pub(super) fn head(&self) -> &Definition {
         &self.head
     }
 
-    /// All of it.
+    /// Returns the complete definition.
     pub(super) fn whole(&self) -> &Definition {
         self.rest.as_ref().map_or(&self.head, |rest| &rest.read().0)
     }
@@ -67,12 +67,12 @@ impl Rest {
     }
 }
 
-/// All that a document says.
+/// The content of a document.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ModelsDocument {
     pub(super) providers: Vec<(ProviderId, Arc<Defined>)>,
     file: PathBuf,
-    /// What is wrong, in the order of the document; parts that were not read have their place in it.
+    /// The problems in document order; unparsed parts have a placeholder.
     told: Vec<Reported>,
 }
 
@@ -83,10 +83,10 @@ enum Reported {
 }
 
 impl ModelsDocument {
-    /// Reads a file; one that is missing says nothing.
+    /// Reads a file; a missing one is empty.
     ///
     /// # Errors
-    /// What is wrong with the document as a whole.
+    /// Returns the problem with the document as a whole.
     pub(super) fn read(file: &Path, catalog: Option<&Catalog>) -> Result<Self, Problem> {
         let Some(text) = document::read_long_text(file)? else { return Ok(Self::default()) };
         if text.len() > AT_ONCE
@@ -97,7 +97,7 @@ impl ModelsDocument {
         document::value_of(file, outline::as_str(&text)).map(|root| Self::of_value(root, catalog, file))
     }
 
-    /// A document that is in memory already.
+    /// Creates a document from a value in memory.
     pub(super) fn of_value(root: Value, catalog: Option<&Catalog>, file: &Path) -> Self {
         let mut findings = ModelProblems { file, all: Vec::new() };
         let read = definition::read_document(root, catalog, &mut findings);
@@ -115,7 +115,7 @@ impl ModelsDocument {
             let mut misfits = Vec::new();
             schema::provider(&at, &sketch.head, &mut misfits);
             let head = Definition::of(sketch.head.clone()).0;
-            // Whether what is said makes sense may hang on the models, unless there is a URL for all of them.
+            // Whether the definition is valid may depend on its models, unless there is a URL for all of them.
             if misfits.is_empty() && head.base_url.is_some() && sketch.has_good_parts() {
                 let (file, whole, is_told) = (file.to_owned(), OnceLock::new(), AtomicBool::new(false));
                 let rest = Rest { id: id.clone(), at, file, is_built_in, sketch, whole, is_told };
@@ -133,7 +133,7 @@ impl ModelsDocument {
         document
     }
 
-    /// What is wrong with what was read until now.
+    /// Returns the problems found so far.
     pub(super) fn problems_so_far(&self) -> Vec<Problem> {
         let so_far = self.told.iter().flat_map(|told| match told {
             Reported::Finding(finding) => std::slice::from_ref(finding),
@@ -144,14 +144,14 @@ impl ModelsDocument {
         so_far.map(|finding| finding.problem.clone()).collect()
     }
 
-    /// The problems of parts that were read since the last call.
+    /// Returns the problems of parts parsed since the last call.
     pub(super) fn new_problems(&self) -> Vec<Problem> {
         let rests = self.providers.iter().filter_map(|(_, defined)| defined.rest.as_ref());
         let new = rests.filter(|rest| rest.whole.get().is_some() && !rest.is_told.swap(true, Ordering::Relaxed));
         new.flat_map(|rest| &rest.read().1).map(|finding| finding.problem.clone()).collect()
     }
 
-    /// All that is wrong; what was not read yet is read now.
+    /// Returns all problems, parsing the remaining parts.
     pub(super) fn findings(&self) -> Vec<ModelProblem> {
         let all = self.told.iter().flat_map(|told| match told {
             Reported::Finding(finding) => std::slice::from_ref(finding),
@@ -160,7 +160,7 @@ impl ModelsDocument {
         all.cloned().collect()
     }
 
-    /// All that stops something from being used, in pi's words.
+    /// Returns all problems that prevent something from being used, in pi's words.
     pub(super) fn error(&self) -> Option<String> {
         definition::error_text(&self.findings(), &self.file)
     }

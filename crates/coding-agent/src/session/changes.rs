@@ -1,4 +1,4 @@
-//! What is changed from outside while a run has the session borrowed.
+//! Changes requested from outside while a run borrows the session.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::extension::ModelSource;
 use crate::prompt::PromptSections as SystemPrompt;
 use crate::session_log::SessionLog;
 
-/// The model and the level a session has, also while the agent still works with others.
+/// The session's model and level, which the agent may not have adopted yet.
 pub(super) struct Standing {
     pub(super) model: Arc<Model>,
     pub(super) thinking: ThinkingLevel,
     usual: Option<ThinkingLevel>,
-    /// What the agent has not received.
+    /// What the agent has not adopted.
     news: Adopted,
     system: Option<SystemPrompt>,
 }
@@ -37,7 +37,7 @@ impl Standing {
         }
     }
 
-    /// Makes the changes that wait, in their order; true when there were any. Commands of the user are left for the end.
+    /// Applies the pending changes in order; returns whether there were any. User commands are left for the end.
     pub(super) async fn take_in(
         &mut self,
         log: &mut SessionLog,
@@ -107,18 +107,18 @@ impl Standing {
         Ok(())
     }
 
-    /// What the agent has not received yet.
+    /// Returns and clears what the agent has not adopted yet.
     pub(super) fn take_news(&mut self) -> Adopted {
         std::mem::take(&mut self.news)
     }
 
-    /// The prompt, when it is another one.
+    /// Returns the system prompt, if it changed.
     pub(super) fn into_system(self) -> Option<SystemPrompt> {
         self.system
     }
 }
 
-/// Gives an agent that is at rest what it has not taken yet.
+/// Passes pending changes to an idle agent.
 pub(super) fn adopt(agent: &mut Agent, adopted: &mut Adopted) {
     if let Some(model) = adopted.model.take() {
         agent.model = model;

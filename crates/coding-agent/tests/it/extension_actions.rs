@@ -1,4 +1,4 @@
-//! What extensions bring along, and what they do to the session.
+//! What extensions register, and the actions they perform.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use pinch_testing::logs::{host, text_of};
 mod commands;
 mod tools;
 mod registered;
-mod errands;
+mod requests;
 
 type Runs = Box<dyn for<'a> Fn(&'a str, &'a CommandCx) -> ActionFuture<'a> + Send + Sync>;
 
@@ -29,7 +29,7 @@ type Bring = Box<dyn Fn(&mut Registrations, &ExtensionHandle) + Send + Sync>;
 
 type ActionFuture<'a> = BoxFuture<'a, Result<(), ExtensionError>>;
 
-/// A command that does what it is told.
+/// A command that performs a given action.
 struct ActionCommand {
     name: &'static str,
     work: Runs,
@@ -52,7 +52,7 @@ fn does(
     Arc::new(ActionCommand { name, work: Box::new(work) })
 }
 
-/// An extension that brings along what it is given.
+/// An extension with given registrations.
 struct Brings {
     name: &'static str,
     points: Points,

@@ -1,4 +1,4 @@
-//! What extensions put behind turns and runs, whole requests, and dialogs of others.
+//! Entries that extensions append after turns and runs, changes to whole requests, and observing the dialogs of others.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +24,7 @@ type BoundaryHandler = Box<dyn Fn(&TurnEnd<'_>, &Boundary) -> BoundaryAction + S
 type Settle = Box<dyn Fn(u32, &Boundary) -> BoundaryAction + Send + Sync>;
 type Sends = Box<dyn Fn(&[Arc<Message>]) -> ContextAction + Send + Sync>;
 
-/// Does what it is told.
+/// A command that performs a given action.
 struct BoundaryCommand {
     points: Points,
     turn: BoundaryHandler,
@@ -48,7 +48,7 @@ impl BoundaryCommand {
         Self { points: Points::of([Point::TurnEnd]), turn: Box::new(turn), ..Self::nothing() }
     }
 
-    /// `settle` hears how often it was asked before.
+    /// Calls `settle` with the number of earlier calls.
     fn at_rest(settle: impl Fn(u32, &Boundary) -> BoundaryAction + Send + Sync + 'static) -> Self {
         Self { points: Points::of([Point::AgentBeforeSettle]), settle: Box::new(settle), ..Self::nothing() }
     }
@@ -146,7 +146,7 @@ fn state() -> Draft {
 }
 
 #[tokio::test]
-async fn before_the_session_rests_the_model_can_be_asked_once_more() {
+async fn an_extension_can_call_the_model_again_before_settling() {
     let again = BoundaryCommand::at_rest(|n, _| match n {
         0 => BoundaryAction { drafts: Some(vec![state(), Draft::Message(custom("go on"))]), goes_on: Some(true) },
         _ => BoundaryAction::default(),
@@ -167,7 +167,7 @@ async fn before_the_session_rests_the_model_can_be_asked_once_more() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_not_done() {
+async fn invalid_requests_are_not_performed() {
     let drafts = |target: &str| vec![state(), Draft::Edit { target: EntryId::new(target), replacement: None }];
     for (action, why) in [
         (append(drafts("none")), "Invalid boundary entries: Entry none is not on the branch"),
@@ -205,7 +205,7 @@ async fn a_turn_can_change_what_the_next_one_sees() {
 }
 
 #[tokio::test]
-async fn what_the_last_turn_leaves_behind_stays() {
+async fn entries_appended_after_the_last_turn_are_kept() {
     let says = BoundaryCommand::at_turns(|_, _| append(vec![Draft::Message(custom("note"))]));
     let mut scene = stage([Says::text("1"), Says::text("2")], [says]).await;
     ask(&mut scene, "hi").await;
@@ -215,7 +215,7 @@ async fn what_the_last_turn_leaves_behind_stays() {
 }
 
 #[tokio::test]
-async fn a_turn_that_wants_nonsense_does_not_go_on() {
+async fn a_turn_with_invalid_drafts_does_not_continue() {
     let wrong = BoundaryCommand::at_turns(|turn, _| BoundaryAction {
         drafts: Some(vec![Draft::Compaction {
             summary: "s".into(),
@@ -232,7 +232,7 @@ async fn a_turn_that_wants_nonsense_does_not_go_on() {
 }
 
 #[tokio::test]
-async fn a_summary_can_stand_for_everything() {
+async fn a_summary_can_replace_the_whole_conversation() {
     let forgets = BoundaryCommand::at_rest(|n, _| match n {
         0 => append(vec![Draft::Compaction { summary: "S".into(), first_kept: None, details: None, usage: None }]),
         _ => BoundaryAction::default(),
@@ -247,7 +247,7 @@ async fn a_summary_can_stand_for_everything() {
 }
 
 #[tokio::test]
-async fn whole_requests_can_be_changed_as_long_as_the_system_comes_first() {
+async fn whole_requests_can_be_changed_if_a_system_message_comes_first() {
     let adds = BoundaryCommand::in_requests(|messages| {
         assert_eq!(messages[0].role(), "system");
         let more = Arc::new(Message::user("more", 0));
@@ -256,12 +256,12 @@ async fn whole_requests_can_be_changed_as_long_as_the_system_comes_first() {
     let spoils = BoundaryCommand::in_requests(|messages| ContextAction::Replace(messages[1..].to_vec()));
     let mut scene = stage([Says::text("1")], [adds, spoils]).await;
     let failed = failures(&ask(&mut scene, "hi").await);
-    assert_eq!(failed[0].error, "The first message must be one of the system");
+    assert_eq!(failed[0].error, "The first message must be a system message");
     assert_eq!(texts(&scene.provider.requests()[0].messages), ["system", "hi", "more"]);
     assert_eq!(texts(scene.session.messages()), ["system", "hi", "1"]);
 }
 
-/// Notes what it hears of dialogs, and asks something itself when one begins.
+/// Records dialogs, and opens one itself when one starts.
 struct Hears(Arc<Mutex<Vec<String>>>);
 
 impl Extension for Hears {
@@ -313,7 +313,7 @@ impl Command for AskingCommand {
     }
 }
 
-/// A person who says yes.
+/// A user who says yes.
 struct ConfirmingUi;
 
 impl Ui for ConfirmingUi {
@@ -328,7 +328,7 @@ impl Ui for ConfirmingUi {
 }
 
 #[tokio::test]
-async fn dialogs_are_told_of_but_not_those_of_who_is_told() {
+async fn dialogs_are_reported_except_those_of_the_listener() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let extensions = Extensions::load(&host(), [Arc::new(Hears(Arc::clone(&heard))) as Arc<dyn Extension>]);
     let theirs = extensions.clone();

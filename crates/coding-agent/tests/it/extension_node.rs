@@ -1,4 +1,4 @@
-//! Extensions in JavaScript, through the host that pinch starts them with.
+//! JavaScript extensions, run by the bundled host.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::extension_process::{ProcessFixture, RecordingUi, program};
 
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/extension-host/pinch-extension-host.mjs");
 
-/// A session with an extension that has this text; `None` where there is no Node.
+/// Creates a session with an extension with this source; `None` without Node.
 async fn stage(text: &str, replies: impl IntoIterator<Item = Says>) -> Option<(ProcessFixture, tempfile::TempDir)> {
     let node = program("node")?;
     let folder = tempfile::tempdir().unwrap();
@@ -24,7 +24,7 @@ async fn stage(text: &str, replies: impl IntoIterator<Item = Says>) -> Option<(P
     Some((ProcessFixture::running(command.to_vec(), replies).await, folder))
 }
 
-/// The states that extensions have kept in the log.
+/// Returns the states that extensions stored in the log.
 fn states(stage: &ProcessFixture) -> Vec<String> {
     let entries = stage.scene.session.log().entries();
     let state = |body: &EntryBody| match body {
@@ -35,14 +35,14 @@ fn states(stage: &ProcessFixture) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_registered_between_load_and_session_counts() {
+async fn registrations_between_load_and_session_start_are_accepted() {
     let text = r#"
         export default function (pi) {
           const tool = (name) => ({ name, description: name, parameters: { type: "object" }, execute: async () => ({ content: name }) });
           pi.registerTool(tool("early"));
           for (const name of ["gone", "kept"]) pi.registerProvider(name, { baseUrl: "http://x" });
           pi.unregisterProvider("gone");
-          // pinch has asked for everything by then, and there is no session yet.
+          // By then pinch has asked for the registrations, and there is no session yet.
           process.stdin.once("data", () => setImmediate(() => pi.registerTool(tool("between"))));
           pi.on("session_start", async () => {
             await pi.registerTool(tool("late"));
@@ -65,11 +65,11 @@ async fn what_is_registered_between_load_and_session_counts() {
 }
 
 #[tokio::test]
-async fn a_handler_that_nobody_waits_for_tells_of_its_failure() {
+async fn a_failing_notification_handler_is_reported() {
     let text = r#"
         export default function (pi) {
           pi.on("turn_start", () => { throw new Error("broken"); });
-          // Notification events are handled in their order: this one is waited for.
+          // Notifications are handled in order, so the handler before this one is awaited.
           pi.on("agent_end", () => {});
         }"#;
     let Some((mut stage, _folder)) = stage(text, [Says::text("ok")]).await else { return };
@@ -79,7 +79,7 @@ async fn a_handler_that_nobody_waits_for_tells_of_its_failure() {
 }
 
 #[tokio::test]
-async fn what_was_told_before_the_end_is_handled_to_its_end() {
+async fn notifications_before_the_end_are_handled_completely() {
     let text = r#"
         export default function (pi) {
           pi.on("turn_start", async () => {
@@ -96,7 +96,7 @@ async fn what_was_told_before_the_end_is_handled_to_its_end() {
 }
 
 #[tokio::test]
-async fn several_handlers_of_one_file_all_count() {
+async fn all_handlers_of_a_file_take_effect() {
     let text = r#"
         export default function (pi) {
           const say = (content) => ({ customType: "c", content, display: true });
@@ -132,7 +132,7 @@ async fn several_handlers_of_one_file_all_count() {
 }
 
 #[tokio::test]
-async fn a_script_hears_of_dialogs() {
+async fn a_script_is_notified_of_dialogs() {
     let text = r#"
         export default function (pi) {
           for (const name of ["ui_prompt_start", "ui_prompt_end"]) {
@@ -159,11 +159,11 @@ async fn a_script_hears_of_dialogs() {
     assert_eq!(heard, [format!("ui_prompt_start {told}"), format!("ui_prompt_end {told}")]);
 }
 
-/// Texts with every character that some program takes for the end of a line.
+/// A text with every character that some program treats as a line break.
 const BREAKS: &str = "a\u{2028}b\u{2029}c\u{85}d\u{b}e\u{c}f\rg\r\nh";
 
 #[tokio::test]
-async fn separators_of_unicode_end_no_message() {
+async fn unicode_separators_do_not_end_a_message() {
     let text = r#"
         export default function (pi) {
           pi.on("before_agent_start", (event) => ({ message: { customType: "c", content: event.prompt, display: true } }));
@@ -177,7 +177,7 @@ async fn separators_of_unicode_end_no_message() {
     assert_eq!(echoed.as_deref(), Some(BREAKS));
 }
 
-/// Older hosts and programs in other languages are spared the separators; the host itself understands them raw.
+/// Escaping spares other hosts and languages the separators; this host also accepts them unescaped.
 #[tokio::test]
 async fn the_host_splits_at_line_feeds_only() {
     use std::io::Write as _;

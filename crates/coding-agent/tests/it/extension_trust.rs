@@ -1,4 +1,4 @@
-//! Extensions that say whether a project is trusted.
+//! Extensions that decide whether to trust a project.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::extension_process::program;
 
-/// Says what it is told to, and notes that it was asked.
+/// Returns a given decision, and records that it was asked.
 struct Says {
     name: &'static str,
     answer: Result<TrustAction, &'static str>,
@@ -41,7 +41,7 @@ impl Extension for Says {
     }
 }
 
-/// A project with a prompt and an extension of its own.
+/// Creates a project with a prompt and an extension.
 fn project() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("w/.pi/prompts")).unwrap();
@@ -65,7 +65,7 @@ async fn runtime(
     create_agent_session(options).await.unwrap()
 }
 
-/// The templates there are, whether the project is trusted, and what was asked and said.
+/// Returns the loaded templates, whether the project is trusted, and the recorded questions and notes.
 async fn check(
     answers: &[(&'static str, Result<TrustAction, &'static str>)],
     given: Option<bool>,
@@ -90,7 +90,7 @@ fn decided(trusted: bool, remember: bool) -> Result<TrustAction, &'static str> {
 }
 
 #[tokio::test]
-async fn the_first_extension_that_decides_counts() {
+async fn the_first_extension_that_decides_wins() {
     let undecided = Ok(TrustAction::Undecided);
     let answers = [("a", undecided), ("bad", Err("no")), ("b", decided(true, false)), ("c", decided(false, true))];
     let (folder, notes) = check(&answers, None, &["own"], &["a", "bad", "b"]).await;
@@ -98,7 +98,7 @@ async fn the_first_extension_that_decides_counts() {
     assert!(told.iter().all(|told| notes.iter().any(|note| note == told)), "{notes:?}");
     assert!(!notes.iter().any(|note| note.contains("not trusted")), "{notes:?}");
     assert!(!folder.path().join("agent/trust.json").exists());
-    // No one decides, or the command line has.
+    // No extension decides, or the command line has decided.
     let (_folder, notes) = check(&[("a", undecided)], None, &[], &["a"]).await;
     assert!(notes.iter().any(|note| note.contains("This project is not trusted")), "{notes:?}");
     check(&[("a", decided(true, true))], Some(false), &[], &[]).await;
@@ -106,7 +106,7 @@ async fn the_first_extension_that_decides_counts() {
 }
 
 #[tokio::test]
-async fn a_decision_can_be_kept_and_outranks_a_kept_one() {
+async fn a_decision_can_be_stored_and_overrides_a_stored_one() {
     let (folder, _) = check(&[("a", decided(true, true))], None, &["own"], &["a"]).await;
     let later = runtime(folder.path(), Vec::new(), |_| {}).await;
     assert_eq!(later.services().trust(), TrustDecision::Decided(true));
@@ -116,7 +116,7 @@ async fn a_decision_can_be_kept_and_outranks_a_kept_one() {
     assert_eq!(other.services().resources().commands.templates.iter().count(), 0);
 }
 
-/// A person who says yes to a question with this title.
+/// A user who says yes to a question with this title.
 struct TrustingUi;
 
 impl Ui for TrustingUi {
@@ -128,7 +128,7 @@ impl Ui for TrustingUi {
 }
 
 #[tokio::test]
-async fn a_script_of_the_user_asks_and_those_of_the_project_start_afterwards() {
+async fn a_user_script_is_asked_and_project_scripts_start_afterwards() {
     if program("node").is_none() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Images are made to fit, whichever way they come into a conversation.
+//! Images are adapted to limits, however they enter a conversation.
 #![cfg(feature = "images")]
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::rpc::{RpcTestClient, gated};
 const RESIZED: &str = "[Image converted from image/bmp to image/png.]\n[Image: original 2500x100, displayed at 2000x80. \
                        Multiply coordinates by 1.25 to map to original image.]";
 
-/// A black BMP of 24 bits a pixel that is too wide.
+/// Creates a black 24-bit BMP that is too wide.
 fn wide() -> Image {
     let (width, height) = (2500_u32, 100_u32);
     let n_bytes = (width * 3).next_multiple_of(4) * height;
@@ -44,7 +44,7 @@ fn as_json(image: &Image) -> Value {
     json!({"type": "image", "data": image.data, "mimeType": image.mime_type})
 }
 
-/// A tool and a command that come along with images.
+/// A tool and a command that produce images.
 struct Draws(ToolSpec);
 
 impl Draws {
@@ -62,7 +62,7 @@ impl Extension for Draws {
         Points::of([Point::TurnEnd])
     }
 
-    /// Has images behind an answer to `draft`, and one in the place of that word.
+    /// Adds images after an answer to `draft`, and one in place of that word.
     fn turn_end<'a>(
         &'a self,
         _: TurnEnd<'a>,
@@ -116,7 +116,7 @@ impl Command for Draws {
     }
 }
 
-/// The content of the messages of a role, images as their types.
+/// Returns the content of a role's messages, with images as their types.
 async fn shown(client: &mut RpcTestClient, role: &str) -> Vec<Vec<String>> {
     let answer = client.ask(json!({"id": "m", "type": "get_messages"})).await;
     let part = |part: &Value| part["text"].as_str().or(part["mimeType"].as_str()).unwrap().to_owned();
@@ -135,7 +135,7 @@ fn narrow() -> Model {
     model
 }
 
-/// A client of a session with a model that takes small images only.
+/// Creates a client of a session whose model accepts only small images.
 async fn small(replies: impl IntoIterator<Item = ScriptedReply>) -> RpcTestClient {
     let folder = tempfile::tempdir().unwrap();
     RpcTestClient::of(narrow(), folder, replies, SessionTarget::InMemory, vec![Arc::new(Draws::new())]).await
@@ -144,7 +144,7 @@ async fn small(replies: impl IntoIterator<Item = ScriptedReply>) -> RpcTestClien
 const SMALL: &str = "[Image converted from image/bmp to image/png.]\n[Image: original 2500x100, displayed at 50x2. \
                      Multiply coordinates by 50.00 to map to original image.]";
 
-/// Width and height of the images in a message, all of them PNG.
+/// Returns width and height of the images in a message, all of them PNG.
 fn sides(message: &Value) -> Vec<(u32, u32)> {
     let images = message["content"].as_array().unwrap().iter().filter_map(|part| part["data"].as_str());
     let side = |head: &[u8]| u32::from_be_bytes(head.try_into().unwrap());
@@ -156,7 +156,7 @@ fn sides(message: &Value) -> Vec<(u32, u32)> {
     images.map(sides).collect()
 }
 
-/// Every message with an image that a reader was told of: its role and the sides of its images. Starts and ends tell the same.
+/// Returns the role and image sides of every reported message with an image. Starts and ends report the same.
 fn told(heard: &[Value]) -> Vec<(String, Vec<(u32, u32)>)> {
     let of = |kind: &str| -> Vec<(String, Vec<(u32, u32)>)> {
         let lines = heard.iter().filter(|line| line["type"] == kind && line.to_string().contains("mimeType"));
@@ -172,7 +172,7 @@ fn one(role: &str) -> (String, Vec<(u32, u32)>) {
 }
 
 #[tokio::test]
-async fn what_a_client_says_is_made_to_fit() {
+async fn images_from_a_client_are_adapted() {
     let mut client = client([]).await;
     let open = gated(&client.model, "one");
     client.model.push(ScriptedReply::text("two"));
@@ -192,7 +192,7 @@ async fn what_a_client_says_is_made_to_fit() {
 }
 
 #[tokio::test]
-async fn what_extensions_bring_is_made_to_fit() {
+async fn images_from_extensions_are_adapted() {
     let mut client = client([
         ScriptedReply::call("c1", "draw", JsonObject::new()),
         ScriptedReply::text("1"),
@@ -215,7 +215,7 @@ async fn what_extensions_bring_is_made_to_fit() {
 }
 
 #[tokio::test]
-async fn a_prompt_keeps_to_the_limits_of_its_model() {
+async fn a_prompt_respects_the_limits_of_its_model() {
     let mut client = small([ScriptedReply::text("1")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "see", "images": [as_json(&wide())]})).await;
     client.event("agent_settled").await;
@@ -228,7 +228,7 @@ async fn a_prompt_keeps_to_the_limits_of_its_model() {
 }
 
 #[tokio::test]
-async fn what_waits_in_queues_keeps_to_the_limits_of_the_model() {
+async fn queued_messages_respect_the_limits_of_the_model() {
     let mut client = small([]).await;
     let open = gated(&client.model, "one");
     client.model.push(ScriptedReply::text("two"));
@@ -246,7 +246,7 @@ async fn what_waits_in_queues_keeps_to_the_limits_of_the_model() {
 }
 
 #[tokio::test]
-async fn messages_of_extensions_keep_to_the_limits_of_the_model() {
+async fn extension_messages_respect_the_limits_of_the_model() {
     let mut client = small([ScriptedReply::text("1")]).await;
     client.say(json!({"id": 1, "type": "prompt", "message": "/show"})).await;
     client.event("agent_settled").await;
@@ -257,7 +257,7 @@ async fn messages_of_extensions_keep_to_the_limits_of_the_model() {
 }
 
 #[tokio::test]
-async fn results_of_tools_keep_to_the_limits_of_the_model() {
+async fn tool_results_respect_the_limits_of_the_model() {
     let mut client = small([ScriptedReply::call("c1", "draw", JsonObject::new()), ScriptedReply::text("1")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "draw"})).await;
     client.event("agent_settled").await;
@@ -268,7 +268,7 @@ async fn results_of_tools_keep_to_the_limits_of_the_model() {
 }
 
 #[tokio::test]
-async fn what_extensions_put_behind_a_turn_keeps_to_the_limits_of_the_model() {
+async fn entries_appended_after_a_turn_respect_the_limits_of_the_model() {
     let mut client = small([ScriptedReply::text("1"), ScriptedReply::text("2")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "draft"})).await;
     client.event("agent_settled").await;
@@ -278,7 +278,7 @@ async fn what_extensions_put_behind_a_turn_keeps_to_the_limits_of_the_model() {
 }
 
 #[tokio::test]
-async fn what_was_made_fit_is_not_decoded_again_when_it_comes_in() {
+async fn admitted_images_are_not_decoded_again_in_a_message() {
     let folder = tempfile::tempdir().unwrap();
     let file = STANDARD.decode(wide().data).unwrap();
     std::io::Write::write_all(&mut std::fs::File::create(folder.path().join("wide")).unwrap(), &file).unwrap();

@@ -1,4 +1,4 @@
-//! Summaries and moves in the tree that an owner has a say in, forks, and sessions in the place of others.
+//! Summaries and moves in the tree with owner hooks, forks, and replaced sessions.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::session::{SessionScene, entries, follow, in_memory, model, scene, scene_with};
 use pinch_testing::logs::{self, answer, append, file, host, store, user};
 
-/// Answers for compactions and moves as told.
+/// Returns given decisions for compactions and moves.
 struct Hooked {
     compaction: BeforeCompaction,
     moving: BeforeMove,
@@ -78,7 +78,7 @@ fn first(session: &AgentSession) -> EntryId {
 }
 
 #[tokio::test]
-async fn an_owner_can_make_the_summary_or_forbid_it() {
+async fn an_owner_can_supply_or_cancel_the_summary() {
     let own =
         Summarised::new("OWN").with_extension(ByExtension { details: Some(json!({"x": 1})), ..Default::default() });
     let hooks = Hooked::new(BeforeCompaction::Instead(Box::new(own)), BeforeMove::Cancel);
@@ -98,7 +98,7 @@ async fn an_owner_can_make_the_summary_or_forbid_it() {
 }
 
 #[tokio::test]
-async fn an_owner_can_summarise_the_branch_that_is_left() {
+async fn an_owner_can_summarise_the_abandoned_branch() {
     let changes =
         MoveChanges { summary: Some(("LEFT".into(), None)), label: Some("mark".into()), ..MoveChanges::default() };
     let hooks = Hooked::new(BeforeCompaction::GoOn, BeforeMove::GoOn(changes));
@@ -119,7 +119,7 @@ async fn an_owner_can_summarise_the_branch_that_is_left() {
 }
 
 #[tokio::test]
-async fn going_to_a_branch_takes_over_its_model_and_level() {
+async fn moving_to_a_branch_restores_its_model_and_level() {
     let find: pinch_coding_agent::session::FindModel = Arc::new(|_, id| Some(model(id.as_str(), true)));
     let replies = [ScriptedReply::text("a1"), ScriptedReply::text("a2")];
     let mut scene = scene_with(in_memory(), replies, |mut parts| {
@@ -145,7 +145,7 @@ async fn going_to_a_branch_takes_over_its_model_and_level() {
 }
 
 #[tokio::test]
-async fn a_fork_begins_before_what_is_said_anew() {
+async fn a_fork_starts_before_the_message_to_edit() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let mut scene = scene(log, ["a1", "a2", "b2", "c1"].map(ScriptedReply::text)).await;

@@ -1,4 +1,4 @@
-//! Commands that extensions bring along.
+//! Commands registered by extensions.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,7 @@ use crate::session::{entries, in_memory};
 use pinch_testing::logs::{host, store, text_of};
 
 #[tokio::test]
-async fn commands_run_and_their_failures_are_told() {
+async fn commands_run_and_their_failures_are_reported() {
     let ran: Arc<Mutex<Vec<String>>> = Arc::default();
     let theirs = Arc::clone(&ran);
     let bring = move |to: &mut Registrations, _: &ExtensionHandle| {
@@ -50,7 +50,7 @@ async fn commands_run_and_their_failures_are_told() {
 }
 
 #[tokio::test]
-async fn commands_of_one_name_get_numbers() {
+async fn commands_with_the_same_name_get_numbers() {
     let one = |name| Brings::of(name, |to, _| to.command(does("same", |_, _| Box::pin(async { Ok(()) }))));
     let extensions = load(vec![
         one("x"),
@@ -66,7 +66,7 @@ async fn commands_of_one_name_get_numbers() {
 }
 
 #[tokio::test]
-async fn a_command_speaks_to_the_session_at_rest() {
+async fn a_command_may_use_the_idle_session() {
     let bring = |to: &mut Registrations, _: &ExtensionHandle| {
         to.command(does("all", |_, cx| {
             Box::pin(async move {
@@ -103,7 +103,7 @@ async fn a_command_speaks_to_the_session_at_rest() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_between_prompts_is_done_by_attending() {
+async fn requests_between_prompts_are_performed_by_running_them() {
     let kept: Arc<Mutex<Option<ExtensionHandle>>> = Arc::default();
     let theirs = Arc::clone(&kept);
     let extensions = load(vec![Brings::of("x", move |_, handle| *theirs.lock().unwrap() = Some(handle.clone()))]);
@@ -134,7 +134,7 @@ fn counts(seen: Arc<Mutex<Vec<usize>>>) -> impl for<'a> Fn(&'a ExtensionCx) -> A
 }
 
 #[tokio::test]
-async fn a_handler_may_ask_for_what_is_in_the_log() {
+async fn a_handler_may_query_the_log() {
     let seen: Arc<Mutex<Vec<usize>>> = Arc::default();
     let (first, second) = (Arc::clone(&seen), Arc::clone(&seen));
     let extensions = load(vec![
@@ -147,7 +147,7 @@ async fn a_handler_may_ask_for_what_is_in_the_log() {
 }
 
 #[tokio::test]
-async fn a_command_replaces_the_session_and_its_context_is_stale_then() {
+async fn a_command_replaces_the_session_and_its_context_becomes_stale() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let bring = |to: &mut Registrations, _: &ExtensionHandle| {
@@ -183,7 +183,7 @@ async fn a_command_replaces_the_session_and_its_context_is_stale_then() {
 }
 
 #[tokio::test]
-async fn a_command_may_run_beside_a_run() {
+async fn a_command_may_run_during_a_run() {
     let bring = |to: &mut Registrations, _: &ExtensionHandle| {
         to.command(does("steer", |args, cx| {
             Box::pin(async move {
@@ -202,7 +202,7 @@ async fn a_command_may_run_beside_a_run() {
     let (found, args) = control.find_command("/steer now").unwrap();
     let session = async {
         let mut events = pull(scene.session.prompt(Prompt::text("hi"))).await;
-        // What the command asks for after the run waits for someone who looks after it.
+        // The command's request is performed after the run, once someone runs the requests.
         control.has_requests().await;
         events.extend(pull(scene.session.run_requests(&Cancel::new())).await);
         events

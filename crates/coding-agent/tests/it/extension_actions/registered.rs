@@ -1,4 +1,4 @@
-//! Flags, shortcuts and providers that extensions bring along.
+//! Flags, shortcuts and providers registered by extensions.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use crate::extension_hooks::{failures, pull};
 use crate::session::in_memory;
 
 #[test]
-fn flags_are_checked_and_belong_to_their_extension() {
+fn flags_are_validated_and_belong_to_their_extension() {
     let flag = |name: &str, kind| Flag { name: name.into(), description: None, kind };
     let text = FlagKind::Text { default: Some("d".into()) };
     let kept: Arc<Mutex<Option<ExtensionHandle>>> = Arc::default();
@@ -36,7 +36,7 @@ fn flags_are_checked_and_belong_to_their_extension() {
 }
 
 #[tokio::test]
-async fn flags_shortcuts_providers_and_events_reach_whom_they_are_for() {
+async fn flags_shortcuts_providers_and_events_reach_their_recipients() {
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
     let theirs = Arc::clone(&heard);
     let bring = |to: &mut Registrations, _: &ExtensionHandle| {

@@ -1,4 +1,4 @@
-//! Tools that extensions bring along.
+//! Tools registered by extensions.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::session::{in_memory, scene_with};
 use pinch_testing::logs::{host, open, store};
 
 #[tokio::test]
-async fn tools_come_over_built_in_ones_and_at_once() {
+async fn tools_replace_built_in_ones_immediately() {
     let bring = |to: &mut Registrations, handle: &ExtensionHandle| {
         to.tool(tool("read", "theirs"));
         to.tool(tool("more", "more"));
@@ -54,7 +54,7 @@ async fn tools_come_over_built_in_ones_and_at_once() {
 }
 
 #[tokio::test]
-async fn a_list_of_allowed_tools_holds_for_extensions_too() {
+async fn a_list_of_allowed_tools_applies_to_extensions_too() {
     let extensions = load(vec![Brings::of("x", |to, _| {
         to.tool(tool("yes", ""));
         to.tool(tool("no", ""));
@@ -72,7 +72,7 @@ async fn a_list_of_allowed_tools_holds_for_extensions_too() {
 }
 
 #[tokio::test]
-async fn a_conversation_gets_back_the_tools_it_had() {
+async fn a_conversation_gets_its_previous_tools_back() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let off = |to: &mut Registrations, _: &ExtensionHandle| {

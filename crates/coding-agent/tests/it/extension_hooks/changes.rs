@@ -1,4 +1,4 @@
-//! What extensions change of prompts, messages and requests.
+//! How extensions change prompts, messages and requests.
 
 use http::HeaderMap;
 use pinch_agent_core::event::AgentEvent;
@@ -16,7 +16,7 @@ use crate::session::in_memory;
 use pinch_testing::logs::{host, store, text_of};
 
 #[tokio::test]
-async fn what_is_said_can_be_changed_or_dealt_with() {
+async fn input_can_be_changed_or_handled() {
     let mut stage = stage(in_memory(), [Says::text("1")], &[Point::Input], &TWO).await;
     stage.ask("hi").await;
     assert_eq!(stage.texts()[1], "hi+a+b");
@@ -32,7 +32,7 @@ async fn what_is_said_can_be_changed_or_dealt_with() {
 }
 
 #[tokio::test]
-async fn messages_and_prompts_come_before_the_answer() {
+async fn messages_and_system_prompts_can_be_added_before_the_answer() {
     let mut stage = stage(in_memory(), [Says::text("1"), Says::text("2")], &[Point::BeforeAgentStart], &TWO).await;
     stage.ask("hi").await;
     assert_eq!(stage.notes(), ["a before_start hi None", "b before_start hi None"]);
@@ -47,7 +47,7 @@ async fn messages_and_prompts_come_before_the_answer() {
 }
 
 #[tokio::test]
-async fn a_request_can_have_other_messages() {
+async fn the_messages_of_a_request_can_be_replaced() {
     let mut stage = stage(in_memory(), [Says::text("1"), Says::text("2")], &[Point::Context], &TWO).await;
     stage.ask("hi").await;
     stage.ask("and").await;
@@ -59,7 +59,7 @@ async fn a_request_can_have_other_messages() {
 }
 
 #[tokio::test]
-async fn whole_messages_can_be_replaced_by_others_of_their_role() {
+async fn complete_messages_can_be_replaced_by_others_of_their_role() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let mut stage = stage(log, [Says::text("1")], &[Point::MessageEnd], &TWO).await;
@@ -83,7 +83,7 @@ async fn whole_messages_can_be_replaced_by_others_of_their_role() {
 }
 
 #[tokio::test]
-async fn a_result_goes_on_answering_its_call() {
+async fn a_result_keeps_answering_its_call() {
     let mut stage = stage(in_memory(), [echo("x"), Says::text("1")], &[Point::MessageEnd], &TWO[..1]).await;
     let events = stage.ask("hi").await;
     let Message::ToolResult(result) = &*stage.scene.session.messages()[3] else { panic!() };
@@ -92,7 +92,7 @@ async fn a_result_goes_on_answering_its_call() {
 }
 
 #[tokio::test]
-async fn a_turn_can_be_made_to_go_on() {
+async fn a_turn_can_be_continued() {
     let mut stage = stage(in_memory(), [Says::text("1"), Says::text("2")], &[Point::TurnEnd], &TWO[..1]).await;
     stage.ask("hi").await;
     assert_eq!(stage.notes(), ["a turn_end 0 0", "a turn_end 1 0"]);

@@ -1,4 +1,4 @@
-//! Extensions around the life of a session: loading, compaction, the tree, going elsewhere.
+//! Extensions during the life of a session: loading, compaction, the tree, replacement.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::session::in_memory;
 use pinch_testing::logs::{answer, append, host, store, user};
 
 #[tokio::test]
-async fn compaction_and_the_tree_ask_first() {
+async fn compactions_and_moves_ask_extensions_first() {
     let mut log = in_memory();
     append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &[])]).await;
     let points = [
@@ -42,7 +42,7 @@ async fn compaction_and_the_tree_ask_first() {
 }
 
 #[tokio::test]
-async fn a_session_is_left_only_when_nobody_minds() {
+async fn a_session_is_left_only_if_no_extension_objects() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let all = [Point::SessionBeforeSwitch, Point::SessionBeforeFork, Point::SessionStart, Point::SessionShutdown];
@@ -82,7 +82,7 @@ async fn a_session_is_left_only_when_nobody_minds() {
     assert_eq!(goes.notes(), expected);
 }
 
-/// Fails while it is registered, after it has brought something along.
+/// Fails during registration, after registering something.
 struct FailingExtension(bool);
 
 impl Extension for FailingExtension {
@@ -106,7 +106,7 @@ impl Extension for FailingExtension {
 }
 
 #[test]
-fn what_fails_while_loading_leaves_nothing() {
+fn an_extension_that_fails_to_load_leaves_nothing() {
     for panics in [false, true] {
         let extensions = Extensions::load(&host(), [Arc::new(FailingExtension(panics)) as Arc<dyn Extension>]);
         assert!(extensions.is_empty() && extensions.tools().is_empty() && !extensions.wants(Point::Input));

@@ -1,4 +1,4 @@
-//! What extensions are told, and when.
+//! The notifications of extensions, and their timing.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{TWO, echo, stage};
 use crate::session::{in_memory, model};
 
 #[tokio::test]
-async fn they_are_told_in_the_order_they_were_loaded_in() {
+async fn extensions_are_notified_in_load_order() {
     let points = [
         Point::SessionStart,
         Point::AgentStart,
@@ -58,7 +58,7 @@ async fn they_are_told_in_the_order_they_were_loaded_in() {
 }
 
 #[tokio::test]
-async fn they_are_told_before_the_reader_and_before_the_log() {
+async fn extensions_are_notified_before_the_reader_and_the_log() {
     let mut stage =
         stage(in_memory(), [Says::text("done")], &[Point::MessageStart, Point::MessageUpdate], &TWO[..1]).await;
     let notes = Arc::clone(&stage.notes);
@@ -75,7 +75,7 @@ async fn they_are_told_before_the_reader_and_before_the_log() {
 }
 
 #[tokio::test]
-async fn changes_of_model_level_and_name_are_told() {
+async fn changes_of_model_level_and_name_are_notified() {
     let points = [Point::ModelSelect, Point::ThinkingLevelSelect, Point::SessionInfoChanged];
     let mut stage = stage(in_memory(), [], &points, &TWO[..1]).await;
     stage.scene.session.set_model(model("other", true)).await.unwrap();
@@ -86,7 +86,7 @@ async fn changes_of_model_level_and_name_are_told() {
 }
 
 #[tokio::test]
-async fn points_that_nobody_wants_cost_nothing() {
+async fn points_without_handlers_cost_nothing() {
     let mut stage = stage(in_memory(), [Says::text("1")], &[], &TWO).await;
     stage.ask("hi").await;
     assert!(stage.notes().is_empty());
