@@ -178,15 +178,15 @@ impl PromptSections {
         conversation: impl IntoIterator<Item = &'a Message>,
         now: i64,
     ) -> Option<SystemMessage> {
-        let said = replay(conversation);
+        let current = replay(conversation);
         let mut changes: Vec<(String, Option<String>)> = Vec::new();
         for (name, text) in self.sections.iter() {
-            if said.iter().find(|(old, _)| old == name).map(|(_, text)| text) != Some(text) {
+            if current.iter().find(|(old, _)| old == name).map(|(_, text)| text) != Some(text) {
                 changes.push((name.clone(), Some(text.clone())));
             }
         }
         let is_gone = |name: &String| !self.sections.iter().any(|(new, _)| new == name);
-        changes.extend(said.into_iter().filter(|(name, _)| is_gone(name)).map(|(name, _)| (name, None)));
+        changes.extend(current.into_iter().filter(|(name, _)| is_gone(name)).map(|(name, _)| (name, None)));
         (!changes.is_empty()).then(|| SystemMessage {
             content: Content::Text(String::new()),
             sections: changes,
@@ -231,8 +231,8 @@ pub fn tool_lines(notes: &[ToolPrompt]) -> String {
 /// Returns the rules: how to explore, the tools' guidelines, and the general ones, without duplicates.
 pub fn rule_lines(notes: &[ToolPrompt]) -> String {
     let has = |name: &str| notes.iter().any(|note| note.name == name);
-    let of_looking: Vec<&str> = ["grep", "find", "ls"].into_iter().filter(|name| has(name)).collect();
-    let looking = match (has("bash"), &of_looking[..]) {
+    let exploration_tools: Vec<&str> = ["grep", "find", "ls"].into_iter().filter(|name| has(name)).collect();
+    let exploring = match (has("bash"), &exploration_tools[..]) {
         (false, _) => None,
         (true, []) => Some("List folders and search files with bash: ls, rg, find.".to_owned()),
         (true, tools) => Some(format!(
@@ -244,7 +244,7 @@ pub fn rule_lines(notes: &[ToolPrompt]) -> String {
     };
     let of_tools = notes.iter().flat_map(|note| &note.guidelines).map(|rule| rule.trim());
     let mut rules: Vec<&str> = Vec::new();
-    for rule in looking.as_deref().into_iter().chain(of_tools).chain(RULES) {
+    for rule in exploring.as_deref().into_iter().chain(of_tools).chain(RULES) {
         if !rule.is_empty() && !rules.contains(&rule) {
             rules.push(rule);
         }
@@ -282,10 +282,10 @@ mod tests {
     fn only_changed_sections_are_sent() {
         let first = prompt(&[("preamble", "p"), ("cwd", "/a"), ("old", "x")]).difference([], 1).unwrap();
         assert_eq!(first.sections.len(), 3);
-        let said = [Message::System(first)];
+        let current = [Message::System(first)];
         let now = prompt(&[("preamble", "p"), ("cwd", "/b")]);
-        let change = now.difference(&said, 2).unwrap();
+        let change = now.difference(&current, 2).unwrap();
         assert_eq!(change.sections, [("cwd".to_owned(), Some("/b".to_owned())), ("old".to_owned(), None)]);
-        assert_eq!(now.difference(&[said[0].clone(), Message::System(change)], 3), None);
+        assert_eq!(now.difference(&[current[0].clone(), Message::System(change)], 3), None);
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn body(out: &mut PageWriter<'_>, entry: &Entry, answers: &[ShownResu
 fn of_message(out: &mut PageWriter<'_>, message: &Message, answers: &[ShownResult]) -> io::Result<()> {
     match message {
         Message::System(message) => system(out, message),
-        Message::User(user) => said(out, &user.content),
+        Message::User(user) => user_message(out, &user.content),
         Message::Assistant(answer) => assistant(out, answer, answers),
         Message::ToolResult(result) => tool::result(out, result),
         Message::Other(other) => match other.role() {
@@ -109,15 +109,15 @@ fn summary(out: &mut PageWriter<'_>, what: &'static str, more: &str, text: &str)
 }
 
 /// Writes a user message, with the text of an embedded skill collapsed.
-fn said(out: &mut PageWriter<'_>, said: &Content) -> io::Result<()> {
-    let text = match said {
+fn user_message(out: &mut PageWriter<'_>, message: &Content) -> io::Result<()> {
+    let text = match message {
         Content::Text(text) => Some(text),
         Content::Blocks(blocks) => match &blocks[..] {
             [Block::Text(text)] => Some(&text.text),
             _ => None,
         },
     };
-    let Some(skill) = text.and_then(|text| skill(text)) else { return content(out, said) };
+    let Some(skill) = text.and_then(|text| skill(text)) else { return content(out, message) };
     out.html("<details class=\"plain\"><summary>Skill <b>")?;
     out.text(skill.name)?;
     out.html("</b></summary>")?;

@@ -140,7 +140,7 @@ fn controls(out: &mut PageWriter<'_>) -> io::Result<()> {
         out.html(label)?;
         out.html("</label>\n")?;
     }
-    out.html("</div>\n<div class=\"scripted\"><button type=\"button\" id=\"unfold\">Open all</button> ")?;
+    out.html("</div>\n<div class=\"scripted\"><button type=\"button\" id=\"unfold\">Expand all</button> ")?;
     out.html("<button type=\"button\" id=\"all\">Show all branches</button></div></div>\n")
 }
 

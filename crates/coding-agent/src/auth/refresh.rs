@@ -150,7 +150,7 @@ impl Logins {
             host: host.clone(),
             lasting,
         };
-        let (tell, told) = oneshot::channel();
+        let (tx, rx) = oneshot::channel();
         let turn = self.turn(provider);
         {
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,10 +158,10 @@ impl Logins {
             tasks.spawn(async move {
                 let _turn = turn.lock().await;
                 // The receiver may have been dropped.
-                let _result = tell.send(refresh.run().await);
+                let _result = tx.send(refresh.run().await);
             });
         }
-        match told.await {
+        match rx.await {
             // A login that has not expired is good enough if it cannot be refreshed.
             Ok(Err(AuthError::Refresh { .. } | AuthError::Locked { .. })) if !login.is_over(host.now_ms()) => {
                 Ok(Some(login))

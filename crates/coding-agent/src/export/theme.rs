@@ -45,8 +45,12 @@ fn color(theme: &Theme, name: &str) -> Rgb {
 /// Returns the page background; by default, the theme's user message background shifted towards black or white.
 fn page(theme: &Theme) -> Rgb {
     let derived = || {
-        let said = rgb(theme.colors.get("userMessageBg")).unwrap_or(Rgb(0x2e, 0x33, 0x3d));
-        if brightness(said) < 128 { mix(said, Rgb(0, 0, 0), 128) } else { mix(said, Rgb(255, 255, 255), 160) }
+        let message_bg = rgb(theme.colors.get("userMessageBg")).unwrap_or(Rgb(0x2e, 0x33, 0x3d));
+        if brightness(message_bg) < 128 {
+            mix(message_bg, Rgb(0, 0, 0), 128)
+        } else {
+            mix(message_bg, Rgb(255, 255, 255), 160)
+        }
     };
     rgb(theme.export.get("pageBg")).unwrap_or_else(derived)
 }

@@ -246,11 +246,11 @@ impl Core {
         let of_topic = |(_, known, _): &&(Arc<str>, String, BusListener)| known == topic;
         let listeners: Vec<_> = locked(&self.listeners).iter().filter(of_topic).cloned().collect();
         for (extension, _, heard) in listeners {
-            let told = guarded_now(|| {
+            let called = guarded_now(|| {
                 heard(data);
                 Ok(())
             });
-            if let Err(error) = told {
+            if let Err(error) = called {
                 self.report(&extension, topic, &error);
             }
         }

@@ -336,8 +336,8 @@ impl ExtensionCx {
     }
 
     /// Subscribes to messages of other extensions until extensions are reloaded. The listener must not block.
-    pub fn on(&self, topic: &str, heard: BusListener) {
-        self.core.listen(&self.name, topic, heard);
+    pub fn on(&self, topic: &str, listener: BusListener) {
+        self.core.listen(&self.name, topic, listener);
     }
 
     /// Returns the stopwatch of the handler that this context was made for.

@@ -95,12 +95,12 @@ impl Intake {
                 Block::Image(image) if !self.knows(image, limits) => Some(self.admit_image(image, limits).await),
                 _ => None,
             };
-            let stays = match (&done, block) {
+            let is_unchanged = match (&done, block) {
                 (None, _) => true,
                 (Some(Ok(done)), Block::Image(image)) => done.image == *image && done.notes.is_empty(),
                 (Some(_), _) => false,
             };
-            if stays && changed.is_none() {
+            if is_unchanged && changed.is_none() {
                 continue;
             }
             let changed = changed.get_or_insert_with(|| blocks[..at].to_vec());

@@ -83,7 +83,7 @@ impl LoginDialog {
     /// Waits for the next change. Dropping the future loses nothing.
     pub async fn next(&mut self) -> LoginEvent {
         loop {
-            let news = self.shared.news.notified();
+            let changed = self.shared.changed.notified();
             let item = self.shared.lock().items.pop_front();
             match item {
                 Some(DialogItem::Page(page)) => {
@@ -101,7 +101,7 @@ impl LoginDialog {
                     self.question = Some((question, reply));
                     return LoginEvent::Question;
                 }
-                None => news.await,
+                None => changed.await,
             }
         }
     }
@@ -187,7 +187,7 @@ enum DialogItem {
 #[derive(Debug, Default)]
 struct DialogShared {
     queue: Mutex<DialogQueue>,
-    news: Notify,
+    changed: Notify,
 }
 
 /// Pages and questions wait until they are read; of progress only the newest lines are kept.
@@ -216,7 +216,7 @@ impl DialogShared {
             queue.items.remove(oldest);
         }
         queue.items.push_back(item);
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 }
 

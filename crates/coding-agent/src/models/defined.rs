@@ -73,7 +73,7 @@ pub(super) struct ModelsDocument {
     pub(super) providers: Vec<(ProviderId, Arc<Defined>)>,
     file: PathBuf,
     /// The problems in document order; unparsed parts have a placeholder.
-    told: Vec<Reported>,
+    reported: Vec<Reported>,
 }
 
 #[derive(Clone, Debug)]
@@ -102,8 +102,8 @@ impl ModelsDocument {
         let mut findings = ModelProblems { file, all: Vec::new() };
         let read = definition::read_document(root, catalog, &mut findings);
         let whole = |(id, head)| (id, Arc::new(Defined { head, rest: None }));
-        let told = findings.all.into_iter().map(Reported::Finding).collect();
-        Self { providers: read.into_iter().map(whole).collect(), file: file.to_owned(), told }
+        let reported = findings.all.into_iter().map(Reported::Finding).collect();
+        Self { providers: read.into_iter().map(whole).collect(), file: file.to_owned(), reported }
     }
 
     fn of_outline(outline: ModelsOutline, catalog: Option<&Catalog>, file: &Path) -> Self {
@@ -120,14 +120,14 @@ impl ModelsDocument {
                 let (file, whole, is_told) = (file.to_owned(), OnceLock::new(), AtomicBool::new(false));
                 let rest = Rest { id: id.clone(), at, file, is_built_in, sketch, whole, is_told };
                 let defined = Arc::new(Defined { head, rest: Some(rest) });
-                document.told.push(Reported::Of(Arc::clone(&defined)));
+                document.reported.push(Reported::Of(Arc::clone(&defined)));
                 document.providers.push((id, defined));
                 continue;
             }
             let mut findings = ModelProblems { file, all: Vec::new() };
             let config = sketch.read().unwrap_or_else(|_| Value::Object(sketch.head.clone()));
             let read = Definition::read(&id, &at, config, is_built_in, &mut findings);
-            document.told.extend(findings.all.into_iter().map(Reported::Finding));
+            document.reported.extend(findings.all.into_iter().map(Reported::Finding));
             document.providers.extend(read.map(|head| (id, Arc::new(Defined { head, rest: None }))));
         }
         document
@@ -135,7 +135,7 @@ impl ModelsDocument {
 
     /// Returns the problems found so far.
     pub(super) fn problems_so_far(&self) -> Vec<Problem> {
-        let so_far = self.told.iter().flat_map(|told| match told {
+        let so_far = self.reported.iter().flat_map(|reported| match reported {
             Reported::Finding(finding) => std::slice::from_ref(finding),
             Reported::Of(defined) => {
                 defined.rest.as_ref().and_then(|rest| rest.whole.get()).map_or(&[][..], |(_, all)| all)
@@ -153,7 +153,7 @@ impl ModelsDocument {
 
     /// Returns all problems, parsing the remaining parts.
     pub(super) fn findings(&self) -> Vec<ModelProblem> {
-        let all = self.told.iter().flat_map(|told| match told {
+        let all = self.reported.iter().flat_map(|reported| match reported {
             Reported::Finding(finding) => std::slice::from_ref(finding),
             Reported::Of(defined) => defined.rest.as_ref().map_or(&[][..], |rest| &rest.read().1),
         });

@@ -40,18 +40,18 @@ pub struct Initial {
 
 /// Selects among the available models: the requested one, the first of the scope, the configured default, the default of the preferred
 /// provider, or any.
-pub fn choose(available: &[Arc<Model>], wishes: &InitialModelOptions<'_>) -> Initial {
-    let in_scope = || if wishes.is_continued { None } else { wishes.scope.first() };
-    let found = wishes.named.or_else(in_scope);
+pub fn choose(available: &[Arc<Model>], options: &InitialModelOptions<'_>) -> Initial {
+    let in_scope = || if options.is_continued { None } else { options.scope.first() };
+    let found = options.named.or_else(in_scope);
     let model = found.map(|found| Arc::clone(&found.model)).or_else(|| {
-        let configured = wishes.default.and_then(|(provider, id)| find(available, provider, id));
+        let configured = options.default.and_then(|(provider, id)| find(available, provider, id));
         let usual = || default_ids().find_map(|(provider, id)| find(available, provider, id));
         configured.or_else(usual).or_else(|| available.first()).cloned()
     });
     let Some(model) = model else { return Initial { model: None, thinking: ThinkingLevel::Off } };
     let of_model =
-        || wishes.of_models.and_then(|levels| levels.get(&format!("{}/{}", model.provider, model.id))).copied();
-    let wanted = wishes.thinking.or_else(|| found?.thinking).or_else(of_model).or(wishes.default_thinking);
+        || options.of_models.and_then(|levels| levels.get(&format!("{}/{}", model.provider, model.id))).copied();
+    let wanted = options.thinking.or_else(|| found?.thinking).or_else(of_model).or(options.default_thinking);
     let thinking = thinking::clamp(&model, wanted.unwrap_or(ThinkingLevel::Medium));
     Initial { model: Some(model), thinking }
 }

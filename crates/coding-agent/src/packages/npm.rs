@@ -134,8 +134,8 @@ impl Packages {
         let mut runner = self.runner(cancel);
         runner.time_limit = VIEW_LIMIT.min(self.time_limit);
         let argv = self.npm_argv(&["view", &npm.name, "version", "--json"]);
-        let said = runner.run(&argv, &self.agent_dir, &GUARDS, CapturedOutput::Result).await?;
-        let newest = serde_json::from_str::<Value>(said.trim()).ok();
+        let stdout = runner.run(&argv, &self.agent_dir, &GUARDS, CapturedOutput::Result).await?;
+        let newest = serde_json::from_str::<Value>(stdout.trim()).ok();
         let newest = newest.as_ref().and_then(Value::as_str);
         Ok(newest.filter(|newest| installed.is_none_or(|own| is_newer(newest, &own))).map(str::to_owned))
     }

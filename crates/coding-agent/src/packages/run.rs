@@ -29,7 +29,7 @@ pub enum PackageToolError {
         source: SpawnError,
     },
     /// It exited with an error.
-    #[error("{command} failed with exit code {status}{}", said(.output))]
+    #[error("{command} failed with exit code {status}{}", output_suffix(.output))]
     Failed {
         /// The program and its subcommand.
         command: String,
@@ -63,7 +63,7 @@ pub enum PackageToolError {
     },
 }
 
-fn said(output: &str) -> String {
+fn output_suffix(output: &str) -> String {
     let output = without_passwords(output.trim());
     if output.is_empty() { String::new() } else { format!(": {output}") }
 }

@@ -205,7 +205,7 @@ impl Gather<'_> {
             let source = match PackageSource::parse(&entry.source) {
                 Ok(source) => source,
                 Err(error) => {
-                    self.tell_once(of.dir, error.to_string());
+                    self.report_once(of.dir, error.to_string());
                     continue;
                 }
             };
@@ -246,7 +246,7 @@ impl Gather<'_> {
         } else if place.is_file() && self.kind == ResourceKind::Extension {
             self.push(ListedFile::named(place), true, Intent::Certain, || info.clone());
         } else if !place.exists() {
-            self.tell_once(place, format!("package {} is not installed", entry.source));
+            self.report_once(place, format!("package {} is not installed", entry.source));
         }
     }
 
@@ -261,7 +261,7 @@ impl Gather<'_> {
     }
 
     /// Reports a package problem once, although it affects every type.
-    fn tell_once(&mut self, path: &Path, text: String) {
+    fn report_once(&mut self, path: &Path, text: String) {
         if self.kind == ResourceKind::ALL[0] {
             self.problems.push(Diagnostic::warning(path, text));
         }

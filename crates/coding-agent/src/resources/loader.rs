@@ -181,11 +181,11 @@ fn load(inputs: &ResourceInputs, extra: &[ExtraPaths]) -> Resources {
     }
     resources.commands.templates = templates;
     resources.themes = load_themes(inputs, extra, &mut real_paths, problems);
-    let said = inputs.system_prompt.as_ref().map(|given| vec![given.clone()]);
-    let system = system_texts(inputs, said.as_deref(), "SYSTEM.md", problems);
+    let texts = inputs.system_prompt.as_ref().map(|given| vec![given.clone()]);
+    let system = system_texts(inputs, texts.as_deref(), "SYSTEM.md", problems);
     resources.system_prompt = system.into_iter().next();
-    let said = Some(inputs.append_system_prompt.as_slice()).filter(|given| !given.is_empty());
-    resources.append_system_prompt = system_texts(inputs, said, "APPEND_SYSTEM.md", problems);
+    let texts = Some(inputs.append_system_prompt.as_slice()).filter(|given| !given.is_empty());
+    resources.append_system_prompt = system_texts(inputs, texts, "APPEND_SYSTEM.md", problems);
     resources
 }
 

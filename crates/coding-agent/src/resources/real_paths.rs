@@ -117,7 +117,7 @@ mod tests {
             Enter::Yes
         });
         let mut paths = RealPaths::default();
-        let told: Vec<_> = listed
+        let actual: Vec<_> = listed
             .iter()
             .map(|file| {
                 assert_eq!(paths.of_listed(file), std::fs::canonicalize(&file.path).unwrap());
@@ -132,6 +132,6 @@ mod tests {
             ("way/y/f", 2),
             ("way/y/file", 0),
         ];
-        assert_eq!(told.iter().copied().collect::<std::collections::BTreeSet<_>>(), expected.into());
+        assert_eq!(actual.iter().copied().collect::<std::collections::BTreeSet<_>>(), expected.into());
     }
 }

@@ -131,12 +131,12 @@ pub fn read(file: &ListedFile, meant: Intent, problems: &mut Vec<Diagnostic>) ->
     let base_dir = path.parent().unwrap_or(Path::new("")).to_owned();
     let is_folder = path.file_name().is_some_and(|name| name == FILE);
     let usual = if is_folder { base_dir.file_name() } else { path.file_stem() };
-    let said = match head.get("name") {
+    let given = match head.get("name") {
         Some(Value::String(name)) => name.clone(),
         Some(name @ (Value::Number(_) | Value::Bool(_))) => name.to_string(),
         _ => String::new(),
     };
-    let name = if said.is_empty() { usual.unwrap_or_default().to_string_lossy().into_owned() } else { said };
+    let name = if given.is_empty() { usual.unwrap_or_default().to_string_lossy().into_owned() } else { given };
     let description = head.get("description").and_then(Value::as_str).unwrap_or_default();
     let is_described = !description.trim().is_empty();
     let n_chars = utf16_len(description);

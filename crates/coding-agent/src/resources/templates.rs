@@ -38,12 +38,12 @@ impl Template {
     /// Fails if its front matter is not valid YAML.
     pub fn parse(name: &str, text: &str, path: &Path) -> Result<Self, String> {
         let document = frontmatter::parse(text)?;
-        let said = |key: &str| document.head.get(key).and_then(Value::as_str).map(str::to_owned);
-        let description = said("description").filter(|text| !text.is_empty());
+        let member = |key: &str| document.head.get(key).and_then(Value::as_str).map(str::to_owned);
+        let description = member("description").filter(|text| !text.is_empty());
         Ok(Self {
             name: name.to_owned(),
             description: description.unwrap_or_else(|| first_line(&document.body)),
-            argument_hint: said("argument-hint"),
+            argument_hint: member("argument-hint"),
             content: document.body,
             path: path.to_owned(),
             info: SourceInfo::default(),

@@ -242,8 +242,8 @@ impl TrustDecision {
 /// Decides by the command line, then an extension, then a stored decision, then the user's default. A stored refusal applies even if
 /// nothing requires trust yet.
 pub fn decide(question: &TrustQuestion<'_>, store: &TrustStore) -> TrustDecision {
-    let said = question.given.or(question.extension);
-    if let Some(trusted) = said.or_else(|| store.nearest(&question.project.real_cwd)) {
+    let explicit = question.given.or(question.extension);
+    if let Some(trusted) = explicit.or_else(|| store.nearest(&question.project.real_cwd)) {
         return TrustDecision::Decided(trusted);
     }
     if !question.project.needs_trust {

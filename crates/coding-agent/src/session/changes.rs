@@ -16,23 +16,23 @@ use crate::prompt::PromptSections as SystemPrompt;
 use crate::session_log::SessionLog;
 
 /// The session's model and level, which the agent may not have adopted yet.
-pub(super) struct Standing {
+pub(super) struct Selection {
     pub(super) model: Arc<Model>,
     pub(super) thinking: ThinkingLevel,
     usual: Option<ThinkingLevel>,
     /// What the agent has not adopted.
-    news: Adopted,
+    pending: Adopted,
     system: Option<SystemPrompt>,
 }
 
-impl Standing {
+impl Selection {
     pub(super) fn of(session: &AgentSession) -> Self {
         let agent = &session.agent;
         Self {
             model: Arc::clone(&agent.model),
             thinking: agent.thinking,
             usual: session.usual_thinking,
-            news: Adopted::default(),
+            pending: Adopted::default(),
             system: None,
         }
     }
@@ -62,7 +62,7 @@ impl Standing {
             Change::Model(model) => {
                 let wanted = level_after(&self.model, &model, self.thinking, self.usual);
                 log.append(model_change(&model)).await?;
-                self.news.model = Some(Arc::clone(&model));
+                self.pending.model = Some(Arc::clone(&model));
                 let previous = std::mem::replace(&mut self.model, Arc::clone(&model));
                 emitter.control.model_changed(&model, &previous, ModelSource::Set, log).await;
                 self.set_level(wanted, log, emitter).await?;
@@ -70,8 +70,8 @@ impl Standing {
             Change::Thinking(level) => self.set_level(level, log, emitter).await?,
             Change::Tools(tools, system) => {
                 emitter.control.tools_changed(&tools, &system);
-                self.news.tools = Some(tools);
-                self.news.system = Some(system.clone());
+                self.pending.tools = Some(tools);
+                self.pending.system = Some(system.clone());
                 self.system = Some(system);
             }
             Change::Name(name) => {
@@ -101,15 +101,15 @@ impl Standing {
             log.append(level_change(level)).await?;
             let previous = std::mem::replace(&mut self.thinking, level);
             emitter.control.level_changed(level, previous, log).await;
-            self.news.thinking = Some(level);
+            self.pending.thinking = Some(level);
             emitter.emit(SessionEvent::ThinkingLevelChanged { level }).await;
         }
         Ok(())
     }
 
     /// Returns and clears what the agent has not adopted yet.
-    pub(super) fn take_news(&mut self) -> Adopted {
-        std::mem::take(&mut self.news)
+    pub(super) fn take_pending(&mut self) -> Adopted {
+        std::mem::take(&mut self.pending)
     }
 
     /// Returns the system prompt, if it changed.

@@ -25,7 +25,7 @@ use crate::session_log::{Context, SessionLog};
 
 use super::AgentSession;
 use super::answering::answering;
-use super::changes::Standing;
+use super::changes::Selection;
 use super::control::SessionControl;
 use super::emitter::EventListener;
 
@@ -74,10 +74,10 @@ impl Summariser {
     }
 
     /// Adopts the session's current model and level.
-    pub(super) fn follow(&mut self, standing: &Standing, rules: &CompactionRules) {
-        self.settings = rules_now(rules, &self.control).for_model(&standing.model);
-        self.model = Arc::clone(&standing.model);
-        self.thinking = standing.thinking;
+    pub(super) fn follow(&mut self, selection: &Selection, rules: &CompactionRules) {
+        self.settings = rules_now(rules, &self.control).for_model(&selection.model);
+        self.model = Arc::clone(&selection.model);
+        self.thinking = selection.thinking;
     }
 
     /// Compacts a log and emits its start, retries and end. An automatic compaction emits nothing if there is nothing to summarise.

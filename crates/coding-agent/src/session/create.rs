@@ -394,8 +394,8 @@ fn file_or_name(file: Option<&Path>, name: &str) -> String {
 /// Returns the transport setting, if there is one.
 fn transport(settings: &Settings) -> Map<String, Value> {
     let transport = settings.network.transport;
-    let wish = (transport != TransportSetting::Auto).then(|| ("transport".to_owned(), transport.as_str().into()));
-    wish.into_iter().collect()
+    let option = (transport != TransportSetting::Auto).then(|| ("transport".to_owned(), transport.as_str().into()));
+    option.into_iter().collect()
 }
 
 fn system_prompt(services: &Services, tools: &ToolSet) -> SystemPrompt {

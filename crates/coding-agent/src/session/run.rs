@@ -12,7 +12,7 @@ use pinch_stdx::pull::{Pulled, pulled};
 
 use super::answering::{answer_queries, answering};
 use super::boundary;
-use super::changes::{Standing, adopt};
+use super::changes::{Selection, adopt};
 use super::compacting::{CompactionTask, Summariser};
 use super::control::TurnEntries;
 use super::emitter::{SessionEmitter, SessionItem};
@@ -106,8 +106,8 @@ impl PromptRun<'_> {
             return Box::pin(self.command(&found, &args)).await;
         }
         let input = extension::Input { text: prompt.text, images: prompt.images, source: prompt.source, queue: None };
-        let heard = Box::pin(answering(&control, &self.session.log, control.extensions().input(input))).await;
-        let InputOutcome::Pass(extension::Input { text, images, .. }) = heard else { return Ok(()) };
+        let outcome = Box::pin(answering(&control, &self.session.log, control.extensions().input(input))).await;
+        let InputOutcome::Pass(extension::Input { text, images, .. }) = outcome else { return Ok(()) };
         let text = if prompt.verbatim { text } else { expanded(&control.commands(), &text) };
         let message = user_message(text, images, self.session.host.now_ms());
         self.answer(Some(Arc::new(message))).await
@@ -160,12 +160,12 @@ impl PromptRun<'_> {
         self.session.control.share(|state| state.requests.is_busy = false);
         let Some(aborted) = done? else { return Ok(()) };
         let settled = SessionEvent::Settled { aborted };
-        self.tell_both(settled).await;
+        self.notify_and_emit(settled).await;
         Ok(())
     }
 
     /// Notifies the extensions, and then emits the event.
-    async fn tell_both(&self, event: SessionEvent) {
+    async fn notify_and_emit(&self, event: SessionEvent) {
         self.emitter.control.notify_extensions(Notification::Event(&event), &self.session.log).await;
         self.emitter.emit(event).await;
     }
@@ -253,7 +253,7 @@ impl PromptRun<'_> {
 
     /// Runs the agent once. Every message is in the log before its end event is emitted.
     async fn run_once(&mut self, input: Vec<Arc<Message>>) -> Result<RunEnd, SessionError> {
-        let mut standing = Standing::of(self.session);
+        let mut selection = Selection::of(self.session);
         let mut summariser = Summariser::of(self.session);
         let AgentSession { agent, log, compaction, state, system, .. } = &mut *self.session;
         let (emitter, queues) = (&self.emitter, agent.queues());
@@ -285,9 +285,9 @@ impl PromptRun<'_> {
                 }
             };
             moved |= emitter.control.take_drafts(log, emitter).await?;
-            if standing.take_in(log, emitter, false).await? {
-                summariser.follow(&standing, compaction);
-                emitter.control.adopt(standing.take_news());
+            if selection.take_in(log, emitter, false).await? {
+                summariser.follow(&selection, compaction);
+                emitter.control.adopt(selection.take_pending());
             }
             // Answer queries after applying changes, so that they see them.
             answer_queries(&emitter.control, log);
@@ -353,7 +353,7 @@ impl PromptRun<'_> {
         };
         drop(run);
         emitter.control.take_adopted(|rest| adopt(agent, rest));
-        if let Some(changed) = standing.into_system() {
+        if let Some(changed) = selection.into_system() {
             *system = changed;
         }
         if is_other {
@@ -365,10 +365,10 @@ impl PromptRun<'_> {
 
     /// Applies changes requested from outside while the agent is idle.
     async fn take_changes(&mut self) -> Result<(), SessionError> {
-        let mut standing = Standing::of(self.session);
-        if standing.take_in(&mut self.session.log, &self.emitter, true).await? {
-            adopt(&mut self.session.agent, &mut standing.take_news());
-            if let Some(changed) = standing.into_system() {
+        let mut selection = Selection::of(self.session);
+        if selection.take_in(&mut self.session.log, &self.emitter, true).await? {
+            adopt(&mut self.session.agent, &mut selection.take_pending());
+            if let Some(changed) = selection.into_system() {
                 self.session.system = changed;
             }
             self.session.reload();
@@ -377,7 +377,7 @@ impl PromptRun<'_> {
     }
 
     /// Notifies the extensions that a run ended, performs their requests, and emits the event.
-    async fn tell_end(&mut self, event: SessionEvent) -> Result<(), SessionError> {
+    async fn emit_end(&mut self, event: SessionEvent) -> Result<(), SessionError> {
         let revision = self.session.agent.queues().revision();
         self.emitter.control.notify_extensions(Notification::Event(&event), &self.session.log).await;
         self.take_changes().await?;

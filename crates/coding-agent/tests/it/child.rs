@@ -21,9 +21,9 @@ fn child() {
 async fn tool(file: &Path) {
     let ask: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     let (folder, tool) = (Path::new(ask["folder"].as_str().unwrap()), ask["tool"].as_str().unwrap());
-    let told = tool_calls::told(tool_calls::call(folder, tool, ask["input"].clone(), &Cancel::new()).await);
+    let text = tool_calls::text_of(tool_calls::call(folder, tool, ask["input"].clone(), &Cancel::new()).await);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
     say(&format!("peak {}", peak.trim_end_matches("kB").trim()));
-    say(&format!("told {}", Value::from(told)));
+    say(&format!("told {}", Value::from(text)));
 }

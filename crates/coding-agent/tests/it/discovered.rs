@@ -116,11 +116,11 @@ async fn resources_found_by_extensions_are_loaded() {
     let own = ("anew", "sdk");
     let found = [own, ("greet", "extension:finder"), ("skill:sing", "extension:finder")];
     assert_eq!(commands(&mut client).await, pairs(&found));
-    let (skills, said) = prompt(&mut client, "/greet Ann").await;
+    let (skills, prompted) = prompt(&mut client, "/greet Ann").await;
     assert!(skills.contains("<name>sing</name>"), "{skills}");
-    assert_eq!(said, "Greet Ann kindly.");
-    let (_, said) = prompt(&mut client, "/skill:sing now").await;
-    assert!(said.starts_with("<skill name=\"sing\"") && said.ends_with("</skill>\n\nnow"), "{said}");
+    assert_eq!(prompted, "Greet Ann kindly.");
+    let (_, prompted) = prompt(&mut client, "/skill:sing now").await;
+    assert!(prompted.starts_with("<skill name=\"sing\"") && prompted.ends_with("</skill>\n\nnow"), "{prompted}");
     // Another session finds them again.
     client.ask(json!({"id": 1, "type": "new_session"})).await;
     assert_eq!(commands(&mut client).await, pairs(&found));
@@ -140,15 +140,15 @@ async fn a_session_continues_after_a_reload_wherever_it_is_stored() {
         // There is no message yet, so nothing is on disk.
         std::fs::write(theirs.join("prompts/one.md"), "One.").unwrap();
         client.ask(json!({"id": 1, "type": "prompt", "message": "/anew"})).await;
-        let (_, said) = prompt(&mut client, "/one").await;
-        assert_eq!(said, "One.");
+        let (_, prompted) = prompt(&mut client, "/one").await;
+        assert_eq!(prompted, "One.");
         let before = client.ask(json!({"id": 2, "type": "get_entries"})).await;
         std::fs::write(theirs.join("prompts/two.md"), "Two.").unwrap();
         client.ask(json!({"id": 3, "type": "prompt", "message": "/anew"})).await;
         let after = client.ask(json!({"id": 2, "type": "get_entries"})).await;
         assert_eq!(before, after, "the same entries, and the same leaf");
-        let (_, said) = prompt(&mut client, "/two").await;
-        assert_eq!(said, "Two.");
+        let (_, prompted) = prompt(&mut client, "/two").await;
+        assert_eq!(prompted, "Two.");
         let sent: Vec<String> =
             client.model.requests().last().unwrap().messages.iter().map(|message| text_of(message)).collect();
         assert!(sent.contains(&"One.".to_owned()), "{sent:?}");
@@ -162,9 +162,9 @@ async fn a_session_continues_after_a_reload_wherever_it_is_stored() {
             assert_eq!(text.lines().filter(|line| line.contains("\"type\":\"session\"")).count(), 1);
         }
         assert_eq!(member(&now, "sessionFile").is_null(), log == SessionTarget::InMemory);
-        let (done, heard) = client.leave().await;
+        let (done, received) = client.leave().await;
         done.unwrap();
-        assert!(heard.iter().all(|line| line["type"] != "session_error"));
+        assert!(received.iter().all(|line| line["type"] != "session_error"));
     }
 }
 
@@ -183,8 +183,8 @@ async fn a_reload_finds_new_resources_and_drops_removed_ones() {
     let source = "extension:finder";
     let found = [("anew", "sdk"), ("bye", source), ("skill:hum", source), ("skill:sing", source)];
     assert_eq!(commands(&mut client).await, pairs(&found));
-    let (skills, said) = prompt(&mut client, "/bye").await;
+    let (skills, prompted) = prompt(&mut client, "/bye").await;
     assert!(skills.contains("<name>hum</name>") && skills.contains("<name>sing</name>"), "{skills}");
-    assert_eq!(said, "Bye.");
+    assert_eq!(prompted, "Bye.");
     client.leave().await.0.unwrap();
 }

@@ -12,7 +12,7 @@ use pinch_coding_agent::extension::{
 };
 use pinch_coding_agent::session::Prompt;
 use pinch_llm::message::{Content, Message};
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use serde_json::json;
 
 use crate::extension_actions::tool;
@@ -99,7 +99,7 @@ impl Extension for BoundaryCommand {
 }
 
 async fn stage(
-    replies: impl IntoIterator<Item = Says>,
+    replies: impl IntoIterator<Item = Reply>,
     all: impl IntoIterator<Item = BoundaryCommand>,
 ) -> SessionScene {
     let all: Vec<Arc<dyn Extension>> = all.into_iter().map(|one| Arc::new(one) as Arc<dyn Extension>).collect();
@@ -117,8 +117,8 @@ async fn ask(scene: &mut SessionScene, text: &str) -> Vec<SessionEvent> {
     pull(scene.session.prompt(Prompt::text(text))).await
 }
 
-fn call() -> Says {
-    Says::call("c1", "echo", JsonObject::new())
+fn call() -> Reply {
+    Reply::call("c1", "echo", JsonObject::new())
 }
 
 fn appended(events: &[SessionEvent]) -> Vec<String> {
@@ -155,7 +155,7 @@ async fn an_extension_can_call_the_model_again_before_settling() {
         assert_eq!((so_far.drafts.len(), so_far.goes_on), if n == 0 { (2, true) } else { (0, false) });
         BoundaryAction::default()
     });
-    let mut scene = stage([Says::text("1"), Says::text("2")], [again, sees]).await;
+    let mut scene = stage([Reply::text("1"), Reply::text("2")], [again, sees]).await;
     let events = ask(&mut scene, "hi").await;
     assert_eq!(failures(&events), []);
     assert_eq!(appended(&events), ["custom", "custom_message"]);
@@ -173,7 +173,7 @@ async fn invalid_requests_are_not_performed() {
         (append(drafts("none")), "Invalid boundary entries: Entry none is not on the branch"),
         (BoundaryAction::go_on(), "agent_before_settle requested continuation without runnable model context"),
     ] {
-        let mut scene = stage([Says::text("1")], [BoundaryCommand::at_rest(move |_, _| action.clone())]).await;
+        let mut scene = stage([Reply::text("1")], [BoundaryCommand::at_rest(move |_, _| action.clone())]).await;
         let events = ask(&mut scene, "hi").await;
         let failed = failures(&events);
         assert_eq!((failed.len(), failed[0].extension.as_str(), failed[0].error.as_str()), (1, "<boundary>", why));
@@ -192,7 +192,7 @@ async fn a_turn_can_change_what_the_next_one_sees() {
             append(vec![Draft::Edit { target: first.clone(), replacement }, state()])
         }
     });
-    let mut scene = stage([call(), Says::text("done")], [shortens]).await;
+    let mut scene = stage([call(), Reply::text("done")], [shortens]).await;
     let events = ask(&mut scene, "hi").await;
     assert_eq!(failures(&events), []);
     let sent = texts(&scene.provider.requests()[1].messages);
@@ -206,8 +206,8 @@ async fn a_turn_can_change_what_the_next_one_sees() {
 
 #[tokio::test]
 async fn entries_appended_after_the_last_turn_are_kept() {
-    let says = BoundaryCommand::at_turns(|_, _| append(vec![Draft::Message(custom("note"))]));
-    let mut scene = stage([Says::text("1"), Says::text("2")], [says]).await;
+    let replies = BoundaryCommand::at_turns(|_, _| append(vec![Draft::Message(custom("note"))]));
+    let mut scene = stage([Reply::text("1"), Reply::text("2")], [replies]).await;
     ask(&mut scene, "hi").await;
     assert_eq!(texts(scene.session.messages()), ["system", "hi", "1", "custom"]);
     ask(&mut scene, "more").await;
@@ -225,7 +225,7 @@ async fn a_turn_with_invalid_drafts_does_not_continue() {
         }]),
         goes_on: Some(turn.turn_index == 0),
     });
-    let mut scene = stage([Says::text("1")], [wrong]).await;
+    let mut scene = stage([Reply::text("1")], [wrong]).await;
     let failed = failures(&ask(&mut scene, "hi").await);
     assert_eq!(failed[0].error, "Invalid boundary entries: Entry none is not on the branch");
     assert_eq!(scene.provider.requests().len(), 1);
@@ -237,7 +237,7 @@ async fn a_summary_can_replace_the_whole_conversation() {
         0 => append(vec![Draft::Compaction { summary: "S".into(), first_kept: None, details: None, usage: None }]),
         _ => BoundaryAction::default(),
     });
-    let mut scene = stage([Says::text("1")], [forgets]).await;
+    let mut scene = stage([Reply::text("1")], [forgets]).await;
     assert_eq!(failures(&ask(&mut scene, "hi").await), []);
     let entry = scene.session.log().entries().next_back().unwrap();
     let EntryBody::Compaction(made) = &entry.body else { panic!("{entry:?}") };
@@ -254,7 +254,7 @@ async fn whole_requests_can_be_changed_if_a_system_message_comes_first() {
         ContextAction::Replace(messages.iter().cloned().chain([more]).collect())
     });
     let spoils = BoundaryCommand::in_requests(|messages| ContextAction::Replace(messages[1..].to_vec()));
-    let mut scene = stage([Says::text("1")], [adds, spoils]).await;
+    let mut scene = stage([Reply::text("1")], [adds, spoils]).await;
     let failed = failures(&ask(&mut scene, "hi").await);
     assert_eq!(failed[0].error, "The first message must be a system message");
     assert_eq!(texts(&scene.provider.requests()[0].messages), ["system", "hi", "more"]);
@@ -262,9 +262,9 @@ async fn whole_requests_can_be_changed_if_a_system_message_comes_first() {
 }
 
 /// Records dialogs, and opens one itself when one starts.
-struct Hears(Arc<Mutex<Vec<String>>>);
+struct DialogRecorder(Arc<Mutex<Vec<String>>>);
 
-impl Extension for Hears {
+impl Extension for DialogRecorder {
     fn name(&self) -> &str {
         "hears"
     }
@@ -329,8 +329,8 @@ impl Ui for ConfirmingUi {
 
 #[tokio::test]
 async fn dialogs_are_reported_except_those_of_the_listener() {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let extensions = Extensions::load(&host(), [Arc::new(Hears(Arc::clone(&heard))) as Arc<dyn Extension>]);
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let extensions = Extensions::load(&host(), [Arc::new(DialogRecorder(Arc::clone(&recorded))) as Arc<dyn Extension>]);
     let theirs = extensions.clone();
     let mut scene = scene_with(in_memory(), [], |mut parts| {
         parts.extensions = theirs;
@@ -338,8 +338,8 @@ async fn dialogs_are_reported_except_those_of_the_listener() {
     })
     .await;
     ask(&mut scene, "/ask nobody").await;
-    assert_eq!(*heard.lock().unwrap(), [""; 0], "where nobody is, nobody is asked");
+    assert_eq!(*recorded.lock().unwrap(), [""; 0], "where nobody is, nobody is asked");
     extensions.set_ui(Arc::new(ConfirmingUi));
     assert_eq!(failures(&ask(&mut scene, "/ask one").await), []);
-    assert_eq!(*heard.lock().unwrap(), ["start confirm one", "end confirm one"]);
+    assert_eq!(*recorded.lock().unwrap(), ["start confirm one", "end confirm one"]);
 }

@@ -11,7 +11,7 @@ use pinch_coding_agent::extension::{Extension, Extensions, Point, Points};
 use pinch_coding_agent::session::{Prompt, SessionRun};
 use pinch_coding_agent::session_log::SessionLog;
 use pinch_llm::message::Content;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use pinch_llm::schema::Schema;
 use serde_json::{Value, json};
 
@@ -52,8 +52,8 @@ impl Tool for Echo {
 
 type Answer2<'a> = futures::future::BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
-fn echo(text: &str) -> Says {
-    Says::call("c1", "echo", JsonObject::from_iter([("text".to_owned(), Value::from(text))]))
+fn echo(text: &str) -> Reply {
+    Reply::call("c1", "echo", JsonObject::from_iter([("text".to_owned(), Value::from(text))]))
 }
 
 struct HookFixture {
@@ -91,7 +91,7 @@ pub(crate) fn failures(events: &[SessionEvent]) -> Vec<ExtensionFailure> {
 /// Creates a session with extensions of these names and moods at some points.
 async fn stage(
     log: SessionLog,
-    replies: impl IntoIterator<Item = Says>,
+    replies: impl IntoIterator<Item = Reply>,
     points: &[Point],
     moods: &[(&'static str, Mood)],
 ) -> HookFixture {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::extension::ProviderChange;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use pinch_stdx::cancel::Cancel;
 
 use crate::extension_hooks::{failures, pull};
@@ -15,7 +15,7 @@ use crate::extension_process::{ProcessFixture, RecordingUi, program};
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/extension-host/pinch-extension-host.mjs");
 
 /// Creates a session with an extension with this source; `None` without Node.
-async fn stage(text: &str, replies: impl IntoIterator<Item = Says>) -> Option<(ProcessFixture, tempfile::TempDir)> {
+async fn stage(text: &str, replies: impl IntoIterator<Item = Reply>) -> Option<(ProcessFixture, tempfile::TempDir)> {
     let node = program("node")?;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("extension.mjs");
@@ -51,7 +51,7 @@ async fn registrations_between_load_and_session_start_are_accepted() {
             await pi.appendEntry("refused", refused);
           });
         }"#;
-    let Some((mut stage, _folder)) = stage(text, [Says::text("ok")]).await else { return };
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
     assert_eq!(failures(&stage.ask("hi").await), []);
     let names: Vec<String> = stage.extensions.tools().iter().map(|tool| tool.spec().name.clone()).collect();
     assert_eq!(names, ["early", "between", "late"]);
@@ -72,7 +72,7 @@ async fn a_failing_notification_handler_is_reported() {
           // Notifications are handled in order, so the handler before this one is awaited.
           pi.on("agent_end", () => {});
         }"#;
-    let Some((mut stage, _folder)) = stage(text, [Says::text("ok")]).await else { return };
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
     let failed = failures(&stage.ask("hi").await);
     let failed: Vec<_> = failed.iter().map(|failure| (failure.event.as_str(), failure.error.as_str())).collect();
     assert_eq!(failed, [("turn_start", "broken")]);
@@ -87,7 +87,7 @@ async fn notifications_before_the_end_are_handled_completely() {
             throw new Error("late");
           });
         }"#;
-    let Some((mut stage, _folder)) = stage(text, [Says::text("ok")]).await else { return };
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
     stage.ask("hi").await;
     let extensions = stage.scene.session.control().extensions().clone();
     extensions.close().await;
@@ -113,10 +113,10 @@ async fn all_handlers_of_a_file_take_effect() {
           });
           pi.on("context_with_system", (event) => ({ messages: [...event.messages, { role: "user", content: "last", timestamp: 0 }] }));
         }"#;
-    let Some((mut stage, _folder)) = stage(text, [Says::text("1"), Says::text("2")]).await else { return };
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("1"), Reply::text("2")]).await else { return };
     assert_eq!(failures(&stage.ask("hi").await), []);
     assert_eq!(stage.texts(), ["system", "hi", "custom", "custom", "1", "custom", "2"]);
-    let said: Vec<String> = stage.scene.provider.requests()[1]
+    let texts: Vec<String> = stage.scene.provider.requests()[1]
         .messages
         .iter()
         .filter_map(|message| match &**message {
@@ -124,7 +124,7 @@ async fn all_handlers_of_a_file_take_effect() {
             _ => None,
         })
         .collect();
-    assert_eq!(said, ["hi", "one", "two", "more", "last"]);
+    assert_eq!(texts, ["hi", "one", "two", "more", "last"]);
     let Message::System(asked) = &*stage.scene.provider.requests()[0].messages[0] else { panic!() };
     assert_eq!(asked.content.text(""), "first+second");
     assert_eq!(states(&stage), ["a 1", "b \"completed\"", "a 1", "b \"completed\""]);
@@ -146,17 +146,17 @@ async fn a_script_is_notified_of_dialogs() {
     stage.extensions.set_ui(Arc::new(RecordingUi::default()));
     assert_eq!(failures(&stage.ask("/ask").await), []);
     let until = Instant::now() + Duration::from_secs(20);
-    let heard = loop {
+    let recorded = loop {
         pull(stage.scene.session.run_requests(&Cancel::new())).await;
-        let heard = states(&stage);
-        if heard.len() == 2 {
-            break heard;
+        let recorded = states(&stage);
+        if recorded.len() == 2 {
+            break recorded;
         }
-        assert!(Instant::now() < until, "{heard:?}");
+        assert!(Instant::now() < until, "{recorded:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
-    let told = "\"ui_prompt confirm Sure?\"";
-    assert_eq!(heard, [format!("ui_prompt_start {told}"), format!("ui_prompt_end {told}")]);
+    let dialog = "\"ui_prompt confirm Sure?\"";
+    assert_eq!(recorded, [format!("ui_prompt_start {dialog}"), format!("ui_prompt_end {dialog}")]);
 }
 
 /// A text with every character that some program treats as a line break.
@@ -168,7 +168,7 @@ async fn unicode_separators_do_not_end_a_message() {
         export default function (pi) {
           pi.on("before_agent_start", (event) => ({ message: { customType: "c", content: event.prompt, display: true } }));
         }"#;
-    let Some((mut stage, _folder)) = stage(text, [Says::text("ok")]).await else { return };
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
     assert_eq!(failures(&stage.ask(BREAKS).await), []);
     let echoed = stage.scene.session.log().entries().find_map(|entry| match &entry.body {
         EntryBody::CustomMessage(message) => Some(message.content.text("")),

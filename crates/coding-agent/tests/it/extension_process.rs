@@ -13,7 +13,7 @@ use pinch_coding_agent::extension::ui::{Dialog, DialogReply, Ui, UiUpdate};
 use pinch_coding_agent::extension::{Extension, ExtensionError, Extensions};
 use pinch_coding_agent::session::Prompt;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use pinch_stdx::cancel::CancelReason;
 use pinch_stdx::host::Host;
 use pinch_stdx::process::is_alive;
@@ -66,14 +66,14 @@ pub(crate) struct ProcessFixture {
 }
 
 impl ProcessFixture {
-    async fn of(mood: &str, points: &str, replies: impl IntoIterator<Item = Says>) -> Option<Self> {
+    async fn of(mood: &str, points: &str, replies: impl IntoIterator<Item = Reply>) -> Option<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/extension_process.py");
         let python = program("python3")?;
         let command = words(&[python.to_str().unwrap(), script.to_str().unwrap(), mood, points]);
         Some(Self::running(command, replies).await)
     }
 
-    pub(crate) async fn running(command: Vec<String>, replies: impl IntoIterator<Item = Says>) -> Self {
+    pub(crate) async fn running(command: Vec<String>, replies: impl IntoIterator<Item = Reply>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let notes = folder.path().join("notes");
         std::fs::write(&notes, "").unwrap();
@@ -124,8 +124,8 @@ impl ProcessFixture {
     }
 }
 
-fn bash(command: &str) -> Says {
-    Says::call("c1", "bash", JsonObject::from_iter([("command".to_owned(), Value::from(command))]))
+fn bash(command: &str) -> Reply {
+    Reply::call("c1", "bash", JsonObject::from_iter([("command".to_owned(), Value::from(command))]))
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn a_silent_program_times_out() {
 async fn a_program_sees_and_changes_the_same_as_a_value() {
     let points = "input,context,context_with_system,before_agent_start,tool_result,message_end,agent_start,turn_start,message_update,\
         agent_before_settle,agent_settled,frob";
-    let replies = [bash("ls"), Says::text("done"), Says::text("again")];
+    let replies = [bash("ls"), Reply::text("done"), Reply::text("again")];
     let Some(mut stage) = ProcessFixture::of("good", points, replies).await else { return };
     let problem = stage.extensions.take_failures();
     assert_eq!(problem[0].error, "Unknown event: frob");
@@ -180,15 +180,15 @@ async fn a_program_sees_and_changes_the_same_as_a_value() {
 
 #[tokio::test]
 async fn requests_at_the_end_of_a_run_are_answered_before_it_settles() {
-    let replies = [Says::text("one"), Says::text("two")];
+    let replies = [Reply::text("one"), Reply::text("two")];
     let Some(mut stage) = ProcessFixture::of("good", "agent_end", replies).await else { return };
     let events = stage.ask("hi").await;
     assert_eq!(failures(&events), []);
     assert_eq!(stage.texts()[1..], ["hi", "one", "go on", "two"]);
-    let said: Vec<_> = stage.scene.session.messages().iter().filter(|message| message.role() == "user").collect();
+    let text: Vec<_> = stage.scene.session.messages().iter().filter(|message| message.role() == "user").collect();
     assert!(
-        said.iter().all(|message| serde_json::to_value(message).unwrap()["content"][0]["type"] == "text"),
-        "{said:?}"
+        text.iter().all(|message| serde_json::to_value(message).unwrap()["content"][0]["type"] == "text"),
+        "{text:?}"
     );
     let word = |event: &SessionEvent| match event {
         SessionEvent::EntryAppended(_) => Some("entry"),
@@ -197,13 +197,13 @@ async fn requests_at_the_end_of_a_run_are_answered_before_it_settles() {
         SessionEvent::Settled { .. } => Some("settled"),
         _ => None,
     };
-    let told: Vec<&str> = events.iter().filter_map(word).collect();
-    assert_eq!(told, ["entry", "queues", "end", "queues", "end", "settled"]);
+    let kinds: Vec<&str> = events.iter().filter_map(word).collect();
+    assert_eq!(kinds, ["entry", "queues", "end", "queues", "end", "settled"]);
 }
 
 #[tokio::test]
 async fn its_tools_run_and_report_progress() {
-    let Some(mut stage) = ProcessFixture::of("good", "", [bash("ls"), Says::text("done")]).await else { return };
+    let Some(mut stage) = ProcessFixture::of("good", "", [bash("ls"), Reply::text("done")]).await else { return };
     let events = stage.ask("hi").await;
     assert_eq!(stage.result(), (r#"ran {"command": "ls"}"#.to_owned(), false));
     let halves = events.iter().filter(|event| match event {
@@ -215,7 +215,7 @@ async fn its_tools_run_and_report_progress() {
 
 #[tokio::test]
 async fn its_commands_can_do_the_same_as_a_values() {
-    let Some(mut stage) = ProcessFixture::of("good", "", [Says::text("1")]).await else { return };
+    let Some(mut stage) = ProcessFixture::of("good", "", [Reply::text("1")]).await else { return };
     let events = stage.ask("/act").await;
     assert_eq!(failures(&events), []);
     let data = stage.scene.session.log().entries().find_map(|entry| match &entry.body {
@@ -239,7 +239,7 @@ async fn its_commands_can_do_the_same_as_a_values() {
 
 #[tokio::test]
 async fn handlers_may_not_replace_the_session_that_called_them() {
-    let Some(mut stage) = ProcessFixture::of("command_only", "tool_call", [bash("ls"), Says::text("1")]).await else {
+    let Some(mut stage) = ProcessFixture::of("command_only", "tool_call", [bash("ls"), Reply::text("1")]).await else {
         return;
     };
     stage.ask("hi").await;
@@ -248,7 +248,7 @@ async fn handlers_may_not_replace_the_session_that_called_them() {
 
 #[tokio::test]
 async fn a_crash_is_reported_once_and_blocks_guarded_calls() {
-    let replies = [bash("ls"), bash("ls"), Says::text("done")];
+    let replies = [bash("ls"), bash("ls"), Reply::text("done")];
     let Some(mut stage) = ProcessFixture::of("dies", "tool_call,input,agent_settled", replies).await else { return };
     let mut events = stage.ask("hi").await;
     events.extend(stage.ask("again").await);
@@ -262,12 +262,12 @@ async fn a_crash_is_reported_once_and_blocks_guarded_calls() {
 
 #[tokio::test]
 async fn invalid_messages_are_skipped_up_to_a_limit() {
-    let Some(mut stage) = ProcessFixture::of("chatty", "", [bash("ls"), Says::text("done")]).await else { return };
+    let Some(mut stage) = ProcessFixture::of("chatty", "", [bash("ls"), Reply::text("done")]).await else { return };
     let failed = failures(&stage.ask("hi").await);
     assert_eq!(failed[0].error, "stdout is for messages only, but it wrote: one line too many");
     assert!(!stage.result().1);
     for (mood, why) in [("garbage", "it sent 100 invalid lines"), ("huge", "it sent a line longer than 16 MiB")] {
-        let mut stage = ProcessFixture::of(mood, "", [bash("ls"), Says::text("done")]).await.unwrap();
+        let mut stage = ProcessFixture::of(mood, "", [bash("ls"), Reply::text("done")]).await.unwrap();
         stage.ask("hi").await;
         let (text, failed) = stage.result();
         assert!(failed && text.starts_with(&format!("The extension's process is not running: {why}")), "{text}");
@@ -300,7 +300,7 @@ async fn cancelled(stage: &mut ProcessFixture) {
 
 #[tokio::test]
 async fn the_whole_process_tree_ends_with_the_session() {
-    let Some(mut stage) = ProcessFixture::of("tree", "", [bash("ls"), Says::text("done")]).await else { return };
+    let Some(mut stage) = ProcessFixture::of("tree", "", [bash("ls"), Reply::text("done")]).await else { return };
     stage.ask("hi").await;
     let (text, _) = stage.result();
     let ids: Vec<u32> = text.split(' ').map(|id| id.parse().unwrap()).collect();
@@ -312,7 +312,7 @@ async fn the_whole_process_tree_ends_with_the_session() {
 #[tokio::test]
 async fn closing_is_orderly_and_bounded() {
     for mood in ["tree", "stubborn"] {
-        let Some(mut stage) = ProcessFixture::of(mood, "", [bash("ls"), Says::text("done")]).await else { return };
+        let Some(mut stage) = ProcessFixture::of(mood, "", [bash("ls"), Reply::text("done")]).await else { return };
         stage.ask("hi").await;
         let begun = Instant::now();
         stage.extensions.close().await;
@@ -346,7 +346,7 @@ impl Ui for RecordingUi {
 
 #[tokio::test]
 async fn a_programs_handler_may_ask_the_user() {
-    let Some(mut stage) = ProcessFixture::of("dialog", "tool_call", [bash("ls"), Says::text("1")]).await else {
+    let Some(mut stage) = ProcessFixture::of("dialog", "tool_call", [bash("ls"), Reply::text("1")]).await else {
         return;
     };
     stage.extensions.set_ui(Arc::new(RecordingUi::default()));
@@ -369,7 +369,7 @@ async fn the_examples_guard_a_session() {
     for (command, counts, slash) in node.into_iter().chain(python) {
         let text = JsonObject::from_iter([("text".to_owned(), Value::from("one two  three"))]);
         let replies =
-            [bash("rm -rf /tmp/x"), bash("sudo rm -rf /"), Says::call("c2", counts, text), Says::text("done")];
+            [bash("rm -rf /tmp/x"), bash("sudo rm -rf /"), Reply::call("c2", counts, text), Reply::text("done")];
         let mut stage = ProcessFixture::running(command, replies).await;
         assert_eq!(stage.extensions.take_failures(), []);
         let person = Arc::new(RecordingUi::default());

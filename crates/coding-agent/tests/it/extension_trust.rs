@@ -17,13 +17,13 @@ use tempfile::TempDir;
 use crate::extension_process::program;
 
 /// Returns a given decision, and records that it was asked.
-struct Says {
+struct DecidingExtension {
     name: &'static str,
     answer: Result<TrustAction, &'static str>,
     asked: Arc<Mutex<Vec<&'static str>>>,
 }
 
-impl Extension for Says {
+impl Extension for DecidingExtension {
     fn name(&self) -> &str {
         self.name
     }
@@ -74,10 +74,10 @@ async fn check(
 ) -> (TempDir, Vec<String>) {
     let folder = project();
     let notes: Arc<Mutex<Vec<&'static str>>> = Arc::default();
-    let says = answers.iter().map(|(name, answer)| {
-        Arc::new(Says { name, answer: *answer, asked: Arc::clone(&notes) }) as Arc<dyn Extension>
+    let extensions = answers.iter().map(|(name, answer)| {
+        Arc::new(DecidingExtension { name, answer: *answer, asked: Arc::clone(&notes) }) as Arc<dyn Extension>
     });
-    let mut runtime = runtime(folder.path(), says.collect(), |options| options.services.trust = given).await;
+    let mut runtime = runtime(folder.path(), extensions.collect(), |options| options.services.trust = given).await;
     let resources = runtime.services().resources();
     let found: Vec<&str> = resources.commands.templates.iter().map(|template| template.name.as_str()).collect();
     assert_eq!((found.as_slice(), notes.lock().unwrap().as_slice()), (templates, asked));
@@ -94,8 +94,8 @@ async fn the_first_extension_that_decides_wins() {
     let undecided = Ok(TrustAction::Undecided);
     let answers = [("a", undecided), ("bad", Err("no")), ("b", decided(true, false)), ("c", decided(false, true))];
     let (folder, notes) = check(&answers, None, &["own"], &["a", "bad", "b"]).await;
-    let told = ["Extension bad failed at project_trust: no", "Extension b trusts this project"];
-    assert!(told.iter().all(|told| notes.iter().any(|note| note == told)), "{notes:?}");
+    let expected = ["Extension bad failed at project_trust: no", "Extension b trusts this project"];
+    assert!(expected.iter().all(|expected| notes.iter().any(|note| note == expected)), "{notes:?}");
     assert!(!notes.iter().any(|note| note.contains("not trusted")), "{notes:?}");
     assert!(!folder.path().join("agent/trust.json").exists());
     // No extension decides, or the command line has decided.
@@ -110,7 +110,7 @@ async fn a_decision_can_be_stored_and_overrides_a_stored_one() {
     let (folder, _) = check(&[("a", decided(true, true))], None, &["own"], &["a"]).await;
     let later = runtime(folder.path(), Vec::new(), |_| {}).await;
     assert_eq!(later.services().trust(), TrustDecision::Decided(true));
-    let no = Says { name: "a", answer: decided(false, false), asked: Arc::default() };
+    let no = DecidingExtension { name: "a", answer: decided(false, false), asked: Arc::default() };
     let other = runtime(folder.path(), vec![Arc::new(no)], |_| {}).await;
     assert_eq!(other.services().trust(), TrustDecision::Decided(false));
     assert_eq!(other.services().resources().commands.templates.iter().count(), 0);

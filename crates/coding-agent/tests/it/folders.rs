@@ -79,15 +79,15 @@ async fn listing_reports_progress() {
     for n in 0..5 {
         write(&dir.path().join(format!("{n}.jsonl")), &header(&n.to_string(), "/w"), n);
     }
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let reports = Arc::new(Mutex::new(Vec::new()));
     let progress: ListProgress = {
-        let told = Arc::clone(&told);
-        Arc::new(move |done, all| told.lock().unwrap().push((done, all)))
+        let reports = Arc::clone(&reports);
+        Arc::new(move |done, all| reports.lock().unwrap().push((done, all)))
     };
     let found = JsonlStore::flat(dir.path()).list_with_progress(ListScope::All, progress).await.unwrap();
-    let mut told = told.lock().unwrap().clone();
-    told.sort_unstable();
-    assert_eq!((found.len(), told), (5, (1..=5).map(|done| (done, 5)).collect()));
+    let mut reports = reports.lock().unwrap().clone();
+    reports.sort_unstable();
+    assert_eq!((found.len(), reports), (5, (1..=5).map(|done| (done, 5)).collect()));
 }
 
 #[tokio::test]

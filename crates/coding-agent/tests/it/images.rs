@@ -72,10 +72,10 @@ impl Extension for Draws {
         Box::pin(async move {
             let content = Content::Blocks(vec![Block::Image(wide())]);
             let entries = cx.entries().await?;
-            let said =
+            let message =
                 entries.iter().find(|entry| entry.to_value()["message"]["content"].to_string().contains("draft"));
-            let Some(said) = said else { return Ok(BoundaryAction::default()) };
-            let edit = Draft::Edit { target: said.id.clone(), replacement: Some(content.clone()) };
+            let Some(message) = message else { return Ok(BoundaryAction::default()) };
+            let edit = Draft::Edit { target: message.id.clone(), replacement: Some(content.clone()) };
             let note = CustomMessage { custom_type: "c".into(), content, display: true, details: None };
             Ok(BoundaryAction { drafts: Some(vec![edit, Draft::Message(note)]), goes_on: None })
         })
@@ -117,7 +117,7 @@ impl Command for Draws {
 }
 
 /// Returns the content of a role's messages, with images as their types.
-async fn shown(client: &mut RpcTestClient, role: &str) -> Vec<Vec<String>> {
+async fn contents(client: &mut RpcTestClient, role: &str) -> Vec<Vec<String>> {
     let answer = client.ask(json!({"id": "m", "type": "get_messages"})).await;
     let part = |part: &Value| part["text"].as_str().or(part["mimeType"].as_str()).unwrap().to_owned();
     let messages = answer["data"]["messages"].as_array().unwrap().iter().filter(|message| message["role"] == role);
@@ -157,9 +157,9 @@ fn sides(message: &Value) -> Vec<(u32, u32)> {
 }
 
 /// Returns the role and image sides of every reported message with an image. Starts and ends report the same.
-fn told(heard: &[Value]) -> Vec<(String, Vec<(u32, u32)>)> {
+fn image_messages(received: &[Value]) -> Vec<(String, Vec<(u32, u32)>)> {
     let of = |kind: &str| -> Vec<(String, Vec<(u32, u32)>)> {
-        let lines = heard.iter().filter(|line| line["type"] == kind && line.to_string().contains("mimeType"));
+        let lines = received.iter().filter(|line| line["type"] == kind && line.to_string().contains("mimeType"));
         lines.map(|line| (line["message"]["role"].as_str().unwrap().to_owned(), sides(&line["message"]))).collect()
     };
     let ends = of("message_end");
@@ -183,9 +183,9 @@ async fn images_from_a_client_are_adapted() {
     client.ask(json!({"id": 3, "type": "follow_up", "message": "last", "images": images})).await;
     open.send(()).unwrap();
     client.event("agent_settled").await;
-    let said = |text: &str| [text, RESIZED, "image/png"].map(str::to_owned).to_vec();
+    let message = |text: &str| [text, RESIZED, "image/png"].map(str::to_owned).to_vec();
     let bare = [RESIZED, "image/png"].map(str::to_owned).to_vec();
-    assert_eq!(shown(&mut client, "user").await, [said("see"), bare, said("last")]);
+    assert_eq!(contents(&mut client, "user").await, [message("see"), bare, message("last")]);
     let entries = client.ask(json!({"id": 4, "type": "get_entries"})).await.to_string();
     assert!(!entries.contains("image/jpeg"), "the log has what was sent");
     client.leave().await.0.unwrap();
@@ -205,12 +205,12 @@ async fn images_from_extensions_are_adapted() {
     client.event("agent_settled").await;
     let omitted = "[Image omitted: could not be converted to a supported inline image format.]";
     let result = ["drawn", RESIZED, "image/png", omitted].map(str::to_owned).to_vec();
-    assert_eq!(shown(&mut client, "toolResult").await, [result]);
+    assert_eq!(contents(&mut client, "toolResult").await, [result]);
     client.say(json!({"id": 2, "type": "prompt", "message": "/show"})).await;
     client.event("agent_settled").await;
     let bare = vec![[RESIZED, "image/png"].map(str::to_owned).to_vec()];
-    assert_eq!(shown(&mut client, "custom").await, bare);
-    assert_eq!(shown(&mut client, "user").await[1..], bare);
+    assert_eq!(contents(&mut client, "custom").await, bare);
+    assert_eq!(contents(&mut client, "user").await[1..], bare);
     client.leave().await.0.unwrap();
 }
 
@@ -219,8 +219,8 @@ async fn a_prompt_respects_the_limits_of_its_model() {
     let mut client = small([ScriptedReply::text("1")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "see", "images": [as_json(&wide())]})).await;
     client.event("agent_settled").await;
-    assert_eq!(shown(&mut client, "user").await, [["see", SMALL, "image/png"]]);
-    assert_eq!(told(&client.heard), [one("user")]);
+    assert_eq!(contents(&mut client, "user").await, [["see", SMALL, "image/png"]]);
+    assert_eq!(image_messages(&client.received), [one("user")]);
     let request = client.model.requests().remove(0);
     let asked = serde_json::to_value(&request.messages[1]).unwrap();
     assert_eq!(sides(&asked), [(50, 2)]);
@@ -239,9 +239,9 @@ async fn queued_messages_respect_the_limits_of_the_model() {
     client.ask(json!({"id": 3, "type": "follow_up", "message": "last", "images": images})).await;
     open.send(()).unwrap();
     client.event("agent_settled").await;
-    let said = shown(&mut client, "user").await;
-    assert_eq!(said[1..], [vec![SMALL, "image/png"], vec!["last", SMALL, "image/png"]]);
-    assert_eq!(told(&client.heard), [one("user"), one("user")]);
+    let message = contents(&mut client, "user").await;
+    assert_eq!(message[1..], [vec![SMALL, "image/png"], vec!["last", SMALL, "image/png"]]);
+    assert_eq!(image_messages(&client.received), [one("user"), one("user")]);
     client.leave().await.0.unwrap();
 }
 
@@ -250,9 +250,9 @@ async fn extension_messages_respect_the_limits_of_the_model() {
     let mut client = small([ScriptedReply::text("1")]).await;
     client.say(json!({"id": 1, "type": "prompt", "message": "/show"})).await;
     client.event("agent_settled").await;
-    assert_eq!(shown(&mut client, "custom").await, [[SMALL, "image/png"]]);
-    assert_eq!(shown(&mut client, "user").await, [[SMALL, "image/png"]]);
-    assert_eq!(told(&client.heard), [one("custom"), one("user")]);
+    assert_eq!(contents(&mut client, "custom").await, [[SMALL, "image/png"]]);
+    assert_eq!(contents(&mut client, "user").await, [[SMALL, "image/png"]]);
+    assert_eq!(image_messages(&client.received), [one("custom"), one("user")]);
     client.leave().await.0.unwrap();
 }
 
@@ -262,8 +262,8 @@ async fn tool_results_respect_the_limits_of_the_model() {
     client.ask(json!({"id": 1, "type": "prompt", "message": "draw"})).await;
     client.event("agent_settled").await;
     let omitted = "[Image omitted: could not be converted to a supported inline image format.]";
-    assert_eq!(shown(&mut client, "toolResult").await, [["drawn", SMALL, "image/png", omitted]]);
-    assert_eq!(told(&client.heard), [one("toolResult")]);
+    assert_eq!(contents(&mut client, "toolResult").await, [["drawn", SMALL, "image/png", omitted]]);
+    assert_eq!(image_messages(&client.received), [one("toolResult")]);
     client.leave().await.0.unwrap();
 }
 
@@ -272,8 +272,8 @@ async fn entries_appended_after_a_turn_respect_the_limits_of_the_model() {
     let mut client = small([ScriptedReply::text("1"), ScriptedReply::text("2")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "draft"})).await;
     client.event("agent_settled").await;
-    assert_eq!(shown(&mut client, "custom").await, [[SMALL, "image/png"]]);
-    assert_eq!(shown(&mut client, "user").await, [[SMALL, "image/png"]], "an edit of what was said");
+    assert_eq!(contents(&mut client, "custom").await, [[SMALL, "image/png"]]);
+    assert_eq!(contents(&mut client, "user").await, [[SMALL, "image/png"]], "an edit of what was said");
     client.leave().await.0.unwrap();
 }
 
@@ -309,8 +309,8 @@ async fn admitted_images_are_not_decoded_again_in_a_message() {
     let admitted = control.admit_image(file.into(), "image/bmp").await.unwrap();
     assert_eq!(admitted.notes.join("\n"), SMALL);
     pull(runtime.session_mut().prompt(Prompt { images: vec![admitted.image], ..Prompt::text("this") })).await;
-    let said = content("user", &mut runtime);
-    assert_eq!((sides(&said), said["content"].as_array().unwrap().len()), (vec![(50, 2)], 2));
+    let message = content("user", &mut runtime);
+    assert_eq!((sides(&message), message["content"].as_array().unwrap().len()), (vec![(50, 2)], 2));
     assert_eq!(control.images().n_decoded(), 2);
     runtime.close().await;
 }

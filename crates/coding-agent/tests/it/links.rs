@@ -64,7 +64,7 @@ fn packages_provide_only_files_inside_them() {
         let prompts: Vec<&str> = resources.commands.templates.iter().map(|one| one.name.as_str()).collect();
         let skills: Vec<&str> = resources.skills().iter().map(|skill| skill.name.as_str()).collect();
         assert_eq!((prompts, skills), (vec!["inside"], vec!["inner"]), "{place}");
-        let told: Vec<&str> = resources.diagnostics.iter().map(|one| one.message.as_str()).collect();
-        assert_eq!(told.iter().filter(|text| text.contains("leads out of its package")).count(), 2, "{told:?}");
+        let messages: Vec<&str> = resources.diagnostics.iter().map(|one| one.message.as_str()).collect();
+        assert_eq!(messages.iter().filter(|text| text.contains("leads out of its package")).count(), 2, "{messages:?}");
     }
 }

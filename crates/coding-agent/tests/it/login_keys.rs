@@ -146,7 +146,7 @@ async fn the_status_of_a_provider_names_the_source_that_requests_use() {
     let models = json!({"providers": {"literal": with_key("k"), "command": with_key("!touch ran"), "variable": with_key("$LAB")}});
     let env = [("GROQ_API_KEY", "g"), ("LAB", "l"), ("AWS_PROFILE", "p"), ("ANTHROPIC_API_KEY", "a")];
     let scene = LoginScene::new(&stored, &models, &env).await;
-    let mut shown = Vec::new();
+    let mut lines = Vec::new();
     for (id, method) in [
         ("anthropic", None),
         ("anthropic", Some(LoginMethod::Subscription)),
@@ -162,9 +162,9 @@ async fn the_status_of_a_provider_names_the_source_that_requests_use() {
         ("openai", None),
     ] {
         let provider = LoginProvider::find(&scene.auth, id).unwrap();
-        shown.push(format!("{id} {}", status(&scene.auth, &provider, method).await));
+        lines.push(format!("{id} {}", status(&scene.auth, &provider, method).await));
     }
-    insta::assert_snapshot!(shown.join("\n"));
+    insta::assert_snapshot!(lines.join("\n"));
     assert_eq!(LoginStatus::Runtime.to_string(), "✓ runtime API key");
     assert!(!scene.dir.path().join("ran").exists(), "no command runs");
     assert!(scene.server.requests().is_empty(), "no server is asked");

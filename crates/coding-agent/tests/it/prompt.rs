@@ -66,11 +66,11 @@ fn a_custom_prompt_replaces_four_sections() {
 #[test]
 fn skills_are_listed_only_if_they_can_be_read() {
     let skills = skills();
-    for (active, told) in [(&["read"][..], true), (&["bash"], true), (&["write", "ls"], false), (&[], false)] {
+    for (active, is_listed) in [(&["read"][..], true), (&["bash"], true), (&["write", "ls"], false), (&[], false)] {
         let tools = tools(active);
         let prompt =
             PromptSections::coding(&PromptParts { skills: &skills, ..PromptParts::new(&tools, Path::new("/w")) });
-        assert_eq!(names(&prompt).contains(&"skills"), told, "{active:?}");
+        assert_eq!(names(&prompt).contains(&"skills"), is_listed, "{active:?}");
     }
     let tools = tools(&["read"]);
     let hidden =
@@ -100,15 +100,15 @@ fn tools_contribute_descriptions_and_guidelines() {
 #[cfg(feature = "search")]
 #[test]
 fn exploration_rules_depend_on_the_available_tools() {
-    let looking = |names: &[&str]| section(&tools(names), &[], "rules").lines().nth(1).unwrap().to_owned();
-    assert_eq!(looking(&["bash"]), "- List folders and search files with bash: ls, rg, find.");
+    let exploring = |names: &[&str]| section(&tools(names), &[], "rules").lines().nth(1).unwrap().to_owned();
+    assert_eq!(exploring(&["bash"]), "- List folders and search files with bash: ls, rg, find.");
     let text = |tools: &str, are: &str, leave: &str| {
         format!(
             "- Look for files and text with {tools} rather than with bash: {are} fast and {leave} ignored files out."
         )
     };
-    assert_eq!(looking(&["bash", "grep"]), text("grep", "it is", "leaves"));
-    assert_eq!(looking(&["bash", "find", "ls"]), text("find and ls", "they are", "leave"));
-    assert_eq!(looking(&["bash", "grep", "find", "ls"]), text("grep, find and ls", "they are", "leave"));
-    assert_eq!(looking(&["grep"]), "- Be brief.");
+    assert_eq!(exploring(&["bash", "grep"]), text("grep", "it is", "leaves"));
+    assert_eq!(exploring(&["bash", "find", "ls"]), text("find and ls", "they are", "leave"));
+    assert_eq!(exploring(&["bash", "grep", "find", "ls"]), text("grep, find and ls", "they are", "leave"));
+    assert_eq!(exploring(&["grep"]), "- Be brief.");
 }

@@ -72,7 +72,7 @@ impl SwitchFixture {
         names
     }
 
-    fn shown(&self, list: &[ListedResource]) -> Vec<String> {
+    fn lines(&self, list: &[ListedResource]) -> Vec<String> {
         let sign = |one: &ListedResource| if one.is_enabled { '+' } else { '-' };
         list.iter().map(|one| format!("{}{}", sign(one), self.short(&one.path))).collect()
     }
@@ -112,9 +112,9 @@ fn disabled_resources_are_listed_and_the_global_list_excludes_the_project() {
         "+pkg/skills/q/SKILL.md",
         "+home/agent/prompts/hello.md",
     ];
-    assert_eq!(place.shown(switches.global()), global);
-    assert_eq!(place.shown(switches.project())[..1], ["+w/.pi/skills/own/SKILL.md"]);
-    assert_eq!(place.shown(switches.project())[1..], global);
+    assert_eq!(place.lines(switches.global()), global);
+    assert_eq!(place.lines(switches.project())[..1], ["+w/.pi/skills/own/SKILL.md"]);
+    assert_eq!(place.lines(switches.project())[1..], global);
     assert!(switches.has_project());
     assert_eq!(place.loaded(), ["c", "own", "q"]);
 }

@@ -55,10 +55,10 @@ impl ProjectFixture {
         resources.skills().iter().map(|skill| format!("{} {}", skill.name, self.short(&skill.path))).collect()
     }
 
-    fn told(&self, resources: &Resources) -> Vec<String> {
+    fn problems(&self, resources: &Resources) -> Vec<String> {
         let root = self.path("").display().to_string();
-        let told = resources.diagnostics.iter().map(|one| format!("{}: {}", self.short(&one.path), one.message));
-        told.map(|text| text.replace(&root, "")).collect()
+        let problems = resources.diagnostics.iter().map(|one| format!("{}: {}", self.short(&one.path), one.message));
+        problems.map(|text| text.replace(&root, "")).collect()
     }
 }
 
@@ -107,7 +107,7 @@ fn the_nearest_resource_wins_and_every_source_is_recorded() {
         ]
     );
     assert_eq!(
-        place.told(&found),
+        place.problems(&found),
         ["home/agent/skills/a/SKILL.md: name \"a\" collision", "pkg/skills/a/SKILL.md: name \"a\" collision"]
     );
     let info = |at: usize| {
@@ -136,9 +136,9 @@ fn templates_are_the_markdown_files_of_a_directory() {
     let templates = found.commands.templates.iter();
     let templates: Vec<_> = templates.map(|one| (one.name.as_str(), one.content.trim())).collect();
     assert_eq!(templates, [("b", "another B")]);
-    let told = place.told(&found);
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("prompts/a.md") && told[1].contains("\"/b\" collision"), "{told:?}");
+    let problems = place.problems(&found);
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].contains("prompts/a.md") && problems[1].contains("\"/b\" collision"), "{problems:?}");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn settings_disable_and_enable_single_files() {
     });
     assert_eq!(place.skills(&found), ["b home/agent/skills/b/SKILL.md"]);
     assert_eq!(found.commands.templates.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["y"]);
-    assert_eq!(place.told(&found), ["home/agent/nowhere.md: prompt path does not exist"]);
+    assert_eq!(place.problems(&found), ["home/agent/nowhere.md: prompt path does not exist"]);
     let none = place.load(|inputs| {
         inputs.without = Without { skills: true, prompts: true, ..Without::default() };
         inputs.command_line.prompts.push("../home/agent/prompts/x.md".into());
@@ -204,7 +204,7 @@ fn packages_provide_what_their_manifest_lists_and_settings_allow() {
         "of one package in both settings the project's counts"
     );
     assert_eq!(found.themes.len(), 2, "a manifest that names no themes brings none");
-    assert_eq!(place.told(&found), ["home/agent/npm/node_modules/gone: package npm:gone is not installed"]);
+    assert_eq!(place.problems(&found), ["home/agent/npm/node_modules/gone: package npm:gone is not installed"]);
     let nothing = PackageFilter { skills: Some(vec![]), prompts: Some(vec![]), ..PackageFilter::default() };
     let found = place.load(|inputs| {
         inputs.settings.user.packages = vec![PackageEntry { filter: Some(nothing), ..entry }];
@@ -229,11 +229,11 @@ fn an_untrusted_project_provides_only_context_files() {
         });
         let texts: Vec<String> = found.context_files.iter().map(|file| file.text.clone()).collect();
         assert_eq!((texts, found.addendum()), (vec!["rules".to_owned()], Some("more".to_owned())));
-        (found.system_prompt.clone(), found.skills().len(), place.told(&found))
+        (found.system_prompt.clone(), found.skills().len(), place.problems(&found))
     };
-    let (system, n_skills, told) = seen(false);
+    let (system, n_skills, problems) = seen(false);
     assert_eq!((system, n_skills), (None, 0));
-    assert!(told[0].contains("not trusted") && told.len() == 1, "{told:?}");
+    assert!(problems[0].contains("not trusted") && problems.len() == 1, "{problems:?}");
     assert_eq!(seen(true).0.as_deref(), Some("custom"));
     assert_eq!(seen(true).1, 2);
 }
@@ -282,7 +282,7 @@ fn reloading_sees_changes_and_extensions_add_resources() {
     }]);
     let found = loader.resources();
     assert_eq!(found.skills()[0].info.source, "extension:ext");
-    assert_eq!(place.told(found), ["w/gone: skill path does not exist"]);
+    assert_eq!(place.problems(found), ["w/gone: skill path does not exist"]);
     assert_eq!(found.append_system_prompt, ["last word"]);
     loader.reload();
     assert!(loader.resources().skills().is_empty());
@@ -299,14 +299,14 @@ fn themes_are_loaded_and_mistakes_reported() {
     place.write("w/.pi/themes/taken.json", &theme("dark"));
     let found = place.load(|inputs| inputs.command_line.themes.push("t.txt".into()));
     assert_eq!(found.themes.iter().map(|theme| theme.name.as_str()).collect::<Vec<_>>(), ["dark", "light", "own"]);
-    let told = place.told(&found);
+    let problems = place.problems(&found);
     assert_eq!(
-        told[..2],
+        problems[..2],
         ["w/t.txt: theme path is not a json file", "w/.pi/themes/taken.json: name \"dark\" collision"]
     );
     assert!(
-        told[2].starts_with("home/agent/themes/bad.json: is not a theme: colors: missing accent, border"),
-        "{told:?}"
+        problems[2].starts_with("home/agent/themes/bad.json: is not a theme: colors: missing accent, border"),
+        "{problems:?}"
     );
 }
 
@@ -467,7 +467,7 @@ async fn a_session_expands_skills_in_prompts_and_queues() {
     })
     .await;
     crate::session::follow(scene.session.prompt(Prompt::text("/skill:a now")), |_| {}).await;
-    let said: Vec<String> = scene
+    let prompts: Vec<String> = scene
         .session
         .messages()
         .iter()
@@ -477,8 +477,8 @@ async fn a_session_expands_skills_in_prompts_and_queues() {
         })
         .collect();
     assert!(
-        said.len() == 1 && said[0].starts_with("<skill name=\"a\"") && said[0].ends_with("</skill>\n\nnow"),
-        "{said:?}"
+        prompts.len() == 1 && prompts[0].starts_with("<skill name=\"a\"") && prompts[0].ends_with("</skill>\n\nnow"),
+        "{prompts:?}"
     );
     let control = scene.session.control();
     control.steer("/skill:a later", Vec::new());

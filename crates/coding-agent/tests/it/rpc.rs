@@ -27,7 +27,7 @@ pub(crate) struct RpcTestClient {
     pub(crate) model: Arc<ScriptedProvider>,
     to: Option<mpsc::Sender<IncomingLine>>,
     from: mpsc::Receiver<Bytes>,
-    pub(crate) heard: Vec<Value>,
+    pub(crate) received: Vec<Value>,
     /// Cancelled when the client stops writing, although not all of its lines may have arrived.
     pub(crate) hung_up: Cancel,
     pub(crate) served: JoinSet<Result<(), RpcError>>,
@@ -100,7 +100,7 @@ impl RpcTestClient {
         let hung_up = Cancel::new();
         let mut served = JoinSet::new();
         served.spawn(serve(options, ui, LineChannel { incoming, outgoing, hung_up: hung_up.clone() }));
-        Self { folder, model, to: Some(to), from, heard: Vec::new(), hung_up, served }
+        Self { folder, model, to: Some(to), from, received: Vec::new(), hung_up, served }
     }
 
     pub(crate) async fn say(&self, line: Value) {
@@ -111,9 +111,9 @@ impl RpcTestClient {
     pub(crate) async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = tokio::time::timeout(Duration::from_secs(20), self.from.recv()).await;
-            let line = line.unwrap_or_else(|_| panic!("nothing more comes after {:#?}", self.heard.last()));
+            let line = line.unwrap_or_else(|_| panic!("nothing more comes after {:#?}", self.received.last()));
             let line: Value = serde_json::from_slice(&line.unwrap()).unwrap();
-            self.heard.push(line.clone());
+            self.received.push(line.clone());
             if is_it(&line) {
                 return line;
             }
@@ -135,9 +135,9 @@ impl RpcTestClient {
     pub(crate) async fn leave(mut self) -> (Result<(), RpcError>, Vec<Value>) {
         self.to = None;
         while let Some(line) = self.from.recv().await {
-            self.heard.push(serde_json::from_slice(&line).unwrap());
+            self.received.push(serde_json::from_slice(&line).unwrap());
         }
-        (self.served.join_next().await.unwrap().unwrap(), self.heard)
+        (self.served.join_next().await.unwrap().unwrap(), self.received)
     }
 }
 
@@ -217,10 +217,10 @@ async fn a_busy_session_answers_and_accepts_changes() {
     assert_eq!(roles, ["system", "user", "assistant", "user", "assistant", "bashExecution"]);
     let state = client.ask(json!({"id": 14, "type": "get_state"})).await;
     assert_eq!(state["data"]["sessionName"], "n");
-    let (done, heard) = client.leave().await;
+    let (done, received) = client.leave().await;
     assert!(done.is_ok());
     for id in 1..=14 {
-        let n = heard.iter().filter(|line| line["type"] == "response" && line["id"] == id).count();
+        let n = received.iter().filter(|line| line["type"] == "response" && line["id"] == id).count();
         assert_eq!(n, 1, "answers to {id}");
     }
 }
@@ -256,10 +256,10 @@ async fn every_command_has_one_answer_whatever_its_members() {
             }
         }
     }
-    let (done, heard) = client.leave().await;
+    let (done, received) = client.leave().await;
     assert!(done.is_ok());
     for id in 1..=id {
-        assert_eq!(heard.iter().filter(|line| line["type"] == "response" && line["id"] == id).count(), 1);
+        assert_eq!(received.iter().filter(|line| line["type"] == "response" && line["id"] == id).count(), 1);
     }
 }
 
@@ -271,7 +271,7 @@ async fn commands_that_replace_the_session_end_the_run_first() {
     let old = client.ask(json!({"id": 2, "type": "get_state"})).await["data"]["sessionFile"].clone();
     let answer = client.ask(json!({"id": 3, "type": "new_session"})).await;
     assert_eq!(answer["data"], json!({"cancelled": false}));
-    let kinds = kinds(&client.heard);
+    let kinds = kinds(&client.received);
     let settled = kinds.iter().position(|kind| kind == "agent_settled").unwrap();
     assert!(settled < kinds.len() - 1);
     let state = client.ask(json!({"id": 4, "type": "get_state"})).await;
@@ -323,12 +323,12 @@ async fn running_work_is_cancelled_when_the_client_closes() {
     client.say(json!({"id": 1, "type": "bash", "command": "sleep 60"})).await;
     client.ask(json!({"id": 2, "type": "prompt", "message": "x"})).await;
     let left = Instant::now();
-    let (done, heard) = client.leave().await;
+    let (done, received) = client.leave().await;
     assert!(done.is_ok());
     assert!(left.elapsed() < Duration::from_secs(10));
     assert!(open.is_closed() || open.send(()).is_err(), "the request was given up");
-    assert_eq!(heard.iter().find(|line| line["type"] == "agent_settled").unwrap()["aborted"], true);
-    let bash = heard.iter().find(|line| line["id"] == 1 && line["type"] == "response").unwrap();
+    assert_eq!(received.iter().find(|line| line["type"] == "agent_settled").unwrap()["aborted"], true);
+    let bash = received.iter().find(|line| line["id"] == 1 && line["type"] == "response").unwrap();
     assert_eq!(bash["data"]["cancelled"], true);
 }
 
@@ -374,7 +374,7 @@ async fn unread_output_is_bounded() {
     assert_eq!(stopped["success"], true);
     let ran = client.until(|line| line["id"] == 1 && line["type"] == "response").await;
     assert_eq!(ran["data"]["cancelled"], true);
-    let updates = client.heard.iter().filter(|line| line["type"] == "bash_execution_update");
+    let updates = client.received.iter().filter(|line| line["type"] == "bash_execution_update");
     assert!(updates.clone().all(|line| line["delta"].as_str().unwrap().len() <= 64 * 1024));
     assert!(updates.count() > 1);
 }
@@ -404,8 +404,8 @@ impl Command for AskingExtension {
 
     fn run<'a>(&'a self, args: &'a str, cx: &'a CommandCx) -> BoxFuture<'a, Result<(), ExtensionError>> {
         Box::pin(async move {
-            let said = cx.ui().input(args, None, None).await;
-            cx.ui().set_title(format!("{args}: {said:?}"));
+            let answer = cx.ui().input(args, None, None).await;
+            cx.ui().set_title(format!("{args}: {answer:?}"));
             Ok(())
         })
     }
@@ -422,7 +422,7 @@ async fn dialogs_are_shown_one_after_another_even_during_a_run() {
     assert_eq!((&first["method"], &first["title"]), (&json!("input"), &json!("one")));
     let queued = client.ask(json!({"id": 4, "type": "steer", "message": "/ask three"})).await;
     assert!(queued["error"].as_str().unwrap().contains("\"/ask\" cannot be queued"), "{queued}");
-    assert!(!kinds(&client.heard[3..]).iter().skip(1).any(|kind| kind == "extension_ui_response"));
+    assert!(!kinds(&client.received[3..]).iter().skip(1).any(|kind| kind == "extension_ui_response"));
     client.say(json!({"type": "extension_ui_response", "id": "nobody's", "value": "?"})).await;
     client.say(json!({"type": "extension_ui_response", "id": first["id"], "value": "a"})).await;
     let title = client.until(|line| line["method"] == "setTitle").await;
@@ -518,9 +518,9 @@ async fn extensions_may_ask_while_the_session_is_created_left_or_changed() {
     assert_eq!(client.until(|line| line["id"] == 8).await["success"], true);
     client.say(json!({"id": 6, "type": "new_session"})).await;
     client.event("extension_ui_request").await;
-    let (done, heard) = client.leave().await;
+    let (done, received) = client.leave().await;
     assert!(done.is_ok());
-    assert!(heard.iter().any(|line| line["id"] == 6 && line["data"]["cancelled"] == true));
+    assert!(received.iter().any(|line| line["id"] == 6 && line["data"]["cancelled"] == true));
 }
 
 #[tokio::test]
@@ -528,8 +528,8 @@ async fn a_dialog_that_can_no_longer_be_answered_is_closed() {
     let mut client = RpcTestClient::with([], SessionTarget::InMemory, vec![Arc::new(AskingExtension)]).await;
     client.say(json!({"id": 1, "type": "prompt", "message": "/ask one"})).await;
     client.event("extension_ui_request").await;
-    let (done, heard) = client.leave().await;
+    let (done, received) = client.leave().await;
     assert!(done.is_ok());
-    assert!(heard.iter().any(|line| line["title"] == "one: None"), "{heard:#?}");
-    assert!(heard.iter().any(|line| line["id"] == 1 && line["data"]["disposition"] == "handled"));
+    assert!(received.iter().any(|line| line["title"] == "one: None"), "{received:#?}");
+    assert!(received.iter().any(|line| line["id"] == 1 && line["data"]["disposition"] == "handled"));
 }

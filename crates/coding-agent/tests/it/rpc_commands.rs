@@ -112,7 +112,7 @@ impl RpcScene {
             client.ask(json!({"id": "second", "type": "prompt", "message": "second"})).await;
             client.until(|line| line["type"] == "message_end" && line["message"]["role"] == "user").await;
         }
-        client.heard.clear();
+        client.received.clear();
         Self { client, settings, busy }
     }
 
@@ -130,7 +130,7 @@ impl RpcScene {
     }
 
     fn has_aborted_run(&self) -> bool {
-        self.client.heard.iter().any(|line| line["type"] == "agent_settled" && line["aborted"] == true)
+        self.client.received.iter().any(|line| line["type"] == "agent_settled" && line["aborted"] == true)
     }
 }
 

@@ -31,8 +31,8 @@ fn pipe(folder: &Path) -> (PathBuf, mpsc::SyncSender<()>, JoinHandle<String>) {
     let mut from = File::open(&path).unwrap();
     let (begin, may_begin) = mpsc::sync_channel(1);
     let reader = std::thread::spawn(move || {
-        let told = may_begin.recv_timeout(Duration::from_secs(3));
-        assert_ne!(told, Err(RecvTimeoutError::Disconnected));
+        let signal = may_begin.recv_timeout(Duration::from_secs(3));
+        assert_ne!(signal, Err(RecvTimeoutError::Disconnected));
         let mut page = vec![0];
         from.read_exact(&mut page).unwrap();
         // From here on the end of the page is the end of the pipe.
@@ -52,7 +52,7 @@ async fn a_slow_export_does_not_block_anything() {
     let (path, begin, page) = pipe(client.folder.path());
     client.say(json!({"id": 2, "type": "export_html", "outputPath": path})).await;
     client.ask(json!({"id": 3, "type": "get_state"})).await;
-    let early = client.heard.iter().find(|line| line["id"] == 2);
+    let early = client.received.iter().find(|line| line["id"] == 2);
     assert_eq!(early, None, "the answer comes when the page is written");
     begin.send(()).unwrap();
     let exported = client.until(|line| line["id"] == 2).await;
@@ -73,7 +73,7 @@ async fn a_slow_export_of_a_busy_session_shows_the_moment_of_the_request() {
     client.ask(json!({"id": 3, "type": "get_state"})).await;
     open.send(()).unwrap();
     client.event("agent_settled").await;
-    let early = client.heard.iter().find(|line| line["id"] == 2);
+    let early = client.received.iter().find(|line| line["id"] == 2);
     assert_eq!(early, None, "the answer comes when the page is written");
     begin.send(()).unwrap();
     assert_eq!(client.until(|line| line["id"] == 2).await["success"], true);

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::rpc::RpcTestClient;
 
 /// Returns the client's current model and switches.
-async fn standing(client: &mut RpcTestClient) -> Value {
+async fn current_state(client: &mut RpcTestClient) -> Value {
     let state = client.ask(json!({"id": "s", "type": "get_state"})).await["data"].clone();
     json!([state["model"]["id"], state["steeringMode"], state["followUpMode"], state["autoCompactionEnabled"]])
 }
@@ -37,26 +37,26 @@ async fn switches_are_kept_and_the_model_is_selected_again_in_another_session() 
     client.ask(json!({"id": 3, "type": "set_steering_mode", "mode": "all"})).await;
     client.ask(json!({"id": 4, "type": "set_follow_up_mode", "mode": "all"})).await;
     client.ask(json!({"id": 5, "type": "set_auto_retry", "enabled": false})).await;
-    assert_eq!(standing(&mut client).await, json!(["m2", "all", "all", false]));
+    assert_eq!(current_state(&mut client).await, json!(["m2", "all", "all", false]));
     client.ask(json!({"id": 6, "type": "prompt", "message": "x"})).await;
     client.event("agent_settled").await;
     let file = client.ask(json!({"id": 7, "type": "get_state"})).await["data"]["sessionFile"].clone();
     client.ask(json!({"id": 8, "type": "clone"})).await;
-    assert_eq!(standing(&mut client).await, json!(["m2", "all", "all", false]));
+    assert_eq!(current_state(&mut client).await, json!(["m2", "all", "all", false]));
     client.ask(json!({"id": 9, "type": "new_session"})).await;
-    assert_eq!(standing(&mut client).await, json!(["m1", "all", "all", false]));
+    assert_eq!(current_state(&mut client).await, json!(["m1", "all", "all", false]));
     let switched = client.ask(json!({"id": 10, "type": "switch_session", "sessionPath": file})).await;
     assert_eq!(switched["data"]["cancelled"], false);
-    assert_eq!(standing(&mut client).await, json!(["m2", "all", "all", false]));
+    assert_eq!(current_state(&mut client).await, json!(["m2", "all", "all", false]));
     let points = client.ask(json!({"id": 11, "type": "get_fork_messages"})).await["data"]["messages"].clone();
     let forked = client.ask(json!({"id": 12, "type": "fork", "entryId": points[0]["entryId"]})).await;
     assert_eq!(forked["data"], json!({"text": "x", "cancelled": false}), "{forked}");
-    assert_eq!(standing(&mut client).await, json!(["m2", "all", "all", false]));
+    assert_eq!(current_state(&mut client).await, json!(["m2", "all", "all", false]));
     // Retries stay disabled.
     client.model.push(ScriptedReply::error("overloaded"));
     client.ask(json!({"id": 13, "type": "prompt", "message": "x"})).await;
     client.event("agent_settled").await;
-    assert!(!client.heard.iter().any(|line| line["type"] == "auto_retry_start"));
+    assert!(!client.received.iter().any(|line| line["type"] == "auto_retry_start"));
     let saved = std::fs::read_to_string(client.folder.path().join("agent/settings.json")).unwrap();
     assert!(saved.contains("\"m1\"") && !saved.contains("\"m2\""), "{saved}");
 }
@@ -88,9 +88,9 @@ async fn the_model_requested_for_a_run_is_used_by_all_its_sessions() {
         json!({"id": 4, "type": "new_session"}),
     ] {
         client.ask(json!({"id": 3, "type": "set_model", "provider": "local", "modelId": "m2"})).await;
-        assert_eq!(standing(&mut client).await[0], "m2");
+        assert_eq!(current_state(&mut client).await[0], "m2");
         assert_eq!(client.ask(command).await["success"], true);
-        assert_eq!(standing(&mut client).await[0], "m3");
+        assert_eq!(current_state(&mut client).await[0], "m3");
     }
 }
 

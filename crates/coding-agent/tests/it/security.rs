@@ -36,9 +36,9 @@ impl FileTree {
         std::fs::write(ask.path(), task.to_string()).unwrap();
         let mut child = Other::hurried("tool", ask.path(), 60);
         let peak = child.wait_for("peak").unwrap_or_else(|| panic!("{tool} used its time up for {input:.200}"));
-        let told: String = serde_json::from_str(&child.wait_for("told").unwrap()).unwrap();
-        let told = told.replace(&*self.root().to_string_lossy(), ".");
-        (told, peak.parse::<u64>().unwrap_or_default() / 1024)
+        let text: String = serde_json::from_str(&child.wait_for("told").unwrap()).unwrap();
+        let text = text.replace(&*self.root().to_string_lossy(), ".");
+        (text, peak.parse::<u64>().unwrap_or_default() / 1024)
     }
 }
 

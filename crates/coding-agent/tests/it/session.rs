@@ -157,8 +157,8 @@ async fn changes_during_a_run_apply_to_its_next_request() {
     })
     .await;
     let seen = follow(scene.session.prompt(Prompt::text("go")), |_| {}).await;
-    let told = ["system", "user", "assistant", "tool", "level high", "name new name", "entry custom"];
-    assert_eq!(seen[..7], told, "{seen:?}");
+    let expected = ["system", "user", "assistant", "tool", "level high", "name new name", "entry custom"];
+    assert_eq!(seen[..7], expected, "{seen:?}");
     assert_eq!(seen[7..], ["toolResult", "assistant", "agent_end", "agent_settled"]);
     let asked: Vec<(String, ThinkingLevel)> = (scene.provider.requests().iter())
         .map(|request| match request.options.thinking {
@@ -176,7 +176,7 @@ async fn changes_during_a_run_apply_to_its_next_request() {
 /// Watched from another thread, since a spinning run would block its own.
 #[test]
 fn a_session_can_be_observed_while_the_model_is_silent() {
-    let (told, heard) = std::sync::mpsc::sync_channel(1024);
+    let (tx, rx) = std::sync::mpsc::sync_channel(1024);
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let seen = runtime.block_on(async {
@@ -200,9 +200,9 @@ fn a_session_can_be_observed_while_the_model_is_silent() {
             tokio::join!(follow(scene.session.prompt(Prompt::text("go")), |_| {}), looks);
             seen.lock().unwrap().clone()
         });
-        told.send(seen).unwrap();
+        tx.send(seen).unwrap();
     });
-    let seen = heard.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+    let seen = rx.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
     assert_eq!(seen, ["other 2"], "the change that came first, the prompt and its system message");
 }
 
@@ -213,8 +213,8 @@ async fn changes_of_tools_and_prompt_are_sent_in_one_message() {
     })
     .await;
     let seen = follow(scene.session.prompt(Prompt::text("go")), |_| {}).await;
-    let told = ["system", "user", "assistant", "tool", "toolResult", "system", "assistant"];
-    assert_eq!(seen[..7], told, "{seen:?}");
+    let expected = ["system", "user", "assistant", "tool", "toolResult", "system", "assistant"];
+    assert_eq!(seen[..7], expected, "{seen:?}");
     let change = scene.session.messages()[4].clone();
     let Message::System(change) = &*change else { panic!("{change:?}") };
     assert_eq!(change.sections, [("preamble".to_owned(), Some("other".to_owned()))]);
@@ -266,8 +266,8 @@ async fn a_transient_summary_failure_is_retried() {
         [busy(), ScriptedReply::text("SUMMARY"), ScriptedReply::text("PREFIX"), busy(), busy(), busy(), busy()];
     let mut scene = scene(log, replies).await;
     scene.session.compaction_mut().settings.keep_recent_tokens = 1;
-    let told: Mutex<Vec<String>> = Mutex::default();
-    let tell = |event: SessionEvent| told.lock().unwrap().extend(word(&event));
+    let events: Mutex<Vec<String>> = Mutex::default();
+    let tell = |event: SessionEvent| events.lock().unwrap().extend(word(&event));
     let done = scene.session.compact(CompactRequest::manual(None), &tell).await.unwrap();
     assert!(done.summary.starts_with("SUMMARY"));
     let retry = |n: usize| {
@@ -275,11 +275,11 @@ async fn a_transient_summary_failure_is_retried() {
         std::iter::repeat_n(step, n).flatten().chain(["summarization_retry_finished"]).collect::<Vec<_>>()
     };
     let wanted = [vec!["compaction_start"], retry(1), vec!["compaction_end"]].concat();
-    assert_eq!(std::mem::take(&mut *told.lock().unwrap()), wanted);
+    assert_eq!(std::mem::take(&mut *events.lock().unwrap()), wanted);
     append(scene.session.log_mut(), [user("q3"), answer("a3", &[]), user("q4"), answer("a4", &[])]).await;
     let failed = scene.session.compact(CompactRequest::manual(None), &tell).await.unwrap_err();
     assert!(failed.to_string().contains("503 busy"), "{failed}");
-    assert_eq!(*told.lock().unwrap(), [vec!["compaction_start"], retry(3), vec!["compaction_end"]].concat());
+    assert_eq!(*events.lock().unwrap(), [vec!["compaction_start"], retry(3), vec!["compaction_end"]].concat());
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,16 +290,16 @@ async fn a_compaction_can_be_cancelled_during_a_delay() {
     scene.session.compaction_mut().settings.keep_recent_tokens = 1;
     let n_before = scene.session.log().entry_ids().len();
     let control = scene.session.control();
-    let told: Mutex<Vec<String>> = Mutex::default();
+    let events: Mutex<Vec<String>> = Mutex::default();
     let tell = |event: SessionEvent| {
         if matches!(event, SessionEvent::SummaryRetryScheduled { .. }) {
             control.cancel(CancelReason::User);
         }
-        told.lock().unwrap().extend(word(&event));
+        events.lock().unwrap().extend(word(&event));
     };
     let failed = scene.session.compact(CompactRequest::manual(None), &tell).await.unwrap_err();
     assert!(matches!(failed, CompactError::Cancelled));
-    assert_eq!(told.lock().unwrap().last().unwrap(), "compaction_end");
+    assert_eq!(events.lock().unwrap().last().unwrap(), "compaction_end");
     assert_eq!(scene.session.log().entry_ids().len(), n_before);
     assert!(!control.is_running());
 }
@@ -316,11 +316,11 @@ async fn an_automatic_compaction_with_nothing_to_summarise_is_silent() {
     assert_eq!(of_threshold, ["system", "user", "assistant", "agent_end", "agent_settled"]);
     let of_overflow = follow(scene.session.prompt(Prompt::text("go")), |_| {}).await;
     assert_eq!(of_overflow, ["user", "assistant", "agent_end", "entry context_edit", "agent_settled"]);
-    let told: Mutex<Vec<String>> = Mutex::default();
-    let tell = |event: SessionEvent| told.lock().unwrap().extend(word(&event));
+    let events: Mutex<Vec<String>> = Mutex::default();
+    let tell = |event: SessionEvent| events.lock().unwrap().extend(word(&event));
     let asked = scene.session.compact(CompactRequest::manual(None), &tell).await.unwrap_err();
     assert!(matches!(asked, CompactError::NothingToCompact), "{asked}");
-    assert_eq!(*told.lock().unwrap(), ["compaction_start", "compaction_end"]);
+    assert_eq!(*events.lock().unwrap(), ["compaction_start", "compaction_end"]);
 }
 
 #[tokio::test]

@@ -21,16 +21,16 @@ use pinch_testing::logs::{self, answer, append, file, host, store, user};
 struct Hooked {
     compaction: BeforeCompaction,
     moving: BeforeMove,
-    told: Mutex<Vec<String>>,
+    calls: Mutex<Vec<String>>,
 }
 
 impl Hooked {
     fn new(compaction: BeforeCompaction, moving: BeforeMove) -> Arc<Self> {
-        Arc::new(Self { compaction, moving, told: Mutex::default() })
+        Arc::new(Self { compaction, moving, calls: Mutex::default() })
     }
 
-    fn tell(&self, what: impl Into<String>) {
-        self.told.lock().unwrap().push(what.into());
+    fn record(&self, what: impl Into<String>) {
+        self.calls.lock().unwrap().push(what.into());
     }
 }
 
@@ -40,25 +40,25 @@ impl SummaryHooks for Hooked {
         ahead: &'a CompactionAhead<'a>,
         _: &'a Cancel,
     ) -> BoxFuture<'a, BeforeCompaction> {
-        self.tell(format!("before {} {:?}", ahead.reason.as_str(), ahead.focus));
+        self.record(format!("before {} {:?}", ahead.reason.as_str(), ahead.focus));
         Box::pin(async { self.compaction.clone() })
     }
 
     fn compacted(&self, done: &pinch_coding_agent::compaction::Compacted) {
-        self.tell(format!("done {}", done.summary));
+        self.record(format!("done {}", done.summary));
     }
 
     fn compaction_failed(&self, reason: CompactionReason, error: &CompactError) {
-        self.tell(format!("failed {} {error}", reason.as_str()));
+        self.record(format!("failed {} {error}", reason.as_str()));
     }
 
     fn before_move<'a>(&'a self, ahead: &'a MoveAhead, _: &'a Cancel) -> BoxFuture<'a, BeforeMove> {
-        self.tell(format!("leaves {}", ahead.left.len()));
+        self.record(format!("leaves {}", ahead.left.len()));
         Box::pin(async { self.moving.clone() })
     }
 
     fn moved(&self, moved: &pinch_coding_agent::compaction::hooks::MovedLeaf) {
-        self.tell(format!("moved, hook's {}", moved.from_hook));
+        self.record(format!("moved, hook's {}", moved.from_hook));
     }
 }
 
@@ -86,7 +86,7 @@ async fn an_owner_can_supply_or_cancel_the_summary() {
     scene.session.compaction_mut().settings.keep_recent_tokens = 1;
     let done = scene.session.compact(CompactRequest::manual(Some("tests".into())), &|_| {}).await.unwrap();
     assert_eq!((done.summary.as_str(), done.from_extension, done.details), ("OWN", true, Some(json!({"x": 1}))));
-    assert_eq!(*hooks.told.lock().unwrap(), ["before manual Some(\"tests\")", "done OWN"]);
+    assert_eq!(*hooks.calls.lock().unwrap(), ["before manual Some(\"tests\")", "done OWN"]);
     let to = Navigation::to(first(&scene.session));
     assert!(scene.session.navigate(to, &|_| {}).await.unwrap().cancelled);
     let hooks = Hooked::new(BeforeCompaction::Cancel, BeforeMove::Cancel);
@@ -94,7 +94,7 @@ async fn an_owner_can_supply_or_cancel_the_summary() {
     scene.session.compaction_mut().settings.keep_recent_tokens = 1;
     let failed = scene.session.compact(CompactRequest::manual(None), &|_| {}).await.unwrap_err();
     assert_eq!(failed.to_string(), "Compaction cancelled");
-    assert_eq!(*hooks.told.lock().unwrap(), ["before manual None", "failed manual Compaction cancelled"]);
+    assert_eq!(*hooks.calls.lock().unwrap(), ["before manual None", "failed manual Compaction cancelled"]);
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn an_owner_can_summarise_the_abandoned_branch() {
     assert_eq!(branch.from_id, old_leaf.as_str(), "it names the leaf that was left");
     assert_eq!(scene.session.log().label(&id).unwrap().text, "mark");
     assert_eq!(scene.session.messages().len(), 1);
-    assert_eq!(*hooks.told.lock().unwrap(), ["leaves 4", "moved, hook's true"]);
+    assert_eq!(*hooks.calls.lock().unwrap(), ["leaves 4", "moved, hook's true"]);
 }
 
 #[tokio::test]
@@ -129,12 +129,12 @@ async fn moving_to_a_branch_restores_its_model_and_level() {
     .await;
     scene.session.set_thinking(ThinkingLevel::Low).await.unwrap();
     follow(scene.session.prompt(Prompt::text("q1")), |_| {}).await;
-    let there = scene.session.log().leaf_id().cloned().unwrap();
+    let leaf = scene.session.log().leaf_id().cloned().unwrap();
     scene.session.set_model(model("second", true)).await.unwrap();
     scene.session.set_thinking(ThinkingLevel::High).await.unwrap();
     follow(scene.session.prompt(Prompt::text("q2")), |_| {}).await;
     let n_entries = scene.session.log().entry_ids().len();
-    scene.session.navigate(Navigation::to(there), &|_| {}).await.unwrap();
+    scene.session.navigate(Navigation::to(leaf), &|_| {}).await.unwrap();
     assert_eq!((scene.session.model().id.as_str(), scene.session.thinking()), ("m", ThinkingLevel::Low));
     assert_eq!(scene.session.log().entry_ids().len(), n_entries, "going somewhere writes nothing");
     let unknown = Navigation::to(EntryId::new("ffffffff"));

@@ -27,12 +27,12 @@ fn stored(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-fn told(manager: &SettingsManager) -> Vec<String> {
-    let told = |p: pinch_coding_agent::settings::SettingsProblem| {
+fn problems(manager: &SettingsManager) -> Vec<String> {
+    let problems = |p: pinch_coding_agent::settings::SettingsProblem| {
         let file = p.problem.file.file_name().unwrap().to_string_lossy().into_owned();
         format!("{} {file} {} {}", p.scope, p.problem.at.unwrap_or_default(), p.is_fatal)
     };
-    manager.drain_problems().into_iter().map(told).collect()
+    manager.drain_problems().into_iter().map(problems).collect()
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn nothing_is_created_until_something_is_set() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no lock and no other file stays");
     assert!(!dir.path().join("project").exists());
-    assert_eq!(told(&manager), [""; 0]);
+    assert_eq!(problems(&manager), [""; 0]);
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn a_broken_document_is_reported_once_and_never_written() {
     let manager = SettingsManager::load(&files, &host());
     manager.set("theme", json!("x")).unwrap();
     manager.flush().await;
-    assert_eq!(told(&manager), ["global settings.json 1:2 true"]);
+    assert_eq!(problems(&manager), ["global settings.json 1:2 true"]);
     assert_eq!(std::fs::read_to_string(&files.global).unwrap(), "{oops");
     assert_eq!(manager.settings().interface.theme.as_deref(), Some("x"));
     // Once repaired, pending values are written.
@@ -88,7 +88,7 @@ async fn a_broken_document_is_reported_once_and_never_written() {
     manager.reload().await;
     manager.set("theme", json!("y")).unwrap();
     manager.flush().await;
-    assert_eq!(told(&manager).len(), 1);
+    assert_eq!(problems(&manager).len(), 1);
     assert_eq!((manager.value("a"), std::fs::read_to_string(&files.global).unwrap()), (Some(json!(1)), "[]".into()));
 }
 
@@ -99,10 +99,10 @@ async fn comments_are_accepted_and_not_lost() {
     let text = "\u{feff}{\"theme\": \"dark\", // mine\n}";
     write(&files.global, text);
     let manager = SettingsManager::load(&files, &host());
-    assert_eq!((manager.value("theme"), told(&manager).len()), (Some(json!("dark")), 0));
+    assert_eq!((manager.value("theme"), problems(&manager).len()), (Some(json!("dark")), 0));
     manager.set("theme", json!("light")).unwrap();
     manager.flush().await;
-    assert_eq!(told(&manager), ["global settings.json  true"]);
+    assert_eq!(problems(&manager), ["global settings.json  true"]);
     assert_eq!(std::fs::read_to_string(&files.global).unwrap(), text);
     // A byte order mark alone loses nothing.
     write(&files.global, "\u{feff}{\"k\": 1}");
@@ -126,7 +126,7 @@ fn invalid_values_are_reported_with_their_document() {
         "project settings.json retry.provider.timeoutMs false",
         "project settings.json httpProxy false",
     ];
-    assert_eq!(told(&manager), expected);
+    assert_eq!(problems(&manager), expected);
     assert_eq!(manager.value("treeFilterMode"), Some(json!("default")));
     assert_eq!(manager.settings().network.proxy.as_deref(), Some("http://p"));
 }
@@ -211,7 +211,7 @@ async fn a_held_lock_is_reported_and_a_stale_one_ignored() {
     let manager = SettingsManager::load(&files, &host());
     manager.set("theme", json!("dark")).unwrap();
     manager.flush().await;
-    assert_eq!(told(&manager), ["global settings.json  true"]);
+    assert_eq!(problems(&manager), ["global settings.json  true"]);
     assert!(!files.global.exists());
     let age = Duration::from_secs(11);
     #[expect(clippy::disallowed_methods, reason = "the lock is as old as a dead program would leave it")]

@@ -47,7 +47,7 @@ impl FileTree {
 
     /// Returns the text of a result or an error, with the directory's path replaced by `.`.
     pub(crate) async fn text(&self, tool: &str, input: Value) -> String {
-        let text = told(self.call(tool, input, &Cancel::new()).await);
+        let text = text_of(self.call(tool, input, &Cancel::new()).await);
         text.replace(&*self.root().to_string_lossy(), ".")
     }
 }
@@ -66,7 +66,7 @@ pub(crate) async fn call(root: &Path, tool: &str, input: Value, cancel: &Cancel)
 }
 
 /// Returns the text of a result or an error.
-pub(crate) fn told(result: Result<ToolOutput, ToolError>) -> String {
+pub(crate) fn text_of(result: Result<ToolOutput, ToolError>) -> String {
     match result {
         Ok(output) => output.content[0].as_text().unwrap().to_owned(),
         Err(error) => format!("error: {}", error.text),

@@ -357,9 +357,10 @@ async fn watch(link: Arc<Link>, mut process: ChildTree, pipes: Pipes, lines: mps
         Some(exit) => exit.signal_name().unwrap_or_else(|| format!("exit code {}", exit.status())),
         None => "unknown end".to_owned(),
     };
-    let said = String::from_utf8_lossy(&tail).trim().to_owned();
-    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-    let why = why.map_or_else(|| format!("it exited ({how}){said}"), |why| format!("{why} ({how}){said}"));
+    let stderr_suffix = String::from_utf8_lossy(&tail).trim().to_owned();
+    let stderr_suffix = if stderr_suffix.is_empty() { String::new() } else { format!(": {stderr_suffix}") };
+    let why =
+        why.map_or_else(|| format!("it exited ({how}){stderr_suffix}"), |why| format!("{why} ({how}){stderr_suffix}"));
     link.end(why);
     if let (Ok(handle), Some(error)) = (link.handle(), link.gone()) {
         handle.report("process", &error);

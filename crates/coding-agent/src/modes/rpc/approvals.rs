@@ -35,7 +35,7 @@ pub(super) struct Approvals {
 struct PendingApproval {
     tool: String,
     session_id: String,
-    tell: oneshot::Sender<Approval>,
+    tx: oneshot::Sender<Approval>,
 }
 
 /// The result of requesting an approval.
@@ -70,14 +70,14 @@ impl Approvals {
         if self.is_closed {
             return Begun::Known(Approval::Denied { reason: GONE.to_owned() });
         }
-        let (tell, answer) = oneshot::channel();
-        let waiting = PendingApproval { tool: call.tool.to_owned(), session_id: call.session_id.to_owned(), tell };
+        let (tx, answer) = oneshot::channel();
+        let waiting = PendingApproval { tool: call.tool.to_owned(), session_id: call.session_id.to_owned(), tx };
         self.waiting.insert(id.to_owned(), waiting);
         Begun::Asks { answer, limit: self.limit.unwrap_or(USUAL_LIMIT) }
     }
 
     pub(super) fn reply(&mut self, reply: ToolReply) {
-        let Some(PendingApproval { tool, session_id, tell }) = self.waiting.remove(&reply.id) else { return };
+        let Some(PendingApproval { tool, session_id, tx }) = self.waiting.remove(&reply.id) else { return };
         let approval = match reply.decision {
             ToolDecision::Approve => Approval::Granted,
             ToolDecision::ApproveForSession => {
@@ -92,7 +92,7 @@ impl Approvals {
             }
         };
         // The call may have been cancelled meanwhile.
-        drop(tell.send(approval));
+        drop(tx.send(approval));
     }
 
     pub(super) fn forget(&mut self, id: &str) {

@@ -148,13 +148,13 @@ impl Ui for ClientUi {
     fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<DialogReply>> {
         Box::pin(async move {
             let id = self.new_id();
-            let (tell, answer) = oneshot::channel();
+            let (tx, answer) = oneshot::channel();
             {
                 let mut state = self.state();
                 if !state.is_open {
                     return None;
                 }
-                state.waiting.insert(id.clone(), tell);
+                state.waiting.insert(id.clone(), tx);
             }
             let _forget = Forget { ui: self, id: &id };
             let timeout = dialog.timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));

@@ -35,7 +35,7 @@ impl PromptRun<'_> {
         let aborted = end.why == EndReason::Aborted;
         let error_message = answer.as_ref().and_then(|answer| answer.error_message.clone()).unwrap_or_default();
         let is_failure = answer.as_ref().is_some_and(|answer| answer.stop_reason.is_failure());
-        self.tell_end(SessionEvent::RunEnd { end, will_retry }).await?;
+        self.emit_end(SessionEvent::RunEnd { end, will_retry }).await?;
         match recovery {
             Recovery::Again { attempt, nominal, at_least } => {
                 self.wait_for_retry(attempt, nominal, at_least, error_message).await

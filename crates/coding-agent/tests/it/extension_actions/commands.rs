@@ -9,7 +9,7 @@ use pinch_coding_agent::extension::{ExtensionCx, ExtensionError, ExtensionHandle
 use pinch_coding_agent::session::{HostRequest, Prompt};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_llm::message::Content;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use serde_json::json;
@@ -33,7 +33,7 @@ async fn commands_run_and_their_failures_are_reported() {
         to.command(does("panics", |_, _| panic!("oh")));
     };
     let extensions = load(vec![Brings::of("x", bring)]);
-    let mut scene = with(in_memory(), [Says::text("1")], &extensions).await;
+    let mut scene = with(in_memory(), [Reply::text("1")], &extensions).await;
     assert!(pull(scene.session.prompt(Prompt::text("/good a  b"))).await.is_empty());
     assert_eq!(*ran.lock().unwrap(), ["a  b"]);
     let failed = failures(&pull(scene.session.prompt(Prompt::text("/boom"))).await);
@@ -80,9 +80,9 @@ async fn a_command_may_use_the_idle_session() {
                 cx.send_user_message(Content::Text("asked".into()), DeliverAs::Steer).await?;
                 assert!(!cx.is_idle()?);
                 cx.wait_for_idle().await?;
-                let said: Vec<String> =
+                let roles: Vec<String> =
                     cx.branch().await?.iter().map(|entry| entry.body.type_name().to_owned()).collect();
-                assert_eq!(said.last().unwrap(), "message");
+                assert_eq!(roles.last().unwrap(), "message");
                 assert_eq!(cx.context_usage().await?.unwrap().context_window, 100_000);
                 cx.send_message(custom("ask"), DeliverAs::Steer, true).await?;
                 cx.shutdown().await
@@ -90,7 +90,7 @@ async fn a_command_may_use_the_idle_session() {
         }));
     };
     let extensions = load(vec![Brings::of("x", bring)]);
-    let mut scene = with(in_memory(), [Says::text("1"), Says::text("2")], &extensions).await;
+    let mut scene = with(in_memory(), [Reply::text("1"), Reply::text("2")], &extensions).await;
     let events = pull(scene.session.prompt(Prompt::text("/all"))).await;
     assert_eq!(failures(&events), []);
     assert_eq!(texts(&scene), ["custom", "system", "asked", "1", "custom", "2"]);
@@ -109,7 +109,7 @@ async fn requests_between_prompts_are_performed_by_running_them() {
     let extensions = load(vec![Brings::of("x", move |_, handle| *theirs.lock().unwrap() = Some(handle.clone()))]);
     let handle = kept.lock().unwrap().clone().unwrap();
     assert_eq!(handle.cx().unwrap_err(), ExtensionError::Stale, "there is no session yet");
-    let mut scene = with(in_memory(), [Says::text("1")], &extensions).await;
+    let mut scene = with(in_memory(), [Reply::text("1")], &extensions).await;
     let cx = handle.cx().unwrap();
     cx.send_user_message(Content::Text("hello".into()), DeliverAs::Steer).await.unwrap();
     cx.send_message(custom("later"), DeliverAs::NextPrompt, true).await.unwrap();
@@ -141,7 +141,7 @@ async fn a_handler_may_query_the_log() {
         Brings::of("x", |_, _| {}).at(Point::SessionStart, counts(first)),
         Brings::of("y", |_, _| {}).at(Point::TurnStart, counts(second)),
     ]);
-    let mut scene = with(in_memory(), [Says::text("1")], &extensions).await;
+    let mut scene = with(in_memory(), [Reply::text("1")], &extensions).await;
     assert_eq!(failures(&pull(scene.session.prompt(Prompt::text("hi"))).await), []);
     assert_eq!(*seen.lock().unwrap(), [2, 2]);
 }
@@ -175,7 +175,7 @@ async fn a_command_replaces_the_session_and_its_context_becomes_stale() {
         }));
     };
     let extensions = load(vec![Brings::of("x", bring)]);
-    let mut scene = with(log, [Says::text("1")], &extensions).await;
+    let mut scene = with(log, [Reply::text("1")], &extensions).await;
     pull(scene.session.prompt(Prompt::text("q"))).await;
     let failed = failures(&pull(scene.session.prompt(Prompt::text("/fresh"))).await);
     assert_eq!(failed.iter().map(|failure| failure.error.as_str()).collect::<Vec<_>>(), ["reached the end"]);
@@ -197,7 +197,7 @@ async fn a_command_may_run_during_a_run() {
         to.tool(tool("x", "done"));
     };
     let extensions = load(vec![Brings::of("x", bring)]);
-    let mut scene = with(in_memory(), [Says::call("c", "x", JsonObject::new()), Says::text("2")], &extensions).await;
+    let mut scene = with(in_memory(), [Reply::call("c", "x", JsonObject::new()), Reply::text("2")], &extensions).await;
     let control = scene.session.control();
     let (found, args) = control.find_command("/steer now").unwrap();
     let session = async {

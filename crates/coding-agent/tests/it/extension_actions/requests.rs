@@ -10,7 +10,7 @@ use pinch_coding_agent::extension::ui::{Dialog, DialogReply, Ui, UiUpdate};
 use pinch_coding_agent::extension::{ExecOptions, Extension, ExtensionHandle, Extensions, Point, Registrations};
 use pinch_coding_agent::session::Prompt;
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use pinch_stdx::host::Host;
 
 use super::{Brings, does, load, with};
@@ -113,7 +113,7 @@ async fn a_requested_compaction_runs_once_idle() {
     append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &[])]).await;
     let asks = Brings::of("x", |_, _| {}).at(Point::AgentStart, |cx| Box::pin(cx.request_compaction(Some("f".into()))));
     let extensions = load(vec![asks]);
-    let mut scene = with(log, [Says::text("1"), Says::text("SUMMARY"), Says::text("S2")], &extensions).await;
+    let mut scene = with(log, [Reply::text("1"), Reply::text("SUMMARY"), Reply::text("S2")], &extensions).await;
     scene.session.compaction_mut().settings.keep_recent_tokens = 1;
     let events = pull(scene.session.prompt(Prompt::text("q3"))).await;
     let settled = events.iter().position(|event| matches!(event, SessionEvent::Settled { .. })).unwrap();

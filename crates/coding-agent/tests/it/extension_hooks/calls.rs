@@ -3,7 +3,7 @@
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::{Point, UserBashAction};
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 
 use super::probe::Mood;
 use super::{TWO, around, echo, failures, stage};
@@ -11,7 +11,8 @@ use crate::session::in_memory;
 
 #[tokio::test]
 async fn calls_and_results_pass_through_all_extensions() {
-    let mut stage = stage(in_memory(), [echo("x"), Says::text("1")], &[Point::ToolCall, Point::ToolResult], &TWO).await;
+    let mut stage =
+        stage(in_memory(), [echo("x"), Reply::text("1")], &[Point::ToolCall, Point::ToolResult], &TWO).await;
     stage.ask("hi").await;
     let Message::ToolResult(result) = &*stage.scene.session.messages()[3] else { panic!() };
     assert_eq!(result.content[0].as_text(), Some("x+a+b+a+b"));
@@ -21,7 +22,7 @@ async fn calls_and_results_pass_through_all_extensions() {
 
 #[tokio::test]
 async fn an_extension_that_blocks_a_call_is_the_last_to_see_it() {
-    let mut stage = stage(in_memory(), [echo("stop"), Says::text("1")], &[Point::ToolCall], &TWO).await;
+    let mut stage = stage(in_memory(), [echo("stop"), Reply::text("1")], &[Point::ToolCall], &TWO).await;
     stage.ask("hi").await;
     let Message::ToolResult(result) = &*stage.scene.session.messages()[3] else { panic!() };
     assert_eq!((result.content[0].as_text(), result.is_error), (Some("not with a"), true));
@@ -35,7 +36,7 @@ async fn a_failing_handler_blocks_a_call() {
         (Mood::Panics, "The handler panicked: boom"),
         (Mood::Sleeps, "The handler took longer than 30 s"),
     ] {
-        let mut stage = stage(in_memory(), [echo("x"), Says::text("1")], &[Point::ToolCall], &around(mood)).await;
+        let mut stage = stage(in_memory(), [echo("x"), Reply::text("1")], &[Point::ToolCall], &around(mood)).await;
         let events = stage.ask("hi").await;
         let Message::ToolResult(result) = &*stage.scene.session.messages()[3] else { panic!() };
         let text = format!("Extension failed, blocking execution: {why}");
@@ -51,7 +52,7 @@ async fn a_failing_handler_blocks_a_call() {
 async fn a_failing_handler_is_reported_and_skipped() {
     for mood in [Mood::Fails, Mood::Panics, Mood::Sleeps] {
         let points = [Point::AgentStart, Point::Input, Point::Context, Point::ToolResult, Point::BeforeAgentStart];
-        let mut stage = stage(in_memory(), [echo("x"), Says::text("1")], &points, &around(mood)).await;
+        let mut stage = stage(in_memory(), [echo("x"), Reply::text("1")], &points, &around(mood)).await;
         let events = stage.ask("hi").await;
         assert_eq!(stage.texts()[..2], ["system", "hi+a+z"]);
         let Message::ToolResult(result) = &*stage.scene.session.messages()[5] else { panic!() };

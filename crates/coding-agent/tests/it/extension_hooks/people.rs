@@ -8,7 +8,7 @@ use pinch_coding_agent::extension::Point;
 use pinch_coding_agent::extension::ui::{Dialog, DialogKind, DialogReply, Ui, UiUpdate};
 use pinch_coding_agent::session::Prompt;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 
 use super::probe::Mood;
 use super::{echo, failures, pull, stage};
@@ -54,7 +54,7 @@ impl Drop for Closed<'_> {
 
 #[tokio::test(start_paused = true)]
 async fn a_dialog_pauses_the_time_limit() {
-    let mut stage = stage(in_memory(), [echo("x"), Says::text("1")], &[Point::ToolCall], &[("a", Mood::Asks)]).await;
+    let mut stage = stage(in_memory(), [echo("x"), Reply::text("1")], &[Point::ToolCall], &[("a", Mood::Asks)]).await;
     stage.extensions.set_ui(Arc::new(Slow::default()));
     let events = stage.ask("hi").await;
     assert!(failures(&events).is_empty());
@@ -80,7 +80,7 @@ async fn a_cancelled_prompt_closes_the_dialog() {
 
 #[tokio::test]
 async fn without_a_user_every_question_is_unanswered() {
-    let mut stage = stage(in_memory(), [echo("x"), Says::text("1")], &[Point::ToolCall], &[("a", Mood::Asks)]).await;
+    let mut stage = stage(in_memory(), [echo("x"), Reply::text("1")], &[Point::ToolCall], &[("a", Mood::Asks)]).await;
     stage.ask("hi").await;
     assert_eq!(stage.notes(), ["a tool_call", "a answered false"]);
 }

@@ -6,7 +6,7 @@ use pinch_coding_agent::entry::EntryId;
 use pinch_coding_agent::extension::{Extension, ExtensionError, Extensions, Point, Points, SessionReason};
 use pinch_coding_agent::session::{CompactRequest, ForkAt, ForkError, Navigation, SessionError};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 
 use super::probe::Mood;
 use super::{Echo, TWO, around, stage};
@@ -46,7 +46,7 @@ async fn a_session_is_left_only_if_no_extension_objects() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let all = [Point::SessionBeforeSwitch, Point::SessionBeforeFork, Point::SessionStart, Point::SessionShutdown];
-    let mut minds = stage(log, [Says::text("1")], &all, &TWO).await;
+    let mut minds = stage(log, [Reply::text("1")], &all, &TWO).await;
     minds.ask("q").await;
     minds.notes();
     let id = minds.scene.session.log().id().to_owned();
@@ -61,7 +61,7 @@ async fn a_session_is_left_only_if_no_extension_objects() {
 
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
-    let mut goes = stage(log, [Says::text("1")], &all[2..], &TWO[..1]).await;
+    let mut goes = stage(log, [Reply::text("1")], &all[2..], &TWO[..1]).await;
     goes.ask("q").await;
     goes.notes();
     let point: EntryId = goes.scene.session.fork_points()[0].0.clone();

@@ -37,9 +37,9 @@ async fn is_gone(id: u32) -> bool {
 #[test]
 fn a_gigabyte_of_output_is_truncated() {
     let tree = FileTree::new(&[]);
-    let (told, peak) = tree.measured("bash", &json!({"command": "yes | head -c 1073741824"}));
+    let (result, peak) = tree.measured("bash", &json!({"command": "yes | head -c 1073741824"}));
     let lines = (1_u64 << 30) / 2;
-    let (shown, notice) = told.rsplit_once("\n\n").unwrap();
+    let (shown, notice) = result.rsplit_once("\n\n").unwrap();
     assert!(shown.len() < 52_000 && shown.lines().all(|line| line == "y"), "{} bytes", shown.len());
     let wanted = format!("[Showing lines {}-{lines} of {lines}. Full output: ./pinch-bash-", lines - 1999);
     assert!(notice.starts_with(&wanted), "{notice}");
@@ -53,10 +53,10 @@ async fn a_command_that_ignores_sigterm_is_killed() {
     let tree = FileTree::new(&[]);
     let began = Instant::now();
     let command = "trap '' TERM INT HUP; echo $$; while :; do sleep 1; done";
-    let told = tree.soon("bash", json!({"command": command, "timeout": 0.5})).await;
-    assert!(told.ends_with("\n\nCommand timed out after 0.5 seconds"), "{told}");
+    let result = tree.soon("bash", json!({"command": command, "timeout": 0.5})).await;
+    assert!(result.ends_with("\n\nCommand timed out after 0.5 seconds"), "{result}");
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    assert!(is_gone(left(&told).0).await);
+    assert!(is_gone(left(&result).0).await);
 }
 
 #[tokio::test]
@@ -84,10 +84,10 @@ async fn a_daemon_that_keeps_the_pipes_open_does_not_block() {
         "(setsid sh -c 'echo $$; trap \"\" TERM; while :; do echo noise; sleep 0.01; done' &) ; sleep 0.5",
     ] {
         let began = Instant::now();
-        let told = tree.soon("bash", json!({"command": command})).await;
-        let daemon = left(&told);
+        let result = tree.soon("bash", json!({"command": command})).await;
+        let daemon = left(&result);
         assert!(began.elapsed() < Duration::from_secs(10), "{command}: {:?}", began.elapsed());
-        assert!(!told.contains("Command "), "it ended well: {told}");
+        assert!(!result.contains("Command "), "it ended well: {result}");
         assert!(is_alive(daemon.0), "what is left running on purpose stays: {command}");
     }
 }
@@ -101,9 +101,9 @@ async fn a_command_that_leaves_its_group_ends_on_timeout() {
         commands.push("(setsid sh -c 'echo $$; exec sleep 300' &); nohup setsid sleep 300 & sleep 300");
     }
     for command in commands {
-        let told = tree.soon("bash", json!({"command": command, "timeout": 1})).await;
-        let own_session = left(&told);
-        assert!(told.ends_with("\n\nCommand timed out after 1 seconds"), "{told}");
+        let result = tree.soon("bash", json!({"command": command, "timeout": 1})).await;
+        let own_session = left(&result);
+        assert!(result.ends_with("\n\nCommand timed out after 1 seconds"), "{result}");
         assert!(is_gone(own_session.0).await, "{command}");
     }
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
@@ -149,7 +149,7 @@ async fn explode(bomb: &str) {
         }
         most
     };
-    let (told, most) = tokio::join!(tree.soon("bash", input), counting);
+    let (result, most) = tokio::join!(tree.soon("bash", input), counting);
     let mut left = living(bomber);
     for _ in 0..500 {
         if left.is_empty() {
@@ -164,7 +164,7 @@ async fn explode(bomb: &str) {
     let ended = std::process::Command::new("setpriv").args(all).current_dir("/").status();
     assert!(ended.is_ok());
     // The shell itself keeps retrying to fork another process.
-    assert!(told.ends_with("Command timed out after 2 seconds"), "{told}");
+    assert!(result.ends_with("Command timed out after 2 seconds"), "{result}");
     assert!(most > 20, "there were {most} at most: that is no bomb");
     assert_eq!(n_left, 0, "all of the family are gone");
 }

@@ -89,16 +89,16 @@ async fn a_pipe_is_written_to_and_an_inactive_reader_is_not_waited_for() {
     });
     // A reader blocks in opening the pipe until there is a writer, and a writer is refused until there is a reader.
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    let mut told = write.await;
-    while told != "Successfully wrote to pipe" && tokio::time::Instant::now() < deadline {
+    let mut result = write.await;
+    while result != "Successfully wrote to pipe" && tokio::time::Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(10)).await;
-        told = tree.soon("write", json!({"path": "pipe", "content": content})).await;
+        result = tree.soon("write", json!({"path": "pipe", "content": content})).await;
     }
-    assert_eq!(told, "Successfully wrote to pipe");
+    assert_eq!(result, "Successfully wrote to pipe");
     assert_eq!(reader.join().unwrap(), content.len());
 
     // Opened for both, so that opening does not block.
     let _sleeper = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
-    let told = tree.soon("write", json!({"path": "pipe", "content": content})).await;
-    assert!(told.starts_with("error: ETIMEDOUT: "), "{told}");
+    let result = tree.soon("write", json!({"path": "pipe", "content": content})).await;
+    assert!(result.starts_with("error: ETIMEDOUT: "), "{result}");
 }

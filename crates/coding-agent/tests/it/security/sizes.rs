@@ -33,8 +33,8 @@ fn a_file_of_ten_gigabytes_is_handled() {
         ("find", json!({"pattern": "h*"}), "head\nhole"),
         ("ls", json!({}), "head\nhole"),
     ] {
-        let (told, peak) = tree.measured(tool, &input);
-        assert_eq!(told, expected, "{tool} {input}");
+        let (result, peak) = tree.measured(tool, &input);
+        assert_eq!(result, expected, "{tool} {input}");
         assert!(peak < SMALL, "{tool} {input}: {peak} MB");
     }
 }
@@ -43,8 +43,8 @@ fn a_file_of_ten_gigabytes_is_handled() {
 fn a_named_file_of_zeros_is_searched_only_as_far_as_useful() {
     let tree = FileTree::new(&[]);
     File::create(tree.root().join("hole")).unwrap().set_len(10 << 30).unwrap();
-    let (told, peak) = tree.measured("grep", &json!({"pattern": "hit", "path": "hole"}));
-    assert_eq!(told, "No matches found");
+    let (result, peak) = tree.measured("grep", &json!({"pattern": "hit", "path": "hole"}));
+    assert_eq!(result, "No matches found");
     assert!(peak < SMALL, "{peak} MB");
 }
 
@@ -72,8 +72,8 @@ fn a_line_of_two_hundred_megabytes_is_handled() {
         ),
         ("bash", json!({"command": "cat line | tail -c 10"}), SMALL, "xxxxxxxxxx"),
     ] {
-        let (told, peak) = tree.measured(tool, &input);
-        assert_eq!(told, expected, "{tool} {input}");
+        let (result, peak) = tree.measured(tool, &input);
+        assert_eq!(result, expected, "{tool} {input}");
         assert!(peak < most, "{tool} {input}: {peak} MB");
     }
 }
@@ -88,8 +88,8 @@ fn editing_a_large_file_takes_a_few_times_its_size() {
         // The second is found only approximately: the file has no typographic quotes.
         for old in ["300000 and some words", "000123 and some words of a usual line  \n000124"] {
             let input = json!({"path": "f", "edits": [{"oldText": old, "newText": "new words"}]});
-            let (told, peak) = tree.measured("edit", &input);
-            assert_eq!(told, "Successfully replaced 1 block(s) in f.");
+            let (result, peak) = tree.measured("edit", &input);
+            assert_eq!(result, "Successfully replaced 1 block(s) in f.");
             assert!(peak < SMALL + 10 * size, "{peak} MB for a file of {size} MB");
         }
     }
@@ -103,8 +103,8 @@ fn an_edit_that_replaces_very_many_lines_terminates() {
     std::fs::write(tree.root().join("f"), &old).unwrap();
     let new: String = old.lines().rev().map(|line| format!("{line}\n")).collect();
     let input = json!({"path": "f", "edits": [{"oldText": old, "newText": new}]});
-    let (told, peak) = tree.measured("edit", &input);
-    assert_eq!(told, "Successfully replaced 1 block(s) in f.");
+    let (result, peak) = tree.measured("edit", &input);
+    assert_eq!(result, "Successfully replaced 1 block(s) in f.");
     assert!(peak < 3 * SMALL, "{peak} MB");
 }
 
@@ -126,9 +126,9 @@ async fn arguments_of_ten_megabytes_are_handled() {
         ("ls", json!({"path": long})),
         ("bash", json!({"command": long})),
     ] {
-        let told = tree.soon(tool, input).await;
-        assert!(told.starts_with("error: "), "{tool}: {told:.200}");
-        assert!(told.len() < 10_000, "{tool}: {} bytes of {told:.200}", told.len());
+        let result = tree.soon(tool, input).await;
+        assert!(result.starts_with("error: "), "{tool}: {result:.200}");
+        assert!(result.len() < 10_000, "{tool}: {} bytes of {result:.200}", result.len());
     }
     let literal = tree.soon("grep", json!({"pattern": long, "literal": true})).await;
     assert!(literal == "No matches found" || literal.len() < 10_000, "{literal:.200}");
@@ -136,11 +136,11 @@ async fn arguments_of_ten_megabytes_are_handled() {
     for tool in ["read", "write", "edit", "grep", "find", "ls"] {
         let input =
             json!({"path": "f\u{0}", "pattern": "x", "content": "x", "edits": [{"oldText": "a", "newText": "b"}]});
-        let told = tree.soon(tool, input).await;
-        assert!(told.starts_with("error: ") && told.contains("EINVAL"), "{tool}: {told}");
+        let result = tree.soon(tool, input).await;
+        assert!(result.starts_with("error: ") && result.contains("EINVAL"), "{tool}: {result}");
     }
-    let told = tree.soon("bash", json!({"command": "echo \u{0}"})).await;
-    assert!(told.starts_with("error: EINVAL: "), "{told}");
+    let result = tree.soon("bash", json!({"command": "echo \u{0}"})).await;
+    assert!(result.starts_with("error: EINVAL: "), "{result}");
     assert_eq!(std::fs::read(tree.root().join("f")).unwrap(), b"text\n");
 }
 
@@ -176,9 +176,9 @@ async fn expensive_patterns_are_bounded() {
         &"(".repeat(5_000),
         &format!("{}x{}", "(".repeat(400), ")?".repeat(400)),
     ] {
-        let told = tree.soon("grep", json!({"pattern": pattern})).await;
-        assert!(told == "No matches found" || told.starts_with("error: "), "{pattern:.50}: {told:.300}");
-        assert!(told.len() < 10_000, "{pattern:.50}: {} bytes", told.len());
+        let result = tree.soon("grep", json!({"pattern": pattern})).await;
+        assert!(result == "No matches found" || result.starts_with("error: "), "{pattern:.50}: {result:.300}");
+        assert!(result.len() < 10_000, "{pattern:.50}: {} bytes", result.len());
     }
     let braces = "{a,".repeat(1000);
     for glob in [
@@ -189,8 +189,8 @@ async fn expensive_patterns_are_bounded() {
     ] {
         let found = tree.soon("find", json!({"pattern": glob})).await;
         assert!(found.starts_with("No files found") || found.starts_with("error: "), "{glob:.50}: {found:.300}");
-        let told = tree.soon("grep", json!({"pattern": "x", "glob": glob})).await;
-        assert!(told == "No matches found" || told.starts_with("error: "), "{glob:.50}: {told:.300}");
+        let result = tree.soon("grep", json!({"pattern": "x", "glob": glob})).await;
+        assert!(result == "No matches found" || result.starts_with("error: "), "{glob:.50}: {result:.300}");
     }
 }
 
@@ -214,8 +214,8 @@ fn decompression_bombs_are_rejected() {
     for (name, expected) in
         [("large", shown.to_owned()), ("huge", refused("image/png")), ("bomb", refused("image/gif"))]
     {
-        let (told, peak) = tree.measured("read", &json!({"path": name}));
-        assert_eq!(told, expected, "{name}");
+        let (result, peak) = tree.measured("read", &json!({"path": name}));
+        assert_eq!(result, expected, "{name}");
         assert!(peak < 5 * SMALL, "{name}: {peak} MB");
     }
 }
