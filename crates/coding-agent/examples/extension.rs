@@ -1,4 +1,4 @@
-//! An extension in Rust: it asks before a command removes files, and adds a command of its own.
+//! An extension in Rust: asks before a command removes files, and adds a command.
 //!
 //! ```sh
 //! cargo run -p pinch-coding-agent --example extension
@@ -72,7 +72,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .extension(Arc::new(GuardExtension));
     let mut agent = create_agent_session(options).await?;
     println!("{}", agent.ask("Clean up.").await?);
-    // A command of an extension takes the prompt: no model is asked.
+    // An extension's command handles the prompt: no model is called.
     assert!(matches!(agent.ask("/rename tidy").await, Err(AskError::NoAnswer)));
     println!("the session is called {}", agent.session().log().name().unwrap_or_default());
     agent.close().await;

@@ -1,5 +1,4 @@
-//! A session without files: every part is a value of this program, and a provider that answers from a script stands in for a model. Tests of
-//! programs that use this crate look like this.
+//! A session without files: every part is an in-memory value, and a scripted provider replaces the model. Useful as a template for tests.
 //!
 //! ```sh
 //! cargo run -p pinch-coding-agent --example in_memory

@@ -1,4 +1,4 @@
-//! A session with the user's own settings, keys and models, and one more tool.
+//! A session with the user's own settings, keys and models, plus one more tool.
 //!
 //! ```sh
 //! cargo run -p pinch-coding-agent --example own_tool -- anthropic/claude-sonnet-4-5
@@ -14,7 +14,7 @@ use pinch_coding_agent::llm::schema::Schema;
 use pinch_coding_agent::{AgentSessionOptions, Host, create_agent_session};
 use serde_json::json;
 
-/// Looks an order up. A real program would ask its database.
+/// Looks up an order. A real program would query its database.
 struct OrderStatus(ToolSpec);
 
 impl Tool for OrderStatus {

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // Runs a JavaScript or TypeScript extension as a process of pinch: `node pinch-extension-host.mjs FILE`.
 //
-// It speaks JSON-RPC 2.0 over standard input and output, a message a line, and gives the extension's default export a `pi` object. Everything that
-// the extension prints goes to standard error. Needs Node 20 or newer; TypeScript needs a Node that strips types (22.18 or newer).
+// It speaks JSON-RPC 2.0 over standard input and output, one message per line, and calls the extension's default export with a `pi` object.
+// Everything the extension prints goes to standard error. Requires Node 20 or newer; TypeScript requires type stripping (22.18 or newer).
 
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -13,10 +13,10 @@ if (!file) {
   process.exit(2);
 }
 
-// Standard output is for messages only.
+// Standard output is reserved for messages.
 for (const name of ["log", "info", "debug"]) console[name] = console.error.bind(console);
 
-const handlers = new Map(); // event name -> functions, in the order they were registered in
+const handlers = new Map(); // event name -> functions, in order of registration
 const tools = new Map();
 const commands = new Map();
 const shortcuts = new Map();
@@ -25,11 +25,11 @@ const renderers = [];
 const providers = [];
 const topics = new Map();
 const waiting = new Map(); // our requests, by id
-const running = new Map(); // requests of pinch that can be cancelled, by id
-const late = []; // what was registered after pinch had asked for everything, until there is a session
+const running = new Map(); // cancellable requests from pinch, by id
+const late = []; // registrations made after `initialize`, until there is a session
 let nextId = 1;
-let hasToldAll = false; // pinch knows what there is
-let isBound = false; // there is a session
+let isInitialized = false; // `initialize` was answered
+let isBound = false; // whether there is a session
 let start = { cwd: process.cwd(), hasUI: false };
 
 function send(message) {
@@ -59,7 +59,7 @@ function notHere(what) {
 function makeUi(own) {
   const ui = (method, params) => request(`ui/${method}`, { ...own(), ...params });
   const orUndefined = (answer) => answer ?? undefined;
-  // Nobody waits for what is only shown; a failure must not end the process.
+  // Updates are not awaited; a failure must not end the process.
   const show = (method, params) => void ui(method, params).catch((error) => console.error(error.message));
   const dialog = (method, params, options = {}) => {
     const asked = ui(method, { ...params, timeout: options.timeout }).then(orUndefined);
@@ -160,12 +160,12 @@ function makeCommandContext(facts, signal) {
 /** Tells pinch of something that it could not learn at the start: now, or as soon as there is a session. */
 function tellLater(method, params) {
   if (isBound) return request(method, params);
-  if (hasToldAll) late.push({ method, params });
+  if (isInitialized) late.push({ method, params });
 }
 
 /** What pinch learns at the start only: later it would never be asked for. */
 function onlyAtStart(what) {
-  if (hasToldAll) throw new Error(`${what} must be called while the extension is loaded`);
+  if (isInitialized) throw new Error(`${what} must be called while the extension is loaded`);
 }
 
 function describeTool({ name, label, description, parameters, executionMode, outputSchema }) {
@@ -177,7 +177,7 @@ const pi = {
     if (!handlers.has(event)) onlyAtStart(`pi.on("${event}")`);
     const all = list(handlers, event);
     all.push(handler);
-    // A new list: the one that is being gone through stays as it is.
+    // Create a new list: the old one may be being iterated.
     return () => void handlers.set(event, handlers.get(event).filter((other) => other !== handler));
   },
   registerTool(tool) {
@@ -203,12 +203,12 @@ const pi = {
   },
   registerProvider(name, config) {
     if (config.stream || config.streamSimple || config.oauth) notHere("registerProvider with functions")();
-    if (!hasToldAll) providers.push({ name, config });
+    if (!isInitialized) providers.push({ name, config });
     return tellLater("registerProvider", { name, config });
   },
   unregisterProvider(name) {
-    // One that pinch has not heard of need not be taken away there.
-    while (!hasToldAll && providers.some((one) => one.name === name)) {
+    // A provider not reported to pinch yet need not be removed there.
+    while (!isInitialized && providers.some((one) => one.name === name)) {
       providers.splice(providers.findIndex((one) => one.name === name), 1);
     }
     return tellLater("unregisterProvider", { name });
@@ -239,9 +239,9 @@ const pi = {
   },
 };
 
-// Nobody waits for an answer there; where nobody hears of it either, a note stays.
+// Reports an error of a notification, which has no answer; without a listener it is shown as a note.
 function report(event, error) {
-  void request("report", { event, error }).catch((unheard) => console.error(`${error} (${unheard.message})`));
+  void request("report", { event, error }).catch((failure) => console.error(`${error} (${failure.message})`));
 }
 
 function fatal(error) {
@@ -249,7 +249,7 @@ function fatal(error) {
   process.exit(1);
 }
 
-// How the answers of several handlers of one event become one. What is not listed: the last answer counts.
+// Merges the answers of several handlers of an event. For events not listed, the last answer wins.
 function merge(event, payload, answers, answer) {
   if (answer === undefined || answer === null) return false;
   answers.push(answer);
@@ -292,7 +292,7 @@ async function runEvent({ name, payload, ctx }, signal) {
   }
   const last = answers.at(-1);
   if (name === "tool_call") {
-    // Handlers may change the arguments in place.
+    // Handlers may modify the arguments in place.
     return JSON.stringify(event.input) === input ? last : { ...last, input: event.input };
   }
   if (name === "input" && last?.action !== "handled" && answers.some((answer) => answer.action === "transform")) {
@@ -300,7 +300,7 @@ async function runEvent({ name, payload, ctx }, signal) {
   }
   if (name === "before_provider_request") return last;
   if (name === "before_agent_start" && answers.length > 0) {
-    // Every message counts; of prompts the last, which has seen the others.
+    // All messages are added; the last system prompt wins, since its handler saw the others.
     const messages = answers.flatMap((answer) => answer.messages ?? answer.message ?? []);
     return { messages, systemPrompt: answers.findLast((answer) => answer.systemPrompt !== undefined)?.systemPrompt };
   }
@@ -310,7 +310,7 @@ async function runEvent({ name, payload, ctx }, signal) {
 const methods = {
   initialize(params) {
     start = params;
-    hasToldAll = true;
+    isInitialized = true;
     return {
       tools: [...tools.values()].map(describeTool),
       commands: [...commands].map(([name, { description, getArgumentCompletions }]) => ({
@@ -380,16 +380,16 @@ try {
   fatal(error);
 }
 
-// Told events are handled one after another, as they came; requests do not wait for each other.
-let told = Promise.resolve();
+// Notifications are handled sequentially in order; requests are handled concurrently.
+let notifications = Promise.resolve();
 function take(line) {
   if (!line.trim()) return;
   const message = JSON.parse(line);
-  if (message.id === undefined && message.method === "event") told = told.then(() => receive(message));
+  if (message.id === undefined && message.method === "event") notifications = notifications.then(() => receive(message));
   else void receive(message);
 }
 
-// A line ends with a line feed and with nothing else: `node:readline` also ends lines at U+2028 and U+2029, which may stand in JSON.
+// Lines end with a line feed only: `node:readline` would also split at U+2028 and U+2029, which are valid in JSON.
 let pieces = [];
 process.stdin.on("data", (chunk) => {
   let from = 0;
@@ -402,8 +402,8 @@ process.stdin.on("data", (chunk) => {
   }
   if (from < chunk.length) pieces.push(chunk.subarray(from));
 });
-// What was told before the end is handled, and what fails there is said.
+// Handle pending notifications before exiting, and report their failures.
 process.stdin.on("end", () => {
   take(Buffer.concat(pieces).toString("utf8"));
-  void told.finally(() => process.exit(0));
+  void notifications.finally(() => process.exit(0));
 });

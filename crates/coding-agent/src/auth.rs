@@ -1,4 +1,4 @@
-//! Credentials: where the key of a request comes from.
+//! Credentials: resolving the key for a request.
 
 use futures::future::BoxFuture;
 use pinch_llm::ids::ProviderId;
@@ -17,25 +17,25 @@ pub use backend::{AuthBackend, OpenAuth};
 pub use refresh::Logins;
 pub use storage::{AuthStorage, KeyLookup};
 
-/// Gives each request its credentials. Asked before every call, because tokens expire while tools run.
+/// Supplies the credentials of each request. Called before every request, because tokens expire while tools run.
 pub trait RequestAuth: Send + Sync {
-    /// Credentials for one call of a model.
+    /// Returns the credentials for one request to a model.
     fn for_model<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<Auth, AuthError>>;
 
-    /// Fails as [`RequestAuth::for_model`] would, as far as is known without running a command of the user: called before a prompt is
+    /// Fails as [`RequestAuth::for_model`] would, as far as can be determined without running user commands. Called before a prompt is
     /// accepted.
     fn check<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, Result<(), AuthError>> {
         Box::pin(async move { self.for_model(model, cancel).await.map(drop) })
     }
 
-    /// Gets other credentials after a server refused those of the last call. Returns whether there are others now: then the call may be made
-    /// again.
+    /// Obtains new credentials after a server rejected those of the last request. Returns whether they changed, so that the request may be
+    /// retried.
     fn renew<'a>(&'a self, model: &'a Model, cancel: &'a Cancel) -> BoxFuture<'a, bool> {
         let _ = (model, cancel);
         Box::pin(async { false })
     }
 
-    /// Waits until refreshes that have started are stored: to be called before a program exits.
+    /// Waits until pending refreshes are stored. Call it before the program exits.
     fn settle(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
@@ -45,16 +45,16 @@ pub trait RequestAuth: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// There are none.
+    /// No credentials are configured.
     #[error("No API key found for {provider}.")]
     Missing {
-        /// Whose key is missing.
+        /// Provider whose key is missing.
         provider: ProviderId,
     },
-    /// There are none, and a header needs one.
+    /// No credentials are configured, but a header requires them.
     #[error("No API key found for \"{provider}\"")]
     MissingForHeader {
-        /// Whose key is missing.
+        /// Provider whose key is missing.
         provider: ProviderId,
     },
     /// A configured value could not be resolved.
@@ -62,54 +62,54 @@ pub enum AuthError {
     Unresolved {
         /// What the value is for.
         what: String,
-        /// How it was to be found.
+        /// The unresolved reference.
         how: String,
     },
     /// A login has expired.
     #[error("Authentication failed for \"{provider}\". Credentials may have expired or network is unavailable.")]
     Expired {
-        /// Whose login it was.
+        /// Provider of the login.
         provider: ProviderId,
     },
     /// A login has expired and could not be refreshed.
     #[error("Authentication failed for \"{provider}\": {why}{}", if *is_final { ". Sign in again." } else { "" })]
     Refresh {
-        /// Whose login it was.
+        /// Provider of the login.
         provider: ProviderId,
-        /// What the provider said.
+        /// The provider's error message.
         why: String,
-        /// Only a new login helps.
+        /// Whether only a new login helps.
         is_final: bool,
     },
-    /// The credentials file is locked by another program.
-    #[error("The login of \"{provider}\" cannot be renewed: {why}")]
+    /// Another program holds the lock of the credentials file.
+    #[error("The login of \"{provider}\" cannot be refreshed: {why}")]
     Locked {
-        /// Whose login it is.
+        /// Provider of the login.
         provider: ProviderId,
-        /// Who holds what.
+        /// Who holds the lock.
         why: String,
     },
     /// The credentials file cannot be written.
-    #[error("The login of \"{provider}\" cannot be renewed: {why}")]
+    #[error("The login of \"{provider}\" cannot be refreshed: {why}")]
     Store {
-        /// Whose login it is.
+        /// Provider of the login.
         provider: ProviderId,
-        /// Why not.
+        /// The cause.
         why: String,
     },
-    /// The call was cancelled meanwhile.
+    /// The request was cancelled in the meantime.
     #[error("Request was aborted")]
     Cancelled,
 }
 
 impl AuthError {
-    /// The configured value of a provider's key resolves to nothing.
+    /// Returns the error for a provider's key that cannot be resolved.
     pub(crate) fn unresolved_key(provider: &ProviderId, how: &config_value::ValueError) -> Self {
         Self::Unresolved { what: format!("API key for provider \"{provider}\""), how: how.to_string() }
     }
 }
 
-/// The same credentials for every call.
+/// A [`RequestAuth`] with the same credentials for every request.
 #[derive(Clone, Debug, Default)]
 pub struct FixedAuth(pub Auth);
 

@@ -1,4 +1,4 @@
-//! Documents that users write: read leniently, reported precisely.
+//! Documents written by users: parsed leniently, with precise problem reports.
 
 use std::fmt;
 use std::io;
@@ -13,16 +13,16 @@ mod change;
 
 pub use change::{ChangeError, Folder, LockedDocument, change, change_object};
 
-/// Something wrong in a user's document. It is reported, and the rest of the document still counts.
+/// A problem in a user's document. It is reported, and the rest of the document still applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The document.
+    /// Path of the document.
     pub file: PathBuf,
-    /// Where in it: `line:column`, or the path of a member.
+    /// Position in the document: `line:column`, or the path of a member.
     pub at: Option<String>,
     /// What is wrong.
     pub what: String,
-    /// What to do about it.
+    /// How to fix it.
     pub remedy: Option<String>,
 }
 
@@ -41,19 +41,19 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
-    /// A problem with a whole document.
+    /// Creates a problem with a whole document.
     pub fn new(file: &Path, what: impl Into<String>) -> Self {
         Self { file: file.to_owned(), at: None, what: what.into(), remedy: None }
     }
 
-    /// Says where.
+    /// Sets the position.
     #[must_use]
     pub fn at(mut self, at: impl Into<String>) -> Self {
         self.at = Some(at.into());
         self
     }
 
-    /// Says what to do.
+    /// Sets the remedy.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
@@ -61,21 +61,21 @@ impl Problem {
     }
 }
 
-/// Bytes of a document that is read at all.
+/// Maximum bytes of a document to read.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Reads a JSON document of a user: an object, with comments and trailing commas if need be. A missing file is an empty object.
+/// Reads a user's JSON document: an object, optionally with comments and trailing commas. A missing file is an empty object.
 ///
 /// # Errors
-/// What is wrong with the document as a whole; it must not be written then.
+/// Returns the problem with the document as a whole; it must not be written then.
 pub fn read_object(path: &Path) -> Result<Map<String, Value>, Problem> {
     read_value(path)?.map_or_else(|| Ok(Map::new()), |value| as_object(path, value))
 }
 
-/// Reads a JSON document that is to be written again. What writing would lose is an error: comments are not in the object.
+/// Reads a JSON document in order to write it again. Anything that writing would lose is an error, such as comments.
 ///
 /// # Errors
-/// What is wrong with the document; it must not be written then.
+/// Returns the problem with the document; it must not be written then.
 pub fn read_to_write(path: &Path) -> Result<Map<String, Value>, Problem> {
     let Some(text) = read_text(path)? else { return Ok(Map::new()) };
     parse(path, lossy::without_bom(&text)).and_then(|value| as_object(path, value)).map_err(
@@ -88,20 +88,20 @@ pub fn read_to_write(path: &Path) -> Result<Map<String, Value>, Problem> {
     )
 }
 
-/// The text of a document; `None` when it is missing or blank.
+/// Returns the text of a document, or `None` if it is missing or blank.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// Fails if it cannot be read.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, Problem> {
     let Some(bytes) = checked(path, read_regular(path, MAX_BYTES))? else { return Ok(None) };
     let text = String::from_utf8(bytes).map_err(|_| no_text(path))?;
     Ok((!is_blank(&text)).then_some(text))
 }
 
-/// Like [`read_text`], for one that may be long and is kept in parts: they share the memory of the whole, which is UTF-8.
+/// Like [`read_text`], for long documents kept in parts that share the memory of the whole. The text is UTF-8.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// Fails if it cannot be read.
 pub(crate) fn read_long_text(path: &Path) -> Result<Option<Bytes>, Problem> {
     let Some(bytes) = checked(path, read_long(path, MAX_BYTES))? else { return Ok(None) };
     let text = std::str::from_utf8(&bytes).map_err(|_| no_text(path))?;
@@ -137,21 +137,21 @@ fn as_object(path: &Path, value: Value) -> Result<Map<String, Value>, Problem> {
     }
 }
 
-/// Reads a JSON document of any shape, as [`read_object`] does; `None` when it is missing or blank.
+/// Reads a JSON document with any value, like [`read_object`]. Returns `None` if it is missing or blank.
 ///
 /// # Errors
-/// What is wrong with the document as a whole.
+/// Returns the problem with the document as a whole.
 pub(crate) fn read_value(path: &Path) -> Result<Option<Value>, Problem> {
     read_text(path)?.map(|text| value_of(path, &text)).transpose()
 }
 
-/// What the text of a document says; comments and trailing commas are passed over.
+/// Parses the text of a document, ignoring comments and trailing commas.
 ///
 /// # Errors
-/// What is wrong with the document as a whole.
+/// Returns the problem with the document as a whole.
 pub fn value_of(path: &Path, text: &str) -> Result<Value, Problem> {
     let text = lossy::without_bom(text);
-    // Most documents have no comments, and looking for some takes as long as reading.
+    // Most documents have no comments, and looking for them takes as long as parsing.
     parse(path, text).or_else(|_| parse(path, &jsonc::to_json(text)))
 }
 
@@ -159,11 +159,11 @@ fn parse(path: &Path, text: &str) -> Result<Value, Problem> {
     lossy::from_str(text).map_err(|error| {
         Problem::new(path, format!("is not valid JSON: {}", without_place(&error)))
             .at(format!("{}:{}", error.line(), error.column()))
-            .remedy("Correct it there; the file is left as it is")
+            .remedy("Fix it there; the file is left unchanged")
     })
 }
 
-/// The parser's message without the position, which precedes it already.
+/// Returns the parser's message without the position, which is reported separately.
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.clone(), |(what, _)| what.to_owned())
@@ -186,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn documents() {
+    fn documents_are_read_leniently() {
         check("\u{feff}{\"a\": 1, // c\n}", r#"{"a":1}"#);
         check(" \n", "{}");
         check("[1]", "/m.json: must be a JSON object. Put everything between { and }");
         check(
             "{\n \"a\": x\n}",
-            "/m.json:2:7: is not valid JSON: expected value. Correct it there; the file is left as it is",
+            "/m.json:2:7: is not valid JSON: expected value. Fix it there; the file is left unchanged",
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The events of a session: those of its runs, and what happens around them.
+//! Session events: those of its runs, and others.
 
 use std::path::PathBuf;
 
@@ -8,106 +8,106 @@ use pinch_llm::thinking::ThinkingLevel;
 use crate::compaction::{Compacted, CompactionReason};
 use crate::entry::{Entry, EntryId};
 
-/// One event of a session.
+/// An event of a session.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SessionEvent {
-    /// An event of the run under way. `AgentEnd` comes as [`SessionEvent::RunEnd`].
+    /// An event of the current run. `AgentEnd` is reported as [`SessionEvent::RunEnd`].
     Agent(AgentEvent),
-    /// A run is over.
+    /// A run ended.
     RunEnd {
-        /// How.
+        /// How it ended.
         end: RunEnd,
-        /// Another attempt follows.
+        /// Whether another attempt follows.
         will_retry: bool,
     },
     /// The session is idle: the last event of a prompt.
     Settled {
-        /// The prompt was cancelled.
+        /// Whether the prompt was cancelled.
         aborted: bool,
     },
-    /// An entry that belongs to no message event entered the log.
+    /// An entry was appended that belongs to no message event.
     EntryAppended(Box<Entry>),
-    /// What waits has changed.
+    /// The queues changed.
     QueueUpdate {
-        /// Texts of the steering queue.
+        /// Texts in the steering queue.
         steering: Vec<String>,
-        /// Texts of the follow-up queue.
+        /// Texts in the follow-up queue.
         follow_up: Vec<String>,
     },
-    /// Compaction begins.
+    /// A compaction started.
     CompactionStart {
-        /// Why.
+        /// What triggered it.
         reason: CompactionReason,
     },
-    /// Compaction is over.
+    /// A compaction ended.
     CompactionEnd {
-        /// Why it began.
+        /// What triggered it.
         reason: CompactionReason,
-        /// The summary, when there is one.
+        /// The result, if it succeeded.
         result: Option<Box<Compacted>>,
-        /// It was cancelled.
+        /// Whether it was cancelled.
         aborted: bool,
-        /// The failed prompt is tried again.
+        /// Whether the failed prompt is retried.
         will_retry: bool,
-        /// What went wrong.
+        /// The error message, if it failed.
         error_message: Option<String>,
     },
-    /// A failed request for a summary will be sent again after a while.
+    /// A failed summary request will be retried after a delay.
     SummaryRetryScheduled {
-        /// Which repetition, counted from 1.
+        /// Number of the retry, starting at 1.
         attempt: u32,
-        /// How many there may be.
+        /// Maximum number of retries.
         max_attempts: u32,
-        /// How long it waits, in milliseconds.
+        /// Delay in milliseconds.
         delay_ms: u64,
-        /// What went wrong.
+        /// The error that caused the retry.
         error_message: String,
     },
-    /// A request for a summary is sent again.
+    /// A summary request is being retried.
     SummaryRetryStart {
-        /// What is summarised.
+        /// What is being summarised.
         source: SummarySource,
-        /// Why the session compacts, when it does.
+        /// What triggered the compaction, if it is one.
         reason: Option<CompactionReason>,
     },
-    /// Sending requests for a summary again is over, well or badly.
+    /// Retrying a summary request ended, successfully or not.
     SummaryRetryEnd,
     /// A failed answer is retried after a delay.
     RetryStart {
-        /// Which repetition, counted from 1.
+        /// Number of the retry, starting at 1.
         attempt: u32,
-        /// How many there may be.
+        /// Maximum number of retries.
         max_attempts: u32,
-        /// How long it waits, in milliseconds.
+        /// Delay in milliseconds.
         delay_ms: u64,
-        /// What went wrong.
+        /// The error that caused the retry.
         error_message: String,
     },
-    /// Asking again is over.
+    /// Retrying ended.
     RetryEnd {
-        /// There is a good answer.
+        /// Whether an answer succeeded.
         success: bool,
-        /// Which repetition was the last.
+        /// Number of the last retry.
         attempt: u32,
-        /// What went wrong last.
+        /// The last error, if it failed.
         final_error: Option<String>,
     },
-    /// The thinking level is another one now.
+    /// The thinking level changed.
     ThinkingLevelChanged {
-        /// The level.
+        /// The new level.
         level: ThinkingLevel,
     },
-    /// The session has another name now.
+    /// The session's name changed.
     InfoChanged {
-        /// The name, when it has one.
+        /// The new name, if it has one.
         name: Option<String>,
     },
     /// An extension failed; the session continues without it.
     ExtensionError(ExtensionFailure),
     /// Another program wrote to the session's file.
     Conflict {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The entry this session continues from.
         leaf: Option<EntryId>,
@@ -117,26 +117,26 @@ pub enum SessionEvent {
 /// A failure of an extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtensionFailure {
-    /// The extension's name: the path it was loaded from; of a command `command:` and its name.
+    /// Name of the extension: the path it was loaded from, or `command:` followed by a command's name.
     pub extension: String,
-    /// The point or place at which it failed.
+    /// The point or operation that failed.
     pub event: String,
-    /// What went wrong.
+    /// The error message.
     pub error: String,
 }
 
-/// What a summary is made of.
+/// What a summary is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SummarySource {
     /// The older part of the conversation.
     Compaction,
-    /// A branch that is left.
+    /// An abandoned branch.
     BranchSummary,
 }
 
 impl SummarySource {
-    /// The word used in events.
+    /// Returns the name used in events.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Compaction => "compaction",

@@ -1,5 +1,5 @@
-//! Sessions for other people's eyes: [`html`] writes a page, in the [look] of a theme. A session as one JSONL file is
-//! [`SessionLog::export_to`](crate::session_log::SessionLog::export_to).
+//! Sharing sessions: [`html`] writes a page, in the [look] of a theme. [`SessionLog::export_to`](crate::session_log::SessionLog::export_to)
+//! writes a session as a JSONL file.
 
 mod theme;
 

@@ -1,11 +1,11 @@
-//! Extensions: code from outside that watches a session and steps in.
+//! Extensions: external code that observes a session and can intervene.
 //!
-//! An [`Extension`] says which [`Points`] it wants, brings tools and commands along, and is asked at each point; every point has a payload and an
-//! answer of its own. [`Extensions`] makes many of them one: they are asked in the order they were loaded in, one after another. One that fails,
-//! panics or takes too long is reported and passed over, except where that would let something through that it was to stop: `tool_call` and
-//! `user_bash` are refused then.
+//! An [`Extension`] declares which [`Points`] it handles, registers tools and commands, and is called at each point; every point has its
+//! own payload and answer types. [`Extensions`] combines several extensions, called one after another in the order they were loaded. An
+//! extension that fails, panics or times out is reported and skipped, unless it guards something: then `tool_call` and `user_bash` are
+//! denied.
 //!
-//! The feature `extension-process` runs extensions as programs of their own, in any language.
+//! The feature `extension-process` runs extensions as separate processes, in any language.
 
 use std::sync::Arc;
 
@@ -54,51 +54,53 @@ pub use trust_prompt::TrustPrompt;
 
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
 
-/// What a handler answers.
+/// The result of a handler.
 pub type HandlerFuture<'a, T> = BoxFuture<'a, Result<T, ExtensionError>>;
 
-/// Changes of a request's headers: names with their new values; `None` takes one away.
+/// Changes to a request's headers: names with their new values; `None` removes a header.
 pub type HeaderChanges = Vec<(String, Option<String>)>;
 
-/// Code that watches a session and steps in. Only points that [`Extension::points`] names are asked; the others cost nothing.
+/// Code that observes a session and can intervene. Only called at the points returned by [`Extension::points`]; others cost nothing.
 ///
-/// A handler may take [`HANDLER_LIMIT`], dialogs not counted, and is dropped then. It is dropped too when the prompt under way is cancelled, except
-/// where the order of things needs its answer.
+/// A handler may take [`HANDLER_LIMIT`], excluding dialogs, before it is dropped. It is also dropped when the current prompt is cancelled,
+/// unless its answer is required for consistency.
 pub trait Extension: Send + Sync {
-    /// The name it is reported by: the path it was loaded from, where there is one.
+    /// Returns the name used in reports: the path it was loaded from, if any.
     fn name(&self) -> &str;
 
-    /// The points at which it wants to be asked.
+    /// Returns the points it handles.
     fn points(&self) -> Points;
 
-    /// Brings along tools, commands, flags and the like. `handle` is for speaking to the session later, outside of handlers: from tools, say.
+    /// Registers tools, commands, flags and the like. `handle` gives access to the session later, outside of handlers, for example from
+    /// tools.
     ///
     /// # Errors
-    /// Nothing of it counts then, and the extension is not asked at any point.
+    /// If this fails, nothing is registered and the extension is never called.
     fn register(&self, to: &mut Registrations, handle: &ExtensionHandle) -> Result<(), ExtensionError> {
         let _ = (to, handle);
         Ok(())
     }
 
-    /// The extension is not asked any more: it ends what it has running.
+    /// Closes the extension, which should stop everything it has running. It is not called afterwards.
     fn close(&self) -> HandlerFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    /// [`Point::ProjectTrust`]: whether a project's own settings, extensions and other things count. Asked before there is a session, and only of
-    /// extensions that are not the project's own, where no one has said it for this run; the first one that decides counts. `ui` asks people.
+    /// [`Point::ProjectTrust`]: decides whether to trust a project, enabling its settings, extensions and other resources. Called before
+    /// there is a session, only for extensions outside the project, and only if the trust is not yet decided for this run; the first
+    /// decision wins. `ui` can ask the user.
     fn project_trust<'a>(&'a self, ask: &'a ProjectTrust, ui: &'a ui::Dialogs) -> HandlerFuture<'a, TrustAction> {
         let _ = (ask, ui);
         Box::pin(async { Ok(TrustAction::Undecided) })
     }
 
-    /// Something happened: all points at which there is nothing to answer.
+    /// Receives notifications: all points without an answer.
     fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> HandlerFuture<'a, ()> {
         let _ = (notification, cx);
         Box::pin(async { Ok(()) })
     }
 
-    /// [`Point::ResourcesDiscover`]: further skills, prompts and themes. All answers count.
+    /// [`Point::ResourcesDiscover`]: returns additional skills, prompts and themes. All answers are used.
     fn resources_discover<'a>(
         &'a self,
         ask: ResourcesDiscover,
@@ -108,7 +110,7 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(ResourcePaths::default()) })
     }
 
-    /// [`Point::SessionBeforeSwitch`]: the first [`SwitchDecision::Cancel`] counts.
+    /// [`Point::SessionBeforeSwitch`]: the first [`SwitchDecision::Cancel`] wins.
     fn session_before_switch<'a>(
         &'a self,
         to: &'a BeforeSwitch,
@@ -118,7 +120,7 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(SwitchDecision::Proceed) })
     }
 
-    /// [`Point::SessionBeforeFork`]: the first [`SwitchDecision::Cancel`] counts.
+    /// [`Point::SessionBeforeFork`]: the first [`SwitchDecision::Cancel`] wins.
     fn session_before_fork<'a>(
         &'a self,
         fork: &'a BeforeFork,
@@ -128,7 +130,7 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(SwitchDecision::Proceed) })
     }
 
-    /// [`Point::SessionBeforeCompact`]: the first answer other than `GoOn` counts.
+    /// [`Point::SessionBeforeCompact`]: the first answer other than `GoOn` wins.
     fn session_before_compact<'a>(
         &'a self,
         ahead: &'a CompactionAhead<'a>,
@@ -138,21 +140,21 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(BeforeCompaction::GoOn) })
     }
 
-    /// [`Point::SessionBeforeTree`]: the first `Cancel` counts; of changes the last one of each member.
+    /// [`Point::SessionBeforeTree`]: the first `Cancel` wins; otherwise the last change of each member.
     fn session_before_tree<'a>(&'a self, ahead: &'a MoveAhead, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeMove> {
         let _ = (ahead, cx);
         Box::pin(async { Ok(BeforeMove::GoOn(MoveChanges::default())) })
     }
 
-    /// [`Point::Context`]: the messages of a request, without those of the system, which are put back afterwards. Each sees what the one before
-    /// made of them.
+    /// [`Point::Context`]: the messages of a request without system messages, which are put back afterwards. Each extension sees the
+    /// changes of the previous ones.
     fn context<'a>(&'a self, messages: &'a [Arc<Message>], cx: &'a ExtensionCx) -> HandlerFuture<'a, ContextAction> {
         let _ = (messages, cx);
         Box::pin(async { Ok(ContextAction::Keep) })
     }
 
-    /// [`Point::ContextWithSystem`]: the messages of a request as they will be sent, those of the system among them; the first one must stay one
-    /// of the system. Asked after [`Extension::context`]. Each sees what the one before made of them.
+    /// [`Point::ContextWithSystem`]: the messages of a request as they will be sent, including system messages; the first one must remain a
+    /// system message. Called after [`Extension::context`]. Each extension sees the changes of the previous ones.
     fn context_with_system<'a>(
         &'a self,
         messages: &'a [Arc<Message>],
@@ -162,7 +164,8 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(ContextAction::Keep) })
     }
 
-    /// [`Point::BeforeProviderRequest`]: the body of a request, in its provider's own words. Each sees what the one before made of it.
+    /// [`Point::BeforeProviderRequest`]: the body of a request in the provider's format. Each extension sees the changes of the previous
+    /// ones.
     fn before_provider_request<'a>(
         &'a self,
         body: &'a Value,
@@ -173,7 +176,7 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(PayloadAction::Keep) })
     }
 
-    /// [`Point::BeforeProviderHeaders`]: the headers of a request, credentials among them.
+    /// [`Point::BeforeProviderHeaders`]: the headers of a request, including credentials.
     fn before_provider_headers<'a>(
         &'a self,
         headers: &'a [(String, String)],
@@ -184,7 +187,7 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// [`Point::BeforeAgentStart`]: all messages count; of system prompts each sees the one before.
+    /// [`Point::BeforeAgentStart`]: all messages are added; each extension sees the previous one's system prompt.
     fn before_agent_start<'a>(
         &'a self,
         start: &'a BeforeAgentStart,
@@ -194,8 +197,8 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(AgentStartAction::default()) })
     }
 
-    /// [`Point::TurnEnd`]: entries behind a turn, and whether one more request is made, if the turn did not fail. `so_far` is what the extensions
-    /// before want; each may change that. When a draft is invalid, none is appended.
+    /// [`Point::TurnEnd`]: entries to append after a turn, and whether to send another request if the turn did not fail. `so_far` holds the
+    /// combined result of the previous extensions, which each may change. If any draft is invalid, none is appended.
     fn turn_end<'a>(
         &'a self,
         turn: TurnEnd<'a>,
@@ -206,8 +209,8 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(BoundaryAction::default()) })
     }
 
-    /// [`Point::AgentBeforeSettle`]: nothing would continue by itself. Entries that are appended, and whether the model is asked once more; that
-    /// can only be when the conversation does not end with an answer of its. Not asked after a prompt that was cancelled.
+    /// [`Point::AgentBeforeSettle`]: called when nothing else would continue the run. Returns entries to append, and whether to call the
+    /// model again, which requires that the conversation does not end with its answer. Not called after a cancelled prompt.
     fn agent_before_settle<'a>(
         &'a self,
         ahead: BeforeSettle,
@@ -218,74 +221,75 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(BoundaryAction::default()) })
     }
 
-    /// [`Point::MessageEnd`]: a whole message, before it enters the conversation and the log. Each sees what the one before made of it.
+    /// [`Point::MessageEnd`]: a complete message, before it is added to the conversation and the log. Each extension sees the changes of
+    /// the previous ones.
     fn message_end<'a>(&'a self, message: &'a Arc<Message>, cx: &'a ExtensionCx) -> HandlerFuture<'a, MessageAction> {
         let _ = (message, cx);
         Box::pin(async { Ok(MessageAction::Keep) })
     }
 
-    /// [`Point::ToolCall`]: a call that is about to run. Each sees the arguments the one before made; the first `Deny` counts. When this fails the
-    /// call does not run.
+    /// [`Point::ToolCall`]: a call about to run. Each extension sees the arguments as changed by the previous ones; the first `Deny` wins.
+    /// If this fails, the call is denied.
     fn tool_call<'a>(&'a self, call: &'a PendingCall, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
         let _ = (call, cx);
         Box::pin(async { Ok(BeforeTool::Allow) })
     }
 
-    /// [`Point::ToolResult`]: a call that has run. Each sees the result as the one before left it.
+    /// [`Point::ToolResult`]: a finished call. Each extension sees the result as changed by the previous ones.
     fn tool_result<'a>(&'a self, done: &'a FinishedCall, cx: &'a ExtensionCx) -> HandlerFuture<'a, ToolPatch> {
         let _ = (done, cx);
         Box::pin(async { Ok(ToolPatch::default()) })
     }
 
-    /// [`Point::UserBash`]: a command of the user. The first answer other than `Run` counts. When this fails the command does not run.
+    /// [`Point::UserBash`]: a shell command of the user. The first answer other than `Run` wins. If this fails, the command is blocked.
     fn user_bash<'a>(&'a self, command: &'a UserBash, cx: &'a ExtensionCx) -> HandlerFuture<'a, UserBashAction> {
         let _ = (command, cx);
         Box::pin(async { Ok(UserBashAction::Run) })
     }
 
-    /// [`Point::Input`]: something the user says. Each sees what the one before made of it; the first `Handled` counts.
+    /// [`Point::Input`]: the user's input. Each extension sees the changes of the previous ones; the first `Handled` wins.
     fn input<'a>(&'a self, input: &'a Input, cx: &'a ExtensionCx) -> HandlerFuture<'a, InputAction> {
         let _ = (input, cx);
         Box::pin(async { Ok(InputAction::Continue) })
     }
 }
 
-/// Something a user runs with `/name arguments`.
+/// A command that users run with `/name arguments`.
 pub trait Command: Send + Sync {
-    /// Its name, without the slash.
+    /// Returns its name, without the slash.
     fn name(&self) -> &str;
 
-    /// What it does, for people.
+    /// Returns a description for people.
     fn description(&self) -> Option<&str> {
         None
     }
 
-    /// Completions of the arguments, given the text so far.
+    /// Returns completions of the arguments typed so far.
     fn complete<'a>(&'a self, typed: &'a str) -> BoxFuture<'a, Vec<Completion>> {
         let _ = typed;
         Box::pin(async { Vec::new() })
     }
 
-    /// Does the work; it may take as long as it likes. Dropped when the prompt is cancelled.
+    /// Runs the command, without a time limit. Dropped when the prompt is cancelled.
     ///
     /// # Errors
-    /// What went wrong; reported as an event. The prompt still counts as answered.
+    /// A failure is reported as an event; the prompt still counts as answered.
     fn run<'a>(&'a self, args: &'a str, cx: &'a CommandCx) -> BoxFuture<'a, Result<(), ExtensionError>>;
 }
 
 /// A completion of a command's arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What is put in.
+    /// The text to insert.
     pub value: String,
-    /// What is shown, when it is something else.
+    /// The text to show, if different.
     pub label: Option<String>,
     /// More about it.
     pub description: Option<String>,
 }
 
 impl Completion {
-    /// A value that is shown as it is.
+    /// Creates a completion shown as its value.
     pub fn new(value: impl Into<String>) -> Self {
         Self { value: value.into(), label: None, description: None }
     }

@@ -1,20 +1,20 @@
-//! Coding agent sessions: a conversation with a model that can read, edit and run things in a directory.
+//! Coding agent sessions: conversations with a model that can read, edit and run things in a directory.
 //!
-//! Start with [`create_agent_session`]: it puts credentials, models, settings, tools, resources and a session log together, from the user's files or
-//! from values of the caller. Everything else is a part of it that can be used by itself:
+//! Start with [`create_agent_session`]: it combines credentials, models, settings, tools, resources and a session log, loaded from the
+//! user's files or supplied by the caller. The parts are also usable on their own:
 //!
-//! * [`runtime`], [`session`], [`event`]: the session, what it is created from, and what it emits;
-//! * [`services`], [`settings`], [`auth`], [`models`]: what sessions of one directory share;
+//! * [`runtime`], [`session`], [`event`]: the session, its inputs and its events;
+//! * [`services`], [`settings`], [`auth`], [`models`]: what the sessions of a directory share;
 //! * [`login`]: logging in to providers and out again;
-//! * [`entry`], [`store`], [`session_log`]: session files and the context they give a model;
+//! * [`entry`], [`store`], [`session_log`]: session files and the contexts built from them;
 //! * [`machine`], [`tools`]: where and how the agent acts;
-//! * [`packages`], [`resources`], [`prompt`]: what users add, and the system prompt;
-//! * [`extension`]: code that observes a session and changes what it does;
-//! * [`compaction`], [`recovery`]: what happens when a conversation gets too long or an answer fails;
+//! * [`packages`], [`resources`], [`prompt`]: resources added by users, and the system prompt;
+//! * [`extension`]: code that observes and modifies a session;
+//! * [`compaction`], [`recovery`]: handling long conversations and failed answers;
 //! * [`modes`], [`protocol`]: print, JSON and RPC mode;
 //! * [`export`]: a session as an HTML page;
-//! * [`releases`]: what is new in which version;
-//! * [`document`]: files that users write, read leniently and reported precisely.
+//! * [`releases`]: release notes and update checks;
+//! * [`document`]: lenient parsing of user files, with precise problem reports.
 
 pub mod document;
 
@@ -66,7 +66,7 @@ pub use pinch_stdx as stdx;
 pub use pinch_stdx::host::Host;
 pub use runtime::{AgentSessionOptions, SessionRuntime, create_agent_session};
 
-/// The examples of the README are tests.
+/// Runs the README's examples as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,8 +1,8 @@
-//! Logging in to providers and out again, for a user interface of any kind.
+//! Logging in to providers and out again, independent of the user interface.
 //!
-//! [`log_in`] signs a person in with a subscription or takes an API key, and stores the result in auth.json. It asks and reports through a
-//! [`LoginUi`]: a program implements that trait, or uses [`dialog`], which turns it into events and answers. [`LoginProvider::all`] lists what
-//! there is to log in to, and [`status()`] says where a provider's credentials come from now.
+//! [`log_in`] signs a user in with a subscription or takes an API key, and stores the result in auth.json. It asks and reports through a
+//! [`LoginUi`]: implement that trait, or use [`dialog`], which turns it into events and answers. [`LoginProvider::all`] lists the supported
+//! providers, and [`status()`] returns where a provider's current credentials come from.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -29,46 +29,46 @@ use crate::document::Problem;
 use crate::models::RegistryAuth;
 use key_check::KeyCheck;
 
-/// What to log in to, and how.
+/// The provider to log in to, and how.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoginRequest {
-    /// The provider, by its id.
+    /// Id of the provider.
     pub provider: String,
-    /// The way to log in; without one the person chooses if there are several.
+    /// The login method; by default the user chooses if there are several.
     pub method: Option<LoginMethod>,
-    /// The API key, if it is known already.
+    /// The API key, if already known.
     pub key: Option<Secret>,
-    /// Whether the provider is asked if it accepts an API key before that is stored.
+    /// Whether to check an API key with the provider before storing it.
     pub check_key: bool,
 }
 
 impl LoginRequest {
-    /// A login to a provider. An API key is checked.
+    /// Creates a request to log in to a provider. API keys are checked.
     pub fn new(provider: impl Into<String>) -> Self {
         Self { provider: provider.into(), method: None, key: None, check_key: true }
     }
 
-    /// The same in this way.
+    /// Sets the login method.
     #[must_use]
     pub fn with_method(self, method: Option<LoginMethod>) -> Self {
         Self { method, ..self }
     }
 
-    /// The same with this API key.
+    /// Sets the API key.
     #[must_use]
     pub fn with_key(self, key: Secret) -> Self {
         Self { method: Some(LoginMethod::ApiKey), key: Some(key), ..self }
     }
 
-    /// The same without a check of the API key.
+    /// Disables the check of the API key.
     #[must_use]
     pub fn without_check(self) -> Self {
         Self { check_key: false, ..self }
     }
 }
 
-/// A login that is stored.
+/// A stored login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoggedIn {
@@ -76,13 +76,13 @@ pub struct LoggedIn {
     pub provider: ProviderId,
     /// Its display name.
     pub name: String,
-    /// How the person logged in.
+    /// The login method used.
     pub method: LoginMethod,
-    /// The file that has the credentials now.
+    /// The file with the credentials.
     pub file: Option<PathBuf>,
     /// Why the API key could not be checked.
     pub unchecked: Option<String>,
-    /// Problems of models.json, which was read again.
+    /// Problems in models.json, which was reloaded.
     pub problems: Vec<Problem>,
 }
 
@@ -99,20 +99,20 @@ impl fmt::Display for LoggedIn {
     }
 }
 
-/// Why a login failed. Nothing was stored. No text has a key or a token.
+/// Why a login failed. Nothing was stored. Messages never contain a key or token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoginError {
-    /// The person or the caller gave up.
+    /// The user or the caller cancelled.
     #[error("Login cancelled")]
     Cancelled,
-    /// There is no such provider.
+    /// The provider is unknown.
     #[error("Unknown provider \"{name}\"")]
     UnknownProvider {
-        /// The name that was given.
+        /// The name given.
         name: String,
     },
-    /// The provider's credentials are not kept in auth.json.
+    /// The provider's credentials are not stored in auth.json.
     #[error("{name} has no login{}", remedy.as_ref().map(|remedy| format!(". {remedy}")).unwrap_or_default())]
     NoMethod {
         /// The provider's display name.
@@ -120,12 +120,12 @@ pub enum LoginError {
         /// What to do instead.
         remedy: Option<String>,
     },
-    /// The provider cannot be logged in to in this way.
+    /// The provider does not support this login method.
     #[error("{name} has no {method} login")]
     UnsupportedMethod {
         /// The provider's display name.
         name: String,
-        /// The way.
+        /// The login method.
         method: LoginMethod,
     },
     /// The sign-in failed.
@@ -133,36 +133,36 @@ pub enum LoginError {
     Flow {
         /// The provider's display name.
         name: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: OAuthError,
     },
-    /// What was entered is no API key.
+    /// The input is not a valid API key.
     #[error("Invalid API key: {why}")]
     InvalidKey {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The provider does not accept the API key.
+    /// The provider rejected the API key.
     #[error("{name} rejected the API key: {text}")]
     KeyRejected {
         /// The provider's display name.
         name: String,
-        /// What the provider said.
+        /// The provider's message.
         text: String,
     },
-    /// Credentials cannot be stored.
+    /// The credentials could not be stored.
     #[error("The credentials cannot be stored")]
     Store(#[from] StoreAuthError),
 }
 
-/// Logs a person in and stores the credentials under the lock that all programs use. Entries of other providers stay as they are. Then
-/// models.json is read again, so that the provider's models can be used.
+/// Logs a user in and stores the credentials under the lock that all programs use. Entries of other providers are kept. Then reloads
+/// models.json, so that the provider's models become available.
 ///
-/// Cancelling ends it wherever it waits; the credentials are stored completely or not at all.
+/// Can be cancelled at any point; the credentials are stored completely or not at all.
 ///
 /// # Errors
-/// [`LoginError`]; nothing is stored then.
+/// [`LoginError`]; nothing is stored.
 pub async fn log_in(
     request: LoginRequest,
     auth: &RegistryAuth,
@@ -172,7 +172,7 @@ pub async fn log_in(
     let login = async {
         let known = LoginProvider::find(auth, &request.provider);
         let provider = known.ok_or_else(|| LoginError::UnknownProvider { name: request.provider.clone() })?;
-        // It is better known before a person signs in than after.
+        // Better to find out before the user signs in than after.
         auth.storage().check_writable(auth.host()).await?;
         let method = choose_method(&provider, request.method, ui).await?;
         let unchecked = match (method, methods::flow(auth, &provider.id)) {
@@ -227,7 +227,7 @@ async fn sign_in(
     store(provider, NewCredential::Login(&login), auth, ui).await
 }
 
-/// Takes an API key, checks and stores it. Returns why it could not be checked.
+/// Asks for an API key, checks it and stores it. Returns why it could not be checked.
 async fn save_key(
     provider: &LoginProvider,
     request: &LoginRequest,

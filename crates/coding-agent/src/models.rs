@@ -1,4 +1,4 @@
-//! Which models there are: those of the built-in catalog, changed and extended by models.json and by extensions.
+//! The model registry: the built-in catalog, changed and extended by models.json and by extensions.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -41,46 +41,46 @@ use definition::{FindingKind, ModelProblem};
 use dynamic::DynamicProvider;
 use layers::RegistryLayers;
 
-/// All models this program can use. Cloning is cheap: all clones are the same registry.
+/// All known models. Clones share the same registry.
 ///
-/// Looking a model up reads no more of the catalog than its provider, and finds it by an index. Readers never wait for a change: they see all of
-/// it or nothing.
+/// Looking up a model loads only its provider's part of the catalog, and uses an index. Readers never wait for a change: they see all of it
+/// or none.
 #[derive(Clone, Debug)]
 pub struct ModelRegistry(Arc<RegistryShared>);
 
 #[derive(Debug)]
 struct RegistryShared {
-    /// Where the document lies that [`ModelRegistry::refresh`] reads again.
+    /// The document that [`ModelRegistry::refresh`] reloads.
     file: Option<PathBuf>,
     layers: RwLock<Arc<RegistryLayers>>,
 }
 
 impl ModelRegistry {
-    /// The built-in catalog alone.
+    /// Creates a registry with only the built-in catalog.
     pub fn builtin() -> Self {
         Self::new(None, RegistryLayers::over(Some(Catalog::of_build())))
     }
 
-    /// These models and no others, until providers are registered.
+    /// Creates a registry with only these models, until providers are registered.
     pub fn of_models(models: impl IntoIterator<Item = Arc<Model>>) -> Self {
         let mut layers = RegistryLayers::over(None);
         layers.put(models);
         Self::new(None, layers)
     }
 
-    /// The built-in catalog, with the newer records of a `models-store.json` beside it ([`remote`]), and with what a models.json says. Whatever
-    /// is wrong in the document is reported and left out; the rest counts.
+    /// Loads the built-in catalog, newer records from a `models-store.json` next to models.json ([`remote`]), and models.json itself.
+    /// Problems in the document are reported and skipped.
     ///
-    /// Of a document of more than 256 KiB the models of a provider are read and checked on first use, so that a program that
-    /// uses one of them does not wait for thousands: see [`ModelRegistry::problems`].
+    /// If the document exceeds 256 KiB, the models of a provider are parsed and checked on first use, so that a program that uses one of
+    /// them does not wait for thousands: see [`ModelRegistry::problems`].
     pub fn load(models_json: &Path) -> (Self, Vec<Problem>) {
-        // The catalog comes with the refresh.
+        // The refresh loads the catalog.
         let registry = Self::new(Some(models_json.to_owned()), RegistryLayers::over(None));
         let problems = registry.refresh();
         (registry, problems)
     }
 
-    /// Like [`ModelRegistry::load`], for a document that is in memory already; `file` is named in problems.
+    /// Like [`ModelRegistry::load`], for a document in memory; `file` is named in problems.
     pub fn from_document(root: Map<String, Value>, file: &Path) -> (Self, Vec<Problem>) {
         let mut layers = RegistryLayers::over(Some(Catalog::of_build()));
         layers.define(ModelsDocument::of_value(Value::Object(root), layers.catalog.as_ref(), file));
@@ -104,8 +104,8 @@ impl ModelRegistry {
         done
     }
 
-    /// Reads models.json and models-store.json again, if there are any; registered providers stay. Where models.json cannot be
-    /// read at all, what it said before still counts.
+    /// Reloads models.json and models-store.json, if present; registered providers are kept. If models.json cannot be read at all, its
+    /// previous content stays in effect.
     pub fn refresh(&self) -> Vec<Problem> {
         let Some(file) = &self.0.file else { return Vec::new() };
         let (catalog, mut problems) = remote::laid_over(Catalog::of_build(), &file.with_file_name(remote::FILE));
@@ -123,7 +123,7 @@ impl ModelRegistry {
                 layers.document.problems_so_far()
             }
             Err(problem) => {
-                // What was read of it before is laid over the catalog, which may be a new one.
+                // Lay the earlier document over the catalog, which may be a new one.
                 layers.define(layers.document.clone());
                 let found = [ModelProblem { sort: FindingKind::Document, problem: problem.clone() }];
                 layers.unread = definition::error_text(&found, file);
@@ -132,27 +132,27 @@ impl ModelRegistry {
         }
     }
 
-    /// All problems of models.json, including parts that were not used yet: they are read now.
+    /// Returns all problems in models.json, including parts not used yet, which are read now.
     pub fn problems(&self) -> Vec<Problem> {
         self.layers().document.findings().into_iter().map(|finding| finding.problem).collect()
     }
 
-    /// Problems of models requested since the last call, where a long models.json was not checked as a whole.
+    /// Returns problems of models requested since the last call, if a long models.json was not checked as a whole.
     pub fn take_new_problems(&self) -> Vec<Problem> {
         self.layers().document.new_problems()
     }
 
-    /// What stops something in models.json from being used, in pi's words. All of it is read for that.
+    /// Returns what prevents parts of models.json from being used, in pi's words. Reads the whole document.
     pub fn error(&self) -> Option<String> {
         let layers = self.layers();
         layers.unread.clone().or_else(|| layers.document.error())
     }
 
-    /// Adds a provider or changes one: with models it takes the place of all of that name, without them it moves those that are there to
-    /// another URL. What was said of it before still holds where nothing new is said.
+    /// Adds or changes a provider: with models, it replaces all models of that provider; without, it moves existing ones to another URL.
+    /// Earlier values remain in effect unless overridden.
     ///
     /// # Errors
-    /// [`RegisterError`]; nothing has changed then.
+    /// [`RegisterError`]; nothing has changed.
     pub fn register_provider(&self, name: &str, config: ProviderDefinition) -> Result<(), RegisterError> {
         let id = ProviderId::new(canonical_provider(name));
         self.change(|layers| {
@@ -163,7 +163,7 @@ impl ModelRegistry {
         })
     }
 
-    /// Takes a registered provider away; what the catalog and models.json say of it holds again.
+    /// Removes a registered provider, restoring the definitions of the catalog and models.json.
     pub fn unregister_provider(&self, name: &str) {
         let id = ProviderId::new(canonical_provider(name));
         self.change(|layers| {
@@ -172,42 +172,42 @@ impl ModelRegistry {
         });
     }
 
-    /// All providers: those of the catalog, then those of models.json, then registered ones.
+    /// Returns all providers: those of the catalog, then those of models.json, then registered ones.
     pub fn providers(&self) -> Vec<ProviderId> {
         let layers = self.layers();
         let mut seen = HashSet::new();
         layers.providers().filter(|id| seen.insert((*id).clone())).cloned().collect()
     }
 
-    /// A provider by its name in any spelling of capitals.
+    /// Finds a provider by name, ignoring case.
     pub fn provider(&self, name: &str) -> Option<ProviderId> {
         let layers = self.layers();
         let name = canonical_provider(name);
         layers.providers().find(|id| id.as_str().eq_ignore_ascii_case(name)).cloned()
     }
 
-    /// The models of a provider, those of the catalog first.
+    /// Returns the models of a provider, those of the catalog first.
     pub fn models(&self, provider: &ProviderId) -> Arc<[Arc<Model>]> {
         self.layers().shelf(provider).map(|shelf| Arc::clone(shelf.models())).unwrap_or_default()
     }
 
-    /// All models of all providers in order. Reads the whole catalog.
+    /// Returns all models of all providers in order. Loads the whole catalog.
     pub fn all(&self) -> Vec<Arc<Model>> {
         self.available(&|_| true)
     }
 
-    /// The models of the providers that can be asked.
+    /// Returns the models of providers with credentials.
     pub fn available(&self, has_auth: &dyn Fn(&ProviderId) -> bool) -> Vec<Arc<Model>> {
         let providers = self.providers().into_iter().filter(|provider| has_auth(provider));
         providers.flat_map(|provider| self.models(&provider).to_vec()).collect()
     }
 
-    /// One model by its exact name.
+    /// Finds a model by its exact name.
     pub fn find(&self, provider: &ProviderId, id: &str) -> Option<Arc<Model>> {
         self.layers().shelf(provider)?.find(id).cloned()
     }
 
-    /// The default model of a provider.
+    /// Returns the default model of a provider.
     pub fn default_model(&self, provider: &ProviderId) -> Option<Arc<Model>> {
         let layers = self.layers();
         let shelf = layers.shelf(provider)?;
@@ -216,7 +216,7 @@ impl ModelRegistry {
         default.and_then(|(_, id)| shelf.find(id)).or_else(|| shelf.models().first()).cloned()
     }
 
-    /// The name of a provider for people.
+    /// Returns the display name of a provider.
     pub fn display_name(&self, provider: &ProviderId) -> String {
         let layers = self.layers();
         let registered = layers.registered.get(provider);
@@ -226,27 +226,27 @@ impl ModelRegistry {
         given.or(oauth).or_else(known).unwrap_or_else(|| provider.to_string())
     }
 
-    /// The provider that an extension registered for these models.
+    /// Returns the implementation that an extension registered for a provider.
     pub fn stream_of(&self, provider: &ProviderId) -> Option<Arc<dyn Provider>> {
         self.layers().registered.get(provider)?.config.stream.clone()
     }
 
-    /// The login flow that an extension registered for a provider.
+    /// Returns the login flow that an extension registered for a provider.
     pub fn flow_of(&self, provider: &ProviderId) -> Option<Arc<dyn OAuthFlow>> {
         self.layers().registered.get(provider)?.config.oauth.clone()
     }
 
-    /// Whether models.json or an extension has a key for a provider, as far as is known without running commands.
+    /// Returns whether models.json or an extension has a key for a provider, without running commands.
     pub fn has_key(&self, provider: &ProviderId, env: &Env) -> bool {
         self.key_value(provider).is_some_and(|value| config_value::is_set(&value, env))
     }
 
-    /// The configured value of a provider's key.
+    /// Returns the configured value of a provider's key.
     fn key_value(&self, provider: &ProviderId) -> Option<String> {
         self.layers().definitions(provider).rev().find_map(|definition| definition.api_key.clone())
     }
 
-    /// The variables that models.json and extensions take keys from.
+    /// Returns the variables that models.json and extensions read keys from.
     pub fn key_variables(&self) -> BTreeSet<String> {
         let names = |value: String| match config_value::origin(&value) {
             ValueOrigin::Variables(names) => names,
@@ -257,7 +257,7 @@ impl ModelRegistry {
         self.providers().iter().filter_map(|provider| self.key_value(provider)).flat_map(names).collect()
     }
 
-    /// What requests to a model carry besides the key: headers of the provider, headers of the model, and whether the key is one of them.
+    /// Returns the extra headers of requests to a model: those of the provider, those of the model, and whether the key is sent as one.
     fn request_headers(&self, provider: &ProviderId, model: &str) -> (Map<String, Value>, Map<String, Value>, bool) {
         let layers = self.layers();
         let (mut headers, mut with_key) = (Map::new(), false);
@@ -270,5 +270,5 @@ impl ModelRegistry {
     }
 }
 
-/// Providers with what belongs to them, by name.
+/// Values by provider.
 type ByProvider<T> = BTreeMap<ProviderId, T>;

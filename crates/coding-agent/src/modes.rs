@@ -1,4 +1,4 @@
-//! Running a session for a program or a person that reads its output.
+//! Run modes: print, JSON and RPC, for programs and people that read a session's output.
 
 pub mod print;
 pub mod json;

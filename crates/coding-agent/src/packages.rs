@@ -1,7 +1,8 @@
-//! Packages: skills, prompts, themes and extensions that come together from npm, from git or from a directory.
+//! Packages: skills, prompts, themes and extensions distributed together through npm, git or a directory.
 //!
-//! The settings of a user and of a project list them ([`PackageEntry`]); [`Packages`] knows where they lie and installs, removes and updates
-//! them (feature `packages`; without it those that lie where they belong are used). Nothing is ever installed for a project that is not trusted, and no script of a package is run while it is installed.
+//! The settings of a user and of a project list them ([`PackageEntry`]); [`Packages`] locates, installs, removes and updates them (feature
+//! `packages`; without it, only packages already in place are used). Nothing is ever installed for an untrusted project, and no package
+//! script runs during installation.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,7 +38,7 @@ pub use missing::Missing;
 pub use run::PackageToolError;
 use source::{NpmSource, PackageSource, SourceError, absolute, without_passwords};
 
-/// Whose settings name a package.
+/// Whose settings list a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PackageScope {
     /// The user's.
@@ -46,22 +47,22 @@ pub enum PackageScope {
     Project,
 }
 
-/// The directories of one user in one project, and what programs are started with.
+/// The package directories of a user and a project, and how to run the tools.
 #[derive(Clone, Debug)]
 pub struct Packages {
-    /// The environment of programs.
+    /// Environment of the tools.
     pub host: Host,
     /// The working directory.
     pub cwd: PathBuf,
     /// The directory of the user's settings.
     pub agent_dir: PathBuf,
-    /// The directory of the project's settings; it need not exist.
+    /// The directory of the project's settings, which need not exist.
     pub project_dir: PathBuf,
-    /// Whether the project's settings count.
+    /// Whether the project's settings apply.
     pub trusted: bool,
-    /// The program that replaces `npm`, with its first arguments; `None`: `npm` itself.
+    /// Replacement for `npm`, with its first arguments; `None` uses `npm`.
     pub npm_command: Option<Vec<String>>,
-    /// The longest time that one program may take.
+    /// Timeout of each tool run.
     pub time_limit: Duration,
 }
 
@@ -69,49 +70,49 @@ pub struct Packages {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackageError {
-    /// It names no package.
+    /// The source is invalid.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// There is nothing there.
+    /// The path does not exist.
     #[error("Path does not exist: {}", path.display())]
     MissingPath {
         /// The path.
         path: PathBuf,
     },
-    /// Settings have no such package.
+    /// The package is not in the settings.
     #[error("No matching package found for {}{}", without_passwords(.source_text), did_you_mean(.similar.as_deref()))]
     NotFound {
-        /// What was requested.
+        /// The requested source.
         source_text: String,
-        /// What may have been meant.
+        /// A similar source that may have been meant.
         similar: Option<String>,
     },
-    /// The project has to be trusted first.
+    /// The project must be trusted first.
     #[error(
-        "This project is not trusted: its packages stay as they are. Use --approve for this command, or trust the project"
+        "This project is not trusted, so its packages are left unchanged. Use --approve for this command, or trust the project"
     )]
     Untrusted,
     /// The settings could not be changed.
     #[error(transparent)]
     Settings(#[from] ChangeError),
-    /// A program failed.
+    /// A tool failed.
     #[cfg(feature = "packages")]
     #[error(transparent)]
     Run(#[from] PackageToolError),
-    /// A directory is a link to somewhere else; nothing was done there.
+    /// A directory is a link to an outside location; nothing was changed.
     #[error("{} is not beneath {}", path.display(), root.display())]
     Outside {
         /// The directory.
         path: PathBuf,
-        /// Where it should be.
+        /// The expected parent directory.
         root: PathBuf,
     },
-    /// The disk refused.
+    /// An I/O operation failed.
     #[error("cannot write {}", path.display())]
     Io {
-        /// What was to be written or removed.
+        /// The path to write or remove.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -121,7 +122,7 @@ fn did_you_mean(similar: Option<&str>) -> String {
     similar.map(|similar| format!(". Did you mean {}?", without_passwords(similar))).unwrap_or_default()
 }
 
-/// Where the package of a source lies once it is installed, beside the settings that name it.
+/// Returns the directory of an installed package, relative to the settings that list it.
 pub fn place(source: &PackageSource, settings_dir: &Path, home: Option<&Path>) -> PathBuf {
     match source {
         PackageSource::Local(path) => absolute(path, settings_dir, home),
@@ -131,13 +132,13 @@ pub fn place(source: &PackageSource, settings_dir: &Path, home: Option<&Path>) -
 }
 
 impl Packages {
-    /// A user in a project, with `npm` and ten minutes for each program.
+    /// Creates a manager for a user and a project, with `npm` and a timeout of ten minutes per run.
     pub fn new(host: Host, cwd: PathBuf, agent_dir: PathBuf, project_dir: PathBuf, trusted: bool) -> Self {
         let time_limit = Duration::from_secs(600);
         Self { host, cwd, agent_dir, project_dir, trusted, npm_command: None, time_limit }
     }
 
-    /// The directory of the settings.
+    /// Returns the directory of the settings.
     pub fn settings_dir(&self, scope: PackageScope) -> &Path {
         match scope {
             PackageScope::User => &self.agent_dir,
@@ -145,12 +146,12 @@ impl Packages {
         }
     }
 
-    /// The settings file.
+    /// Returns the path of the settings file.
     pub fn settings_file(&self, scope: PackageScope) -> PathBuf {
         self.settings_dir(scope).join("settings.json")
     }
 
-    /// The packages that settings list. Those of a project that is not trusted do not count.
+    /// Returns the packages listed in the settings. Those of an untrusted project are ignored.
     pub fn entries(&self, scope: PackageScope) -> (Vec<PackageEntry>, Vec<Problem>) {
         if scope == PackageScope::Project && !self.trusted {
             return (Vec::new(), Vec::new());
@@ -162,7 +163,7 @@ impl Packages {
         }
     }
 
-    /// Where the package of a source lies once it is installed.
+    /// Returns the directory of an installed package.
     pub fn place(&self, source: &PackageSource, scope: PackageScope) -> PathBuf {
         place(source, self.settings_dir(scope), self.host.home())
     }

@@ -1,7 +1,7 @@
 //! The system prompt, in named sections.
 //!
-//! Sections are written into the conversation as system messages: the first one holds them all, later ones what has changed. A prompt that
-//! stays the same costs nothing, and providers keep their caches.
+//! Sections are written to the conversation as system messages: the first holds all of them, later ones only what has changed. An unchanged
+//! prompt costs nothing and keeps the providers' caches valid.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,41 +13,41 @@ use crate::resources::context_files::ContextFile;
 use crate::resources::skills::{self, Skill};
 use crate::tools;
 
-/// A system prompt: sections in order, each with its whole text. Clones share the texts.
+/// A system prompt: sections in order, each with its complete text. Clones share the texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptSections {
     sections: Arc<Vec<(String, String)>>,
 }
 
-/// What the prompt of the coding agent is made of. [`PromptParts::new`] has the usual values of all but two.
+/// The inputs for the coding agent's prompt. [`PromptParts::new`] sets defaults for all but two.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptParts<'a> {
-    /// Takes the place of the preamble, the tools, the rules and the notes on documentation.
+    /// Replaces the preamble, the tools, the rules and the documentation notes.
     pub custom: Option<&'a str>,
-    /// Put behind them.
+    /// Appended after them.
     pub addendum: Option<&'a str>,
     /// The active tools.
     pub tools: &'a ToolSet,
-    /// What is said of tools that are not built in, and in place of what is said of those that are.
+    /// Notes for additional tools, and replacements for those of built-in ones.
     pub notes: &'a [ToolPrompt],
-    /// Where the documentation is: an address, or a directory.
+    /// Location of the documentation: a URL or a directory.
     pub docs: &'a str,
-    /// Files with instructions of the project.
+    /// The project's instruction files.
     pub context_files: &'a [ContextFile],
-    /// Skills; listed only for a model that can read their files.
+    /// Skills; listed only if the model has a tool to read their files.
     pub skills: &'a [Skill],
     /// The working directory.
     pub cwd: &'a Path,
 }
 
-/// What a prompt says of a tool.
+/// The prompt's notes on a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolPrompt {
-    /// The tool's name.
+    /// Name of the tool.
     pub name: String,
-    /// A line for the list of tools; without one it is not listed.
+    /// A line for the list of tools; without one, the tool is not listed.
     pub snippet: Option<String>,
-    /// Advice on using it.
+    /// Guidelines for using it.
     pub guidelines: Vec<String>,
 }
 
@@ -61,14 +61,14 @@ const OTHER_TOOLS: &str = "The project may add more tools; each describes its ow
 
 const CONTEXT_INTRO: &str = "Project-specific instructions and guidelines:";
 
-/// Rules that hold whatever the tools are.
+/// Rules that apply with any tools.
 const RULES: [&str; 2] = ["Be brief.", "Name files by their paths."];
 
-/// The section that differs from one working directory to the next.
+/// The section that differs between working directories.
 const VOLATILE: &str = "cwd";
 
 impl<'a> PromptParts<'a> {
-    /// The usual prompt for these tools in this directory.
+    /// Returns the default prompt for these tools in this directory.
     pub fn new(tools: &'a ToolSet, cwd: &'a Path) -> Self {
         let none: (&[ToolPrompt], &[ContextFile], &[Skill]) = (&[], &[], &[]);
         Self {
@@ -92,7 +92,7 @@ impl<'a> PromptParts<'a> {
 }
 
 impl ToolPrompt {
-    /// What is said of a built-in tool; of others nothing.
+    /// Returns the notes on a built-in tool; empty for other tools.
     pub fn builtin(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -103,7 +103,7 @@ impl ToolPrompt {
 }
 
 impl PromptSections {
-    /// The prompt of the coding agent.
+    /// Builds the coding agent's prompt.
     pub fn coding(parts: &PromptParts<'_>) -> Self {
         let mut prompt = Self::default();
         let notes = parts.tool_notes();
@@ -130,33 +130,33 @@ impl PromptSections {
         prompt
     }
 
-    /// The whole text.
+    /// Returns the complete text.
     pub fn whole(&self) -> String {
         joined(self.sections())
     }
 
-    /// The text in two parts: what is the same in every working directory with the same resources, and what is not. A provider's cache may
-    /// end between them.
+    /// Returns the text in two parts: what is the same in every working directory with the same resources, and the rest. A provider's cache
+    /// may end between them.
     pub fn split(&self) -> (String, String) {
         let is_stable = |(name, _): &(&str, &str)| *name != VOLATILE;
         (joined(self.sections().filter(is_stable)), joined(self.sections().filter(|section| !is_stable(section))))
     }
 
-    /// A prompt of one text.
+    /// Creates a prompt from a single text.
     pub fn text(text: impl Into<String>) -> Self {
         let mut prompt = Self::default();
         prompt.push("preamble", text.into());
         prompt
     }
 
-    /// Adds a section as it is; an empty one is left out.
+    /// Adds a section unchanged; an empty one is omitted.
     pub fn push(&mut self, name: &str, text: String) {
         if !text.is_empty() {
             self.add(name, text);
         }
     }
 
-    /// Adds a section between tags of its name; an empty one is left out.
+    /// Adds a section between tags with its name; an empty one is omitted.
     pub fn push_wrapped(&mut self, name: &str, text: &str) {
         if !text.is_empty() {
             self.add(name, format!("<{name}>\n{text}\n</{name}>"));
@@ -167,26 +167,26 @@ impl PromptSections {
         Arc::make_mut(&mut self.sections).push((name.to_owned(), text));
     }
 
-    /// The sections in order.
+    /// Returns the sections in order.
     pub fn sections(&self) -> impl Iterator<Item = (&str, &str)> {
         self.sections.iter().map(|(name, text)| (name.as_str(), text.as_str()))
     }
 
-    /// The system message that makes a conversation's sections this prompt; `None` when they are already.
+    /// Returns the system message that turns a conversation's sections into this prompt, or `None` if they match already.
     pub fn difference<'a>(
         &self,
         conversation: impl IntoIterator<Item = &'a Message>,
         now: i64,
     ) -> Option<SystemMessage> {
-        let said = replay(conversation);
+        let current = replay(conversation);
         let mut changes: Vec<(String, Option<String>)> = Vec::new();
         for (name, text) in self.sections.iter() {
-            if said.iter().find(|(old, _)| old == name).map(|(_, text)| text) != Some(text) {
+            if current.iter().find(|(old, _)| old == name).map(|(_, text)| text) != Some(text) {
                 changes.push((name.clone(), Some(text.clone())));
             }
         }
         let is_gone = |name: &String| !self.sections.iter().any(|(new, _)| new == name);
-        changes.extend(said.into_iter().filter(|(name, _)| is_gone(name)).map(|(name, _)| (name, None)));
+        changes.extend(current.into_iter().filter(|(name, _)| is_gone(name)).map(|(name, _)| (name, None)));
         (!changes.is_empty()).then(|| SystemMessage {
             content: Content::Text(String::new()),
             sections: changes,
@@ -196,7 +196,7 @@ impl PromptSections {
     }
 }
 
-/// The sections a conversation has come to.
+/// Returns the current sections of a conversation.
 fn replay<'a>(conversation: impl IntoIterator<Item = &'a Message>) -> Vec<(String, String)> {
     let mut sections: Vec<(String, String)> = Vec::new();
     for message in conversation {
@@ -217,7 +217,7 @@ fn joined<'a>(sections: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     sections.map(|(_, text)| text).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The list of tools: a line for each that has one.
+/// Returns the list of tools: a line for each that has one.
 pub fn tool_lines(notes: &[ToolPrompt]) -> String {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = |note: &ToolPrompt| {
@@ -228,11 +228,11 @@ pub fn tool_lines(notes: &[ToolPrompt]) -> String {
     if lines.is_empty() { "(none)".to_owned() } else { lines.join("\n") }
 }
 
-/// The rules: how to look around, what the tools want, and what always holds; none twice.
+/// Returns the rules: how to explore, the tools' guidelines, and the general ones, without duplicates.
 pub fn rule_lines(notes: &[ToolPrompt]) -> String {
     let has = |name: &str| notes.iter().any(|note| note.name == name);
-    let of_looking: Vec<&str> = ["grep", "find", "ls"].into_iter().filter(|name| has(name)).collect();
-    let looking = match (has("bash"), &of_looking[..]) {
+    let exploration_tools: Vec<&str> = ["grep", "find", "ls"].into_iter().filter(|name| has(name)).collect();
+    let exploring = match (has("bash"), &exploration_tools[..]) {
         (false, _) => None,
         (true, []) => Some("List folders and search files with bash: ls, rg, find.".to_owned()),
         (true, tools) => Some(format!(
@@ -244,7 +244,7 @@ pub fn rule_lines(notes: &[ToolPrompt]) -> String {
     };
     let of_tools = notes.iter().flat_map(|note| &note.guidelines).map(|rule| rule.trim());
     let mut rules: Vec<&str> = Vec::new();
-    for rule in looking.as_deref().into_iter().chain(of_tools).chain(RULES) {
+    for rule in exploring.as_deref().into_iter().chain(of_tools).chain(RULES) {
         if !rule.is_empty() && !rules.contains(&rule) {
             rules.push(rule);
         }
@@ -252,7 +252,7 @@ pub fn rule_lines(notes: &[ToolPrompt]) -> String {
     rules.iter().map(|rule| format!("- {rule}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Names in a sentence: `a, b and c`.
+/// Joins names for a sentence: `a, b and c`.
 fn list(names: &[&str]) -> String {
     match names {
         [] => String::new(),
@@ -279,13 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changed_is_said() {
+    fn only_changed_sections_are_sent() {
         let first = prompt(&[("preamble", "p"), ("cwd", "/a"), ("old", "x")]).difference([], 1).unwrap();
         assert_eq!(first.sections.len(), 3);
-        let said = [Message::System(first)];
+        let current = [Message::System(first)];
         let now = prompt(&[("preamble", "p"), ("cwd", "/b")]);
-        let change = now.difference(&said, 2).unwrap();
+        let change = now.difference(&current, 2).unwrap();
         assert_eq!(change.sections, [("cwd".to_owned(), Some("/b".to_owned())), ("old".to_owned(), None)]);
-        assert_eq!(now.difference(&[said[0].clone(), Message::System(change)], 3), None);
+        assert_eq!(now.difference(&[current[0].clone(), Message::System(change)], 3), None);
     }
 }

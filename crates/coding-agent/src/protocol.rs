@@ -1,4 +1,4 @@
-//! The only place that knows the JSON of events, commands and answers.
+//! The JSON formats of events, commands and answers, which are defined nowhere else.
 
 pub mod results;
 

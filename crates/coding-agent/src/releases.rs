@@ -1,4 +1,4 @@
-//! What is new in a version of the program, and whether there is a later one.
+//! Release notes, and checking for a later version.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use pinch_stdx::host::Host;
 
 use crate::web::{json_answer, json_request};
 
-/// How long a server may take to name the latest version.
+/// Timeout of a version check.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of its answer at most.
+/// Maximum bytes of its response.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The numbers of a version: major, minor and patch. Pre-releases count as the version they lead to.
+/// A version's major, minor and patch numbers. Pre-releases count as the version they lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReleaseVersion([u64; 3]);
 
 impl ReleaseVersion {
-    /// Reads a version, such as `1.2.3`, `v1.2.3` or `1.2.3-rc.1`.
+    /// Parses a version such as `1.2.3`, `v1.2.3` or `1.2.3-rc.1`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let mut rest = text.strip_prefix('v').unwrap_or(text);
@@ -34,17 +34,18 @@ impl ReleaseVersion {
     }
 }
 
-/// The section of a changelog about one version.
+/// A changelog section about one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReleaseNotes {
     /// The version.
     pub version: ReleaseVersion,
-    /// The section with its heading, in Markdown.
+    /// The section in Markdown, including its heading.
     pub text: String,
 }
 
-/// The sections of a changelog in its order: what stands below `## [1.2.3] …`. Sections without a version, such as unreleased changes, are left out.
+/// Returns the sections of a changelog in order, each starting with `## [1.2.3] …`. Sections without a version, such as unreleased changes,
+/// are skipped.
 pub fn notes(changelog: &str) -> Vec<ReleaseNotes> {
     let mut sections: Vec<(Option<ReleaseVersion>, String)> = Vec::new();
     for line in changelog.lines() {
@@ -63,7 +64,7 @@ pub fn notes(changelog: &str) -> Vec<ReleaseNotes> {
     sections.into_iter().filter_map(of).collect()
 }
 
-/// The sections of versions behind `last` up to `now`, in the order of the changelog. Without a version that can be read there are none.
+/// Returns the sections of versions after `last` up to `now`, in changelog order. Empty if either version is invalid.
 pub fn notes_since(changelog: &str, last: &str, now: &str) -> Vec<ReleaseNotes> {
     let (Some(last), Some(now)) = (ReleaseVersion::parse(last), ReleaseVersion::parse(now)) else { return Vec::new() };
     let mut notes = notes(changelog);
@@ -71,18 +72,18 @@ pub fn notes_since(changelog: &str, last: &str, now: &str) -> Vec<ReleaseNotes> 
     notes
 }
 
-/// A version that a server names.
+/// The latest version according to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LatestRelease {
-    /// The version, as the server writes it.
+    /// The version, as written by the server.
     pub version: String,
-    /// What the server says of it, in Markdown.
+    /// The server's note in Markdown.
     pub note: Option<String>,
 }
 
-/// Asks a server for the latest version; `None` where it is no later one than `now`, and where there is no usable answer within 10 s. The answer is a
-/// JSON object with `version` and perhaps `note`. Only https URLs and those of this machine are asked.
+/// Asks a server for the latest version. Returns `None` if it is not later than `now`, or if there is no valid answer within 10 s. The
+/// answer is a JSON object with `version` and optionally `note`. Only https URLs and URLs of this machine are contacted.
 pub async fn later_release(url: &str, now: &str, host: &Host) -> Option<LatestRelease> {
     if !url_parts::is_confidential(url) {
         return None;
@@ -104,7 +105,7 @@ mod tests {
     const CHANGELOG: &str = "# Changelog\n\n## [Unreleased]\n\n- soon\n\n## [0.10.0] - 2026-12-01\n\n- ten\n\n## 0.9.1\n- nine\n\n## Older\n- x\n";
 
     #[test]
-    fn sections_have_versions_in_the_order_of_the_changelog() {
+    fn sections_have_versions_in_changelog_order() {
         let found = notes(CHANGELOG);
         let texts: Vec<&str> = found.iter().map(|one| &*one.text).collect();
         assert_eq!(texts, ["## [0.10.0] - 2026-12-01\n\n- ten", "## 0.9.1\n- nine"]);
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_came_since_the_last_version_is_new() {
+    fn only_versions_after_the_last_are_new() {
         let since = |last: &str, now: &str| notes_since(CHANGELOG, last, now).len();
         assert_eq!(since("0.9.0", "0.10.0"), 2);
         assert_eq!(since("0.9.1", "v0.10.0"), 1);
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_read_leniently() {
+    fn versions_are_parsed_leniently() {
         for (text, expected) in [
             ("1.2.3", Some([1, 2, 3])),
             (" v1.20.3-rc.1 ", Some([1, 20, 3])),

@@ -1,9 +1,9 @@
-//! What users and projects put beside the code for the agent to find: instructions, skills, prompt templates, themes, extensions.
+//! Resources that users and projects provide for the agent: instructions, skills, prompt templates, themes, extensions.
 //!
-//! [`ResourceLoader`] collects all of it for one working directory. It takes plain values: directories, lists of settings, paths of the command
-//! line, and whether the project is trusted. What is wrong with a file is a [`Diagnostic`]; the rest loads all the same.
+//! [`ResourceLoader`] collects them for one working directory from plain values: directories, lists in settings, command-line paths, and
+//! whether the project is trusted. A problem with a file becomes a [`Diagnostic`], and everything else still loads.
 //!
-//! Nothing here is run: extensions are handed on as data ([`ExtensionEntry`]).
+//! Nothing is executed here: extensions are returned as data ([`ExtensionEntry`]).
 
 pub mod collect;
 mod text_file;

@@ -1,5 +1,5 @@
-//! Creating sessions: [`create_agent_session`] puts settings, credentials, models, resources and a log together, and returns a
-//! [`SessionRuntime`] that can change over to other sessions.
+//! Creating sessions: [`create_agent_session`] combines settings, credentials, models, resources and a log, and returns a
+//! [`SessionRuntime`] that can switch to other sessions.
 //!
 //! ```
 //! use pinch_coding_agent::llm::provider::scripted::{ScriptedReply, ScriptedProvider};
@@ -45,10 +45,10 @@ mod options;
 
 pub use options::{AgentSessionOptions, SessionTarget};
 
-/// Creates a session: loads settings, models, credentials and resources of the working directory, chooses a model, builds tools and system
+/// Creates a session: loads settings, models, credentials and resources of the working directory, selects a model, builds tools and system
 /// prompt, and opens the log.
 ///
-/// Dropping the future before it is done leaves no half-written file.
+/// Dropping the future early leaves no partially written file.
 ///
 /// # Errors
 /// [`RuntimeError`]. Problems in documents are not errors: see [`SessionRuntime::take_notes`].
@@ -56,8 +56,8 @@ pub async fn create_agent_session(options: AgentSessionOptions) -> Result<Sessio
     SessionSetup::new(options).create().await
 }
 
-/// The first step of [`create_agent_session`] on its own: settings are read and the store is known, so that a program can look sessions up
-/// before it says which one to open.
+/// The first step of [`create_agent_session`]: reads the settings and determines the store, so that a program can look up sessions before
+/// selecting one.
 pub struct SessionSetup {
     options: AgentSessionOptions,
     directory: DirectorySettings,
@@ -66,7 +66,7 @@ pub struct SessionSetup {
 }
 
 impl SessionSetup {
-    /// Reads the settings of the working directory, and of its project where it is trusted.
+    /// Reads the settings of the working directory, and of its project if trusted.
     pub fn new(options: AgentSessionOptions) -> Self {
         let (directory, problems) = DirectorySettings::read(&options.services, &options.cwd);
         let store = match &options.store {
@@ -76,17 +76,17 @@ impl SessionSetup {
         Self { options, directory, problems, store }
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn settings(&self) -> &SettingsManager {
         self.directory.settings()
     }
 
-    /// The store that new sessions are kept in.
+    /// Returns the store for new sessions.
     pub fn store(&self) -> &Arc<dyn SessionStore> {
         &self.store
     }
 
-    /// Opens this session, whatever the options say.
+    /// Selects the session to open, overriding the options.
     #[must_use]
     pub fn open(mut self, target: SessionTarget) -> Self {
         self.options.target = target;
@@ -120,13 +120,13 @@ impl SessionSetup {
     }
 }
 
-/// Creates a session on a log. Where that fails, the error has the problems of the documents with it: the cause may be among them.
+/// Creates a session on a log. If that fails, the error includes the problems in documents, which may be the cause.
 async fn create_on(services: Services, log: SessionLog, options: &SessionOptions) -> Result<Created, RuntimeError> {
     let problems = services.problems();
     create(services, log, options).await.map_err(|source| RuntimeError::Create { source, problems })
 }
 
-/// The store that options and settings name.
+/// Returns the store that options and settings select.
 fn default_store(options: &AgentSessionOptions, settings: &Settings) -> Arc<dyn SessionStore> {
     let ServiceOptions { agent_dir, host, .. } = &options.services;
     let of_settings = || Some(absolute(settings.session_dir.as_deref()?, &options.cwd, host.home()));
@@ -164,8 +164,8 @@ async fn open_target(
     Ok(log)
 }
 
-/// The store that has a session: for a file without a store of the caller the file's own directory, so that sessions that follow are kept
-/// beside it.
+/// Returns the store of a session. For a file, unless the caller supplied a store, it is the file's directory, so that following sessions
+/// are stored next to it.
 fn store_of(
     at: &SessionRef,
     store: &Arc<dyn SessionStore>,
@@ -183,29 +183,29 @@ fn store_of(
     }
 }
 
-/// A session that can be exchanged for another one. The next session is created before the current one is closed, so that a failure leaves
+/// A session that can be replaced by another one. The next session is created before the current one is closed, so that a failure leaves
 /// the current one usable.
 pub struct SessionRuntime {
     options: ServiceOptions,
     session_options: SessionOptions,
     store: Arc<dyn SessionStore>,
-    /// The store is the caller's, or there are no files: it has every session there is.
+    /// Whether the store is the caller's or in memory, and thus contains all sessions.
     is_given: bool,
     current: Created,
 }
 
 impl SessionRuntime {
-    /// Sessions that replace this one get the model that a new session would get, or keep their own.
+    /// Makes replacement sessions use the model that a new session would get, or keep their own.
     fn choose_models(&mut self) {
         let (chooser, services) = (Chooser::of(&self.session_options), Arc::clone(&self.current.services));
         self.current.session.choose_model_with(Arc::new(move |log| chooser.choose_again(&services, log)));
     }
 
-    /// Sends a prompt, runs it to its end and returns the text of the last answer. For events, cancellation or images use
+    /// Sends a prompt, runs it to the end and returns the text of the last answer. For events, cancellation or images, use
     /// [`AgentSession::prompt`].
     ///
     /// # Errors
-    /// [`AskError`]; the session can be asked again.
+    /// [`AskError`]; the session remains usable.
     pub async fn ask(&mut self, text: &str) -> Result<String, AskError> {
         let mut run = self.current.session.prompt(Prompt::text(text));
         let (mut last, mut gave_up) = (None, None);
@@ -226,56 +226,56 @@ impl SessionRuntime {
         }
     }
 
-    /// The session.
+    /// Returns the session.
     pub fn session(&self) -> &AgentSession {
         &self.current.session
     }
 
-    /// The session, to be prompted.
+    /// Returns the session, for sending prompts.
     pub fn session_mut(&mut self) -> &mut AgentSession {
         &mut self.current.session
     }
 
-    /// What belongs to the working directory of the session.
+    /// Returns the services of the session's working directory.
     pub fn services(&self) -> &Arc<Services> {
         &self.current.services
     }
 
-    /// The store that new sessions are kept in.
+    /// Returns the store for new sessions.
     pub fn store(&self) -> &Arc<dyn SessionStore> {
         &self.store
     }
 
-    /// The models to cycle through; empty: all that can be used.
+    /// Returns the models to cycle through; empty means all available ones.
     pub fn scope(&self) -> &[ScopedModel] {
         &self.current.scope
     }
 
-    /// Runs commands of the user.
+    /// Returns the tool that runs the user's commands.
     pub fn shell(&self) -> &Arc<BashTool> {
         &self.current.shell
     }
 
-    /// Takes the notes about documents and choices that have come up since the last call: sentences for people.
+    /// Returns the notes about documents and selections since the last call, as sentences for people.
     pub fn take_notes(&mut self) -> Vec<String> {
         let mut notes = std::mem::take(&mut self.current.notes);
         notes.extend(self.current.services.take_problems());
         notes
     }
 
-    /// Changes over to a new, empty session of the same kind: a session that is kept only in memory is followed by another such session.
+    /// Switches to a new, empty session of the same kind: a session in memory is followed by another one in memory.
     ///
     /// # Errors
-    /// When the store cannot create it; the current session stays then.
+    /// Fails if the store cannot create it; the current session is kept.
     pub async fn new_session(&mut self, parent: Option<String>) -> Result<(), SessionError> {
         self.current.session.begin_new(parent).await
     }
 
-    /// Changes over to a stored session, with the settings and tools of its own working directory. Returns false when an extension objects. A
+    /// Switches to a stored session, with the settings and tools of its working directory. Returns false if an extension objects. A
     /// relative path is relative to the current working directory.
     ///
     /// # Errors
-    /// When the session does not exist or cannot be read, or no model can be found for it; the current session stays then.
+    /// Fails if the session does not exist or cannot be read, or no model is available for it; the current session is kept.
     pub async fn switch_session(&mut self, target: &SessionRef) -> Result<bool, RuntimeError> {
         let (cwd, settings) = (self.current.services.cwd(), self.current.services.settings().settings());
         let (store, target) = store_of(target, &self.store, self.is_given, &settings, cwd);
@@ -303,11 +303,11 @@ impl SessionRuntime {
         Ok(true)
     }
 
-    /// Loads settings, models, resources and extensions again and continues the same session, wherever it is kept. Parts that the caller gave
-    /// are reloaded.
+    /// Reloads settings, models, resources and extensions, and continues the same session, wherever it is stored. Parts supplied by the
+    /// caller are reloaded too.
     ///
     /// # Errors
-    /// When the session cannot be created again; it stays as it is then.
+    /// Fails if the session cannot be created again; it is left unchanged.
     pub async fn reload(&mut self) -> Result<(), RuntimeError> {
         let log = self.current.session.log().again().await?;
         if let Some(settings) = &self.options.settings {
@@ -322,11 +322,11 @@ impl SessionRuntime {
         self.replace(log, SessionReason::Reload).await
     }
 
-    /// Stores in `trust.json` whether the project of the session is trusted. It counts from the next [`SessionRuntime::reload`] on, unless the
-    /// caller of this runtime has decided for it.
+    /// Stores in `trust.json` whether the session's project is trusted. Takes effect with the next [`SessionRuntime::reload`], unless the
+    /// caller has set the trust explicitly.
     ///
     /// # Errors
-    /// [`ChangeError`]; nothing was written then.
+    /// [`ChangeError`]; nothing was written.
     pub fn remember_trust(&self, trusted: bool) -> Result<(), ChangeError> {
         self.current.services.remember_trust(trusted)?;
         if let Some(prompt) = &self.session_options.trust_prompt {
@@ -342,7 +342,7 @@ impl SessionRuntime {
             options.model = ModelChoice::Exact(Arc::clone(session.model()));
             options.thinking = Some(session.thinking());
         }
-        // Changed settings are written first, because they are read again.
+        // Write changed settings first, because they are read again.
         self.current.services.settings().flush().await;
         let services = Services::load_installing(&self.options, Path::new(log.cwd())).await;
         let next = create_on(services, log, &options).await?;
@@ -355,7 +355,7 @@ impl SessionRuntime {
         Ok(())
     }
 
-    /// Closes the session: notifies and stops extensions, writes settings, stores logins. Call it before the program ends.
+    /// Closes the session: notifies and stops extensions, writes settings, stores logins. Call it before the program exits.
     pub async fn close(&mut self) {
         self.end(SessionReason::Quit).await;
     }
@@ -366,16 +366,16 @@ impl SessionRuntime {
         self.current.services.settle().await;
     }
 
-    /// Changes over to a copy of the session up to an entry: see [`AgentSession::fork`].
+    /// Switches to a copy of the session up to an entry: see [`AgentSession::fork`].
     ///
     /// # Errors
-    /// [`ForkError`]; the current session stays then.
+    /// [`ForkError`]; the current session is kept.
     pub async fn fork(&mut self, entry: &EntryId, place: ForkAt) -> Result<Option<String>, ForkError> {
         self.current.session.fork(entry, place).await
     }
 }
 
-/// Why there is no session, or no other one.
+/// Why a session could not be created or switched to.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuntimeError {
@@ -385,23 +385,23 @@ pub enum RuntimeError {
         /// The file.
         path: PathBuf,
     },
-    /// The working directory of the session does not exist any more.
+    /// The session's working directory no longer exists.
     #[error("Stored session working directory does not exist: {cwd}")]
     DirectoryGone {
         /// The directory.
         cwd: String,
-        /// The session's file.
+        /// Path of the session's file.
         file: Option<PathBuf>,
     },
     /// The session cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The session cannot be created on its log.
+    /// The session could not be created on its log.
     #[error("{source}")]
     Create {
-        /// Why not.
+        /// The cause.
         source: CreateError,
-        /// Problems found in documents, one of which may be the cause: sentences for people.
+        /// Problems found in documents, as sentences for people; one of them may be the cause.
         problems: Vec<String>,
     },
 }
@@ -413,10 +413,10 @@ pub enum AskError {
     /// The session could not continue.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The model was asked and failed, after all retries.
+    /// The model failed after all retries.
     #[error("the model failed: {0}")]
     Failed(String),
-    /// An extension took the prompt, so no request was sent to a model.
+    /// An extension handled the prompt, so no request was sent to a model.
     #[error("no request was sent to a model")]
     NoAnswer,
 }

@@ -1,4 +1,4 @@
-//! What sessions of one working directory share: settings, models, credentials, resources.
+//! Services: what the sessions of a working directory share, such as settings, models, credentials and resources.
 
 use std::fmt;
 use std::path::Path;
@@ -28,24 +28,24 @@ mod installing;
 pub use directory::DirectorySettings;
 pub use options::{Announce, ResourceOptions, ResourceSource, ServiceOptions};
 
-/// What sessions of one working directory share.
+/// What the sessions of a working directory share.
 pub struct Services {
     directory: DirectorySettings,
     models: Arc<ModelRegistry>,
     auth: Arc<RegistryAuth>,
     resources: Mutex<ResourceLoader>,
-    /// Keeps changes of one file apart, whichever session makes them.
+    /// Serializes changes to each file across sessions.
     files: FileQueue,
     problems: Mutex<Vec<String>>,
 }
 
 impl Services {
-    /// Loads everything for a working directory. Problems in documents do not stop it: see [`Services::take_problems`].
+    /// Loads everything for a working directory. Problems in documents are not fatal: see [`Services::take_problems`].
     pub fn load(options: &ServiceOptions, cwd: &Path) -> Self {
         Self::load_with(options, || DirectorySettings::read(options, cwd))
     }
 
-    /// Like [`Services::load`], with settings of the working directory that were read already, and the problems found in them.
+    /// Like [`Services::load`], with settings already read, and the problems found in them.
     pub fn load_directory(directory: DirectorySettings, problems: Vec<String>) -> Self {
         let options = directory.options.clone();
         Self::load_with(&options, || (directory, problems))
@@ -69,7 +69,7 @@ impl Services {
         })
     }
 
-    /// Reads everything but the models, which are requested last.
+    /// Loads everything except the models, which are needed last.
     fn load_beside(
         directory: impl FnOnce() -> (DirectorySettings, Vec<String>),
         models: impl FnOnce() -> (ModelRegistry, Vec<Problem>),
@@ -97,22 +97,23 @@ impl Services {
         }
     }
 
-    /// Whether extensions are asked if the project is trusted: it has resources that need trust, and this run has no decision yet.
+    /// Returns whether to ask extensions about trusting the project: it has resources that require trust, and there is no decision yet for
+    /// this run.
     pub(crate) fn needs_trust(&self) -> bool {
         self.directory.options.trust.is_none() && self.directory.project.needs_trust()
     }
 
-    /// Stores a decision about the project of this directory in `trust.json`. It counts when everything is loaded again.
+    /// Stores a decision about the project of this directory in `trust.json`. Takes effect when everything is reloaded.
     ///
     /// # Errors
-    /// [`ChangeError`]; nothing was written then. Without an agent directory nothing is written either.
+    /// [`ChangeError`]; nothing was written. Without an agent directory nothing is written either.
     pub(crate) fn remember_trust(&self, trusted: bool) -> Result<(), ChangeError> {
         let Some(dir) = self.agent_dir() else { return Ok(()) };
         let (mut store, _) = TrustStore::load(&dir.join("trust.json"));
         store.decide(self.cwd(), Some(trusted), self.host())
     }
 
-    /// Loads everything again with a decision about the project, which can be stored; a failure to store it is reported with the problems.
+    /// Reloads everything with a decision about the project, optionally storing it; a failure to store it is reported as a problem.
     pub(crate) async fn decided(mut self, trusted: bool, remember: bool) -> Self {
         let kept = if remember { self.remember_trust(trusted) } else { Ok(()) };
         let decided = if self.trust().is_trusted() == trusted {
@@ -128,7 +129,7 @@ impl Services {
         decided
     }
 
-    /// The same with an API key for one provider, which is not stored.
+    /// Adds an API key for one provider, which is not stored.
     #[must_use]
     pub fn with_key(self, provider: ProviderId, key: Secret) -> Self {
         let storage = self.auth.storage().clone();
@@ -136,32 +137,32 @@ impl Services {
         Self { auth: Arc::new(auth), ..self }
     }
 
-    /// Clock, ids and environment.
+    /// Returns the host.
     pub fn host(&self) -> &Host {
         &self.directory.options.host
     }
 
-    /// The working directory.
+    /// Returns the working directory.
     pub fn cwd(&self) -> &Path {
         &self.directory.cwd
     }
 
-    /// The directory of the user's files, if there is one.
+    /// Returns the directory of the user's files, if there is one.
     pub fn agent_dir(&self) -> Option<&Path> {
         self.directory.options.agent_dir.as_deref()
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn settings(&self) -> &SettingsManager {
         &self.directory.settings
     }
 
-    /// All models.
+    /// Returns all models.
     pub fn models(&self) -> &Arc<ModelRegistry> {
         &self.models
     }
 
-    /// Credentials for the models.
+    /// Returns the credentials for the models.
     pub fn auth(&self) -> &Arc<RegistryAuth> {
         &self.auth
     }
@@ -170,12 +171,12 @@ impl Services {
         self.resources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Instructions, skills, prompts and themes as they are now.
+    /// Returns the current instructions, skills, prompts and themes.
     pub fn resources(&self) -> Arc<Resources> {
         Arc::clone(self.loader().resources())
     }
 
-    /// Loads the resources of extensions, replacing earlier ones. New problems in documents are reported with the others.
+    /// Loads the resources of extensions, replacing earlier ones. New problems are added to the others.
     pub fn extend_resources(&self, paths: Vec<ExtraPaths>) {
         let (before, now) = {
             let mut loader = self.loader();
@@ -187,7 +188,7 @@ impl Services {
         self.report(new.map(ToString::to_string));
     }
 
-    /// The slash commands; skills are among them unless the settings disable that.
+    /// Returns the slash commands, including skills unless the settings disable that.
     pub fn slash_commands(&self) -> Commands {
         let mut commands = self.resources().commands.clone();
         if !self.directory.settings.settings().skill_commands {
@@ -196,22 +197,22 @@ impl Services {
         commands
     }
 
-    /// Whether the project is trusted.
+    /// Returns the trust decision for the project.
     pub fn trust(&self) -> TrustDecision {
         self.directory.trust
     }
 
-    /// Keeps changes of one file apart.
+    /// Returns the queue that serializes changes to each file.
     pub fn files(&self) -> &FileQueue {
         &self.files
     }
 
-    /// Takes the problems found in documents: sentences for people.
+    /// Returns and clears the problems found in documents, as sentences for people.
     pub fn take_problems(&self) -> Vec<String> {
         std::mem::take(&mut *self.known_problems())
     }
 
-    /// The problems found in documents that were not taken yet.
+    /// Returns the problems found in documents, without clearing them.
     pub fn problems(&self) -> Vec<String> {
         self.known_problems().clone()
     }
@@ -227,12 +228,12 @@ impl Services {
         problems
     }
 
-    /// Models of providers with credentials, in the registry's order.
+    /// Returns the models of providers with credentials, in the registry's order.
     pub fn available_models(&self) -> Vec<Arc<Model>> {
         self.models.available(&|provider| self.auth.is_configured(provider))
     }
 
-    /// The slash commands as clients see them: commands of extensions, then prompt templates, then skills.
+    /// Returns the slash commands for clients: commands of extensions, then prompt templates, then skills.
     pub fn commands(&self, extensions: &Extensions) -> Vec<Value> {
         let (commands, resources) = (self.slash_commands(), self.resources());
         let one = |name: String, description: &str, source: &str, info: Value| {
@@ -260,7 +261,7 @@ impl Services {
         of_extensions.chain(templates).chain(skills).collect()
     }
 
-    /// The theme of exported pages: that of the settings, else the dark one.
+    /// Returns the theme for exported pages: the configured one, or else the dark one.
     pub fn theme(&self) -> Option<Theme> {
         let named = self.directory.settings.value("theme");
         let resources = self.resources();
@@ -269,7 +270,7 @@ impl Services {
         named.as_ref().and_then(Value::as_str).and_then(find).or_else(|| find("dark")).or(themes.first()).cloned()
     }
 
-    /// Stores how many waiting messages are taken at a time.
+    /// Stores how many queued messages are taken at a time.
     pub fn remember_queue_mode(&self, kind: QueueKind, mode: QueueMode) {
         let key = match kind {
             QueueKind::Steering => "steeringMode",
@@ -288,15 +289,15 @@ impl Services {
         self.remember("retry.enabled", on.into());
     }
 
-    /// The most retries of a failed answer, where retries are enabled.
+    /// Returns the maximum retries of a failed answer, if retries are enabled.
     pub fn retry_limit(&self) -> u32 {
         self.directory.settings.settings().retry_limit
     }
 
-    /// Writes what was set.
+    /// Writes changed settings.
     ///
     /// # Errors
-    /// Why it could not be written, in a sentence for people; it applies to this run all the same.
+    /// Describes why they could not be written; they apply to this run nevertheless.
     pub async fn write_settings(&self) -> Result<(), String> {
         self.directory.settings.flush().await;
         let problems = self.directory.settings.drain_problems();
@@ -308,14 +309,14 @@ impl Services {
         }
     }
 
-    /// A value that cannot be set is reported with the other problems; [`SettingsManager::flush`] writes.
+    /// Sets a value, to be written by [`SettingsManager::flush`]; an invalid one is reported as a problem.
     fn remember(&self, key: &str, value: Value) {
         if let Err(error) = self.directory.settings.set(key, value) {
             self.report([error.to_string()]);
         }
     }
 
-    /// Writes changed settings and waits for logins that are being refreshed: to be called before a program exits.
+    /// Writes changed settings and waits for pending login refreshes. Call it before the program exits.
     pub async fn settle(&self) {
         use crate::auth::RequestAuth as _;
         self.directory.settings.flush().await;
@@ -334,7 +335,7 @@ impl fmt::Debug for Services {
     }
 }
 
-/// Whether reading a document is worth a thread of its own.
+/// Returns whether reading a document is worth another thread.
 fn is_long(document: &Path) -> bool {
     std::fs::metadata(document).is_ok_and(|meta| meta.len() > 512 * 1024)
 }
@@ -353,12 +354,12 @@ fn load_resources(directory: &DirectorySettings) -> ResourceLoader {
     ResourceLoader::load_with(directory.resource_inputs(options), Some(Arc::new(adjust)))
 }
 
-/// Where an extension comes from that is a value of the program.
+/// Returns the source info of an extension that is a value of the program.
 fn own_extension(name: &str) -> Value {
     json!({"path": format!("<{name}>"), "source": "sdk", "scope": "temporary", "origin": "top-level"})
 }
 
-/// Whether a name fits a pattern with `*`.
+/// Returns whether a name matches a pattern with `*`.
 fn fits(pattern: &str, name: &str) -> bool {
     globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(name)) || pattern == name
 }

@@ -1,7 +1,7 @@
-//! One session to talk to: a conversation with a model, its log, and what keeps both going.
+//! A session: a conversation with a model, its log, and the logic that drives both.
 //!
-//! An [`AgentSession`] is owned by one caller. [`AgentSession::prompt`] gives a [`SessionRun`], a stream of events that the caller pulls; what
-//! an event tells is in the log before the event is given. Others steer through a [`SessionControl`].
+//! An [`AgentSession`] is owned by one caller. [`AgentSession::prompt`] returns a [`SessionRun`], a stream of events that the caller polls;
+//! an event is in the log before it is emitted. Other code controls the session through a [`SessionControl`].
 
 use std::fmt;
 use std::path::PathBuf;
@@ -85,20 +85,20 @@ pub struct AgentSession {
     auth: Option<Arc<dyn RequestAuth>>,
     usual_thinking: Option<ThinkingLevel>,
     find_model: Option<FindModel>,
-    /// Chooses the model of a conversation that takes this one's place; `None`: the branch does.
+    /// Selects the model of a conversation that replaces this one; `None` uses the branch's model.
     choose_model: Option<ChooseModel>,
     control: SessionControl,
     host: Host,
-    /// What extensions have found.
+    /// Resources found by extensions.
     found: Vec<ExtraPaths>,
     load_found: Option<LoadFound>,
-    /// The file of the session whose place this one has just taken.
+    /// File of the session that this one has just replaced.
     left: Option<PathBuf>,
     is_shut_down: bool,
     _bound: ExtensionBinding,
 }
 
-/// As long as this lives, extensions have a session.
+/// Keeps extensions bound to the session.
 struct ExtensionBinding(SessionControl);
 
 impl Drop for ExtensionBinding {
@@ -108,7 +108,7 @@ impl Drop for ExtensionBinding {
     }
 }
 
-/// Why a session could not continue. Failures of a provider are not errors here: they are answers.
+/// Why a session could not continue. Provider failures are not errors here but answers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -121,50 +121,50 @@ pub enum SessionError {
     /// There are no credentials for a prompt.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// An extension does not want the session to be left.
+    /// An extension prevented leaving the session.
     #[error("an extension cancelled the switch")]
     SwitchCancelled,
-    /// There are no credentials for a model that is to be used from now on.
+    /// There are no credentials for the model to switch to.
     #[error("No API key for {provider}/{model}")]
     NoKey {
-        /// Who serves it.
+        /// Provider of the model.
         provider: ProviderId,
-        /// Its name.
+        /// Id of the model.
         model: ModelId,
     },
 }
 
-/// How a compaction is requested.
+/// A request for a compaction.
 #[derive(Clone, Debug)]
 pub struct CompactRequest {
-    /// Why.
+    /// What triggered it.
     pub reason: CompactionReason,
-    /// What the summary is to look at in particular.
+    /// What the summary should focus on.
     pub focus: Option<String>,
-    /// Stops it; the log is unchanged.
+    /// Cancels it; the log is unchanged.
     pub cancel: Cancel,
 }
 
 impl CompactRequest {
-    /// Because the caller asks for it.
+    /// Creates a request made by the caller.
     pub fn manual(focus: Option<String>) -> Self {
         Self { reason: CompactionReason::Manual, focus, cancel: Cancel::default() }
     }
 }
 
 impl AgentSession {
-    /// Starts a session on a log. A new log gets the model and the thinking level as its first entries; one that is continued gets what has
+    /// Starts a session on a log. A new log gets the model and the thinking level as its first entries; an existing one gets what has
     /// changed.
     ///
     /// # Errors
-    /// When the log cannot be written.
+    /// Fails if the log cannot be written.
     pub async fn start(parts: SessionParts) -> Result<Self, SessionError> {
         let SessionParts { host, mut log, model, .. } = parts;
         let context = log.context();
         let is_new = context.messages.is_empty();
         let wanted = parts.thinking.or_else(|| ThinkingLevel::parse(&context.thinking_level)).unwrap_or_default();
         let thinking = thinking::clamp(&model, wanted);
-        // A conversation in which no model has answered yet, as old files can be, names one with the first answer.
+        // If no model has answered yet, as in old files, the first answer will name one.
         let is_other = match &context.model {
             Some(of_branch) => of_branch.provider != model.provider || of_branch.model_id != model.id,
             None => is_new,
@@ -234,27 +234,27 @@ impl AgentSession {
         Ok(session)
     }
 
-    /// Asks the model. Nothing happens until the run is polled; dropping it stops everything.
+    /// Sends a prompt. Nothing happens until the run is polled; dropping it stops everything.
     pub fn prompt(&mut self, prompt: Prompt) -> SessionRun<'_> {
         let cancel = prompt.cancel.child();
         SessionRun::new(self, run::RunInput::Prompt(prompt), cancel)
     }
 
-    /// Continues from the log's leaf without a new message: after a failed answer, which is left out of the context from then on, or
-    /// with what waits in the queues.
+    /// Continues from the log's leaf without a new message: after a failed answer, which is removed from the context, or with queued
+    /// messages.
     pub fn resume(&mut self, cancel: &Cancel) -> SessionRun<'_> {
         SessionRun::new(self, run::RunInput::Nothing, cancel.child())
     }
 
-    /// Does what extensions have requested while no run was polled: changes, actions and prompts. The run ends when nothing is left to do.
+    /// Performs what extensions have requested while no run was polled: changes, actions and prompts. The run ends when nothing is left.
     pub fn run_requests(&mut self, cancel: &Cancel) -> SessionRun<'_> {
         SessionRun::new(self, run::RunInput::Rest, cancel.child())
     }
 
-    /// Names the session; a blank name clears it.
+    /// Renames the session; a blank name clears it.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub async fn set_name(&mut self, name: &str) -> Result<(), SessionError> {
         self.log.append_name(name).await?;
         let event = SessionEvent::InfoChanged { name: self.log.name() };
@@ -262,8 +262,8 @@ impl AgentSession {
         Ok(())
     }
 
-    /// Compacts the conversation now, whatever the settings say. [`SessionControl::cancel`] stops it too. `tell` receives its start, its
-    /// end, and of summary requests that are sent again.
+    /// Compacts the conversation now, regardless of the settings. [`SessionControl::cancel`] also cancels it. `tell` receives its start,
+    /// its end, and retries of summary requests.
     ///
     /// # Errors
     /// [`CompactError`]; the log is unchanged.
@@ -275,7 +275,7 @@ impl AgentSession {
         self.compact_with(request, &emitter::CallbackListener(on_event)).await
     }
 
-    /// The same, where each event is waited for.
+    /// Like [`Self::compact`], waiting for each event to be handled.
     pub(crate) async fn compact_with(
         &mut self,
         request: CompactRequest,
@@ -291,88 +291,88 @@ impl AgentSession {
         Ok(done)
     }
 
-    /// Steers the session while a run has it borrowed.
+    /// Returns a handle for controlling the session while a run borrows it.
     pub fn control(&self) -> SessionControl {
         self.control.clone()
     }
 
-    /// The log.
+    /// Returns the log.
     pub fn log(&self) -> &SessionLog {
         &self.log
     }
 
-    /// The log, to append entries that are not part of the conversation.
+    /// Returns the log, for appending entries that are not part of the conversation.
     pub fn log_mut(&mut self) -> &mut SessionLog {
         &mut self.log
     }
 
-    /// The conversation as the model is shown it, before roles are converted.
+    /// Returns the conversation as the model sees it, before roles are converted.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.agent.messages
     }
 
-    /// The active tools, with those of extensions.
+    /// Returns the active tools, including those of extensions.
     pub fn tools(&self) -> &ToolSet {
         &self.agent.tools
     }
 
-    /// The model.
+    /// Returns the model.
     pub fn model(&self) -> &Arc<Model> {
         &self.agent.model
     }
 
-    /// The thinking level.
+    /// Returns the thinking level.
     pub fn thinking(&self) -> ThinkingLevel {
         self.agent.thinking
     }
 
-    /// When the conversation is compacted by itself, for changing it.
+    /// Returns the rules for automatic compaction, for changing them.
     pub fn compaction_mut(&mut self) -> &mut CompactionRules {
         &mut self.compaction
     }
 
-    /// What is repeated after failures, for changing it.
+    /// Returns the recovery plan, for changing it.
     pub fn plan_mut(&mut self) -> &mut RecoveryPlan {
         &mut self.plan
     }
 
-    /// Other tools, from the next prompt on; the model is informed of the change.
+    /// Replaces tools and system prompt from the next prompt on; the model is informed of the change.
     pub fn set_tools(&mut self, tools: ToolSet, system: SystemPrompt) {
         self.control.tools_changed(&tools, &system);
         self.agent.tools = tools;
         self.system = system;
     }
 
-    /// Asks another provider from the next request on: other credentials, say.
+    /// Replaces the provider from the next request on, for example to use other credentials.
     pub fn set_provider(&mut self, provider: Arc<dyn Provider>) {
         self.agent.provider = provider;
     }
 
-    /// Changes settings of the requests that follow.
+    /// Returns the options of subsequent requests, for changing them.
     pub fn options_mut(&mut self) -> &mut CallOptions {
         &mut self.agent.options
     }
 
-    /// Leaves a failed last answer out of the context from now on; it stays in the log.
+    /// Removes a failed last answer from the context; it stays in the log.
     ///
     /// # Errors
-    /// When the edit cannot be written.
+    /// Fails if the edit cannot be written.
     pub async fn omit_failed(&mut self) -> Result<(), SessionError> {
         self.omit_failed_answer().await?;
         Ok(())
     }
 
-    /// Takes the conversation from the log again, after entries were appended to it by hand.
+    /// Reloads the conversation from the log, after entries were appended directly.
     pub fn reload(&mut self) {
         self.agent.messages = self.log.context().messages;
     }
 
-    /// The text of the last answer; empty answers that were cancelled are passed over.
+    /// Returns the text of the last answer, skipping empty cancelled ones.
     pub fn last_text(&self) -> Option<String> {
         self.view().last_text()
     }
 
-    /// The session as it is now.
+    /// Returns a view of the session.
     pub fn view(&self) -> SessionView<'_> {
         SessionView {
             log: &self.log,
@@ -382,17 +382,17 @@ impl AgentSession {
         }
     }
 
-    /// Calls the observers that were still waiting when a run ended: see [`SessionControl::observe`].
+    /// Calls the observers still waiting at the end of a run: see [`SessionControl::observe`].
     pub fn notify_observers(&self) {
         answering::notify_observers(&self.control, &self.view());
     }
 
-    /// Whether conversations are compacted by themselves, as settings and [`SessionControl::set_auto_compaction`] say.
+    /// Returns whether automatic compaction is enabled, by settings or [`SessionControl::set_auto_compaction`].
     pub fn auto_compaction(&self) -> bool {
         self.control.switches().compaction.unwrap_or(self.compaction.settings.enabled)
     }
 
-    /// What is repeated, as the plan and what was switched since say.
+    /// Returns the recovery plan with the current switches applied.
     fn plan_now(&self) -> RecoveryPlan {
         let switches = self.control.switches();
         let usual = RecoveryPlan::default();
@@ -408,17 +408,17 @@ impl AgentSession {
         plan
     }
 
-    /// The session's file, when it has one.
+    /// Returns the session's file, if it has one.
     pub fn path(&self) -> Option<PathBuf> {
         self.log.path().map(PathBuf::from)
     }
 
-    /// Leaves a failed last answer out of the context from now on; it stays in the log. Answers with the entry that says so.
+    /// Removes a failed last answer from the context; it stays in the log. Returns the entry that does so.
     async fn omit_failed_answer(&mut self) -> Result<Option<EntryId>, StoreError> {
         self.omit_last(|answer| answer.stop_reason.is_failure()).await
     }
 
-    /// Leaves the last message out of the context from now on when it is such an answer; it stays in the log.
+    /// Removes the last message from the context if it is an answer that matches; it stays in the log.
     async fn omit_last(&mut self, is_such: impl Fn(&AssistantMessage) -> bool) -> Result<Option<EntryId>, StoreError> {
         let context = self.log.context();
         let is_last = context.messages.last().and_then(|m| m.as_assistant()).is_some_and(|answer| is_such(answer));

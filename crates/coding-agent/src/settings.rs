@@ -1,7 +1,7 @@
-//! settings.json, as small values for the parts that need them.
+//! Settings: settings.json as small values for the parts that need them.
 //!
-//! The project's document is merged over the user's. [`SettingsManager`] reads, changes and writes them; [`Settings`] is the result. Parts take
-//! values out of it and know no document. [`keys`] is the table of all keys.
+//! The project's document is merged over the user's. [`SettingsManager`] reads, changes and writes them; [`Settings`] holds the merged
+//! values. [`keys`] is the table of all keys.
 
 pub mod keys;
 mod moves;

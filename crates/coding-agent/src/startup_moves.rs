@@ -1,7 +1,7 @@
-//! What older versions left in other places or under other names, moved to where it belongs now.
+//! Moving files of older versions to their current places and names.
 //!
-//! Each move is tried at every start; there is nothing to do after the first. Nothing is ever overwritten, and a move that fails is reported
-//! and stops no other.
+//! Each move is attempted at every start; after the first there is nothing to do. Nothing is ever overwritten, and a failed move is
+//! reported without stopping the others.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,21 @@ use crate::entry::names::folder_name as session_folder;
 pub mod keybindings;
 mod credentials;
 
-/// What was moved.
+/// The results of all moves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StartupMoves {
-    /// Providers whose credentials are in auth.json now.
+    /// Providers whose credentials were moved to auth.json.
     pub providers: Vec<String>,
-    /// Session files that lie in `sessions/` now.
+    /// Session files that were moved to `sessions/`.
     pub sessions: Vec<PathBuf>,
-    /// What the user should look at: directories that count no longer.
+    /// Warnings about directories that are no longer used.
     pub warnings: Vec<String>,
     /// Moves that failed.
     pub problems: Vec<Problem>,
 }
 
-/// Makes all moves for a user and a project; without a directory of the project only those for the user.
+/// Performs all moves for a user and a project; without a project directory, only those for the user.
 pub fn run(agent_dir: &Path, project_dir: Option<&Path>, host: &Host) -> StartupMoves {
     let mut moved = StartupMoves::default();
     if !agent_dir.is_dir() && project_dir.is_none_or(|dir| !dir.is_dir()) {
@@ -63,7 +63,7 @@ fn failed(path: &Path, error: &io::Error) -> Problem {
     Problem::new(path, format!("cannot be moved: {error}"))
 }
 
-/// Renames a file or directory, unless there is something at the new place already, or nothing at the old one.
+/// Renames a file or directory, unless the new path exists or the old one does not.
 fn rename(from: &Path, to: &Path) -> Result<(), Problem> {
     if from.symlink_metadata().is_err() || to.symlink_metadata().is_ok() {
         return Ok(());
@@ -71,7 +71,7 @@ fn rename(from: &Path, to: &Path) -> Result<(), Problem> {
     std::fs::rename(from, to).map_err(|error| failed(from, &error))
 }
 
-/// Session files that lie directly in the agent's directory go to the directory of their working directory.
+/// Moves session files in the agent's directory to the directory of their working directory.
 fn sessions(agent_dir: &Path, moved: &mut StartupMoves) {
     for path in files(agent_dir).into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "jsonl")) {
         let done = || -> Result<Option<PathBuf>, Problem> {
@@ -90,18 +90,18 @@ fn sessions(agent_dir: &Path, moved: &mut StartupMoves) {
     }
 }
 
-/// The working directory in the first line of a session; `None` when it is not a session.
+/// Returns the working directory in the first line of a session, or `None` if it is not a session.
 fn working_directory(path: &Path) -> io::Result<Option<String>> {
     use std::io::{BufRead as _, Read as _};
     let mut line = Vec::new();
-    // A first line is short; what is longer is none of a session.
+    // A session's first line is short; a longer one is something else.
     io::BufReader::new(open_regular(path)?.take(64 * 1024)).read_until(b'\n', &mut line)?;
     let header: Value = serde_json::from_slice(&line).unwrap_or_default();
     let cwd = header["cwd"].as_str().filter(|_| header["type"] == "session");
     Ok(cwd.map(str::to_owned))
 }
 
-/// Programs that were fetched for searching.
+/// Search programs downloaded by older versions.
 const PROGRAMS: [&str; 4] = ["fd", "rg", "fd.exe", "rg.exe"];
 
 fn tools(agent_dir: &Path, moved: &mut StartupMoves) {
@@ -115,7 +115,7 @@ fn tools(agent_dir: &Path, moved: &mut StartupMoves) {
     }
 }
 
-/// Old names of keys become new ones; a file without any stays as it is.
+/// Migrates old key names; a file without any is left unchanged.
 fn bindings(agent_dir: &Path, host: &Host) -> Result<(), Problem> {
     let path = agent_dir.join("keybindings.json");
     if !path.is_file() {
@@ -133,7 +133,7 @@ fn bindings(agent_dir: &Path, host: &Host) -> Result<(), Problem> {
     done.map(drop).map_err(|error| unchanged(&path, error))
 }
 
-/// A document that keeps what should have left it.
+/// Returns the problem with a document that could not be changed.
 fn unchanged(path: &Path, error: ChangeError) -> Problem {
     match error {
         ChangeError::Damaged(problem) => problem,
@@ -142,11 +142,11 @@ fn unchanged(path: &Path, error: ChangeError) -> Problem {
     }
 }
 
-/// Directories that older versions read and this one does not.
+/// Warns about directories that older versions read and this one does not.
 fn warn(dir: &Path, moved: &mut StartupMoves) {
     let hooks = dir.join("hooks");
     if hooks.is_dir() {
-        moved.warnings.push(format!("{} is not used any more: hooks are extensions now", hooks.display()));
+        moved.warnings.push(format!("{} is no longer used: hooks are extensions now", hooks.display()));
     }
     let tools = dir.join("tools");
     let is_own = |path: &Path| {
@@ -154,7 +154,7 @@ fn warn(dir: &Path, moved: &mut StartupMoves) {
         !name.starts_with('.') && !PROGRAMS.contains(&&*name)
     };
     if entries(&tools).iter().any(|path| is_own(path)) {
-        moved.warnings.push(format!("{} is not used any more: tools are extensions now", tools.display()));
+        moved.warnings.push(format!("{} is no longer used: tools are extensions now", tools.display()));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The built-in tools: read, bash, edit, write, and for looking around ls and, with the feature `search`, grep and find.
+//! The built-in tools: read, bash, edit, write, ls and, with the feature `search`, grep and find.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,26 +33,26 @@ use facts::SessionFacts;
 use file_queue::FileQueue;
 use path::WorkingDirectory;
 
-/// What the coding tools are built from.
+/// The parts that the coding tools are created from.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ToolParts {
-    /// Where they act.
+    /// The machine they act on.
     pub machine: Arc<dyn Machine>,
-    /// The directory they work in.
+    /// Their working directory.
     pub place: WorkingDirectory,
-    /// Keeps changes of one file apart.
+    /// Serializes changes to each file.
     pub files: FileQueue,
-    /// How commands are run.
+    /// How commands run.
     pub shell: bash::Shell,
-    /// What they know of the session.
+    /// Facts about the session.
     pub facts: SessionFacts,
-    /// Makes images fit. Who shares it with the session has each of them decoded once.
+    /// Prepares images. If the session shares it, each image is decoded only once.
     pub images: Intake,
 }
 
 impl ToolParts {
-    /// Tools with a file queue of their own, outside of a session.
+    /// Creates parts with a separate file queue, for use outside a session.
     pub fn new(machine: Arc<dyn Machine>, place: WorkingDirectory, shell: bash::Shell) -> Self {
         Self {
             machine,
@@ -68,21 +68,21 @@ impl ToolParts {
 /// Names of the tools that are active by default, in order.
 pub const CODING: [&str; 4] = ["read", "bash", "edit", "write"];
 
-/// Names of the tools that change nothing, in order.
+/// Names of the read-only tools, in order.
 #[cfg(feature = "search")]
 pub const READ_ONLY: &[&str] = &["read", "grep", "find", "ls"];
-/// Names of the tools that change nothing, in order.
+/// Names of the read-only tools, in order.
 #[cfg(not(feature = "search"))]
 pub const READ_ONLY: &[&str] = &["read", "ls"];
 
-/// Names of all tools, in order. grep and find are there with the feature `search`.
+/// Names of all tools, in order. grep and find require the feature `search`.
 #[cfg(feature = "search")]
 pub const ALL: &[&str] = &["read", "bash", "edit", "write", "grep", "find", "ls"];
-/// Names of all tools, in order. grep and find are there with the feature `search`.
+/// Names of all tools, in order. grep and find require the feature `search`.
 #[cfg(not(feature = "search"))]
 pub const ALL: &[&str] = &["read", "bash", "edit", "write", "ls"];
 
-/// All tools in their order.
+/// Returns all tools in order.
 pub fn all_tools(parts: &ToolParts) -> ToolSet {
     let tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(read::ReadTool::new(parts)),
@@ -98,17 +98,17 @@ pub fn all_tools(parts: &ToolParts) -> ToolSet {
     tools.into_iter().collect()
 }
 
-/// The coding tools in their order.
+/// Returns the coding tools in order.
 pub fn coding_tools(parts: &ToolParts) -> ToolSet {
     all_tools(parts).filter(|tool| CODING.contains(&tool.spec().name.as_str()))
 }
 
-/// The tools that change nothing, in their order.
+/// Returns the read-only tools in order.
 pub fn read_only_tools(parts: &ToolParts) -> ToolSet {
     all_tools(parts).filter(|tool| READ_ONLY.contains(&tool.spec().name.as_str()))
 }
 
-/// A line for the list of tools in the system prompt.
+/// Returns a tool's line in the system prompt's list of tools.
 pub fn prompt_snippet(name: &str) -> Option<&'static str> {
     Some(match name {
         "read" => "read a file",
@@ -122,7 +122,7 @@ pub fn prompt_snippet(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Advice on using a tool, for the system prompt.
+/// Returns the guidelines for a tool in the system prompt.
 pub fn prompt_guidelines(name: &str) -> &'static [&'static str] {
     match name {
         "read" => &["Read files with read, not with cat or sed."],
@@ -137,19 +137,19 @@ pub fn prompt_guidelines(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// A string argument that the schema requires.
+/// Returns a string argument that the schema requires.
 fn text<'a>(input: &'a JsonObject, name: &str) -> Result<&'a str, ToolError> {
     input.get(name).and_then(Value::as_str).ok_or_else(|| ToolError::new(format!("{name} must be a string")))
 }
 
-/// The declaration of a tool; each prefers to be held to its schema.
+/// Creates the declaration of a tool, with its schema enforced if possible.
 fn spec(name: &str, about: impl Into<String>, parameters: Schema) -> ToolSpec {
     let mut spec = ToolSpec::new(name, about, parameters);
     spec.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
     spec
 }
 
-/// The work of a tool that only reads: given up at once when the call is cancelled.
+/// Runs a read-only tool, stopping when the call is cancelled.
 async fn reading(
     cx: &ToolCx<'_>,
     work: impl Future<Output = Result<ToolOutput, ToolError>>,
@@ -158,12 +158,12 @@ async fn reading(
     cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?
 }
 
-/// The directory that is searched: the one that is named, else the working directory.
+/// Returns the directory to search: the given one, or else the working directory.
 fn folder_or_cwd(input: &JsonObject) -> &str {
     input.get("path").and_then(Value::as_str).filter(|path| !path.is_empty()).unwrap_or(".")
 }
 
-/// A place that cannot be looked into.
+/// Returns the error for an inaccessible path.
 fn not_found(path: &Path, error: MachineError) -> ToolError {
     match error.code {
         "ENOENT" | "ENOTDIR" => ToolError::new(format!("Path not found: {}", path.display())),
@@ -171,7 +171,7 @@ fn not_found(path: &Path, error: MachineError) -> ToolError {
     }
 }
 
-/// Takes older spellings of `path` in.
+/// Accepts older spellings of `path`.
 fn accept_file_path(mut raw: JsonObject) -> JsonObject {
     if !raw.contains_key("path")
         && let Some(path) = raw.remove("file_path")
@@ -181,7 +181,7 @@ fn accept_file_path(mut raw: JsonObject) -> JsonObject {
     raw
 }
 
-/// Where the sentence about a directory that is gone comes from.
+/// Returns the error for a missing working directory.
 fn missing_folder(cwd: &Path) -> ToolError {
     ToolError::new(format!("Working directory does not exist: {}\nCannot execute bash commands.", cwd.display()))
 }

@@ -1,4 +1,4 @@
-//! Requests for JSON documents, to servers that are no models.
+//! Requests for JSON documents from servers other than model providers.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pinch_llm::http::{HttpClient, Outgoing};
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
-/// A request for a JSON document.
+/// Creates a request for a JSON document.
 pub(crate) fn json_request(url: impl Into<String>) -> Outgoing {
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
@@ -15,7 +15,7 @@ pub(crate) fn json_request(url: impl Into<String>) -> Outgoing {
     Outgoing::get(url, headers)
 }
 
-/// The document that a server answers with; `None` without a good answer of at most `max` bytes within `patience`.
+/// Returns the JSON document that a server answers with, or `None` without a successful answer of at most `max` bytes within `patience`.
 pub(crate) async fn json_answer(
     client: &HttpClient,
     request: Outgoing,

@@ -28,37 +28,35 @@ pub(super) fn body(out: &mut PageWriter<'_>, entry: &Entry, answers: &[ShownResu
         EntryBody::ModelChange { provider, model_id } => note(out, "Model: ", &format!("{provider}/{model_id}")),
         EntryBody::Compaction(compaction) => {
             let before = format!("{} tokens before", grouped(compaction.tokens_before));
-            summary(out, "The conversation before was summarised", &before, &compaction.summary)?;
+            summary(out, "Earlier messages were summarized", &before, &compaction.summary)?;
             match compaction.system_message.as_deref() {
                 Some(Message::System(message)) => system(out, message),
                 _ => Ok(()),
             }
         }
-        EntryBody::BranchSummary(branch) => summary(out, "A branch was left", "", &branch.summary),
-        EntryBody::Custom { custom_type, .. } => note(out, "State of an extension: ", custom_type),
+        EntryBody::BranchSummary(branch) => summary(out, "Summary of an abandoned branch", "", &branch.summary),
+        EntryBody::Custom { custom_type, .. } => note(out, "Extension state: ", custom_type),
         EntryBody::CustomMessage(message) if message.display => {
             out.html("<p class=\"who\">")?;
             out.text(&message.custom_type)?;
             out.html("</p>")?;
             content(out, &message.content)
         }
-        EntryBody::CustomMessage(message) => {
-            note(out, "Message of an extension, not for people: ", &message.custom_type)
-        }
+        EntryBody::CustomMessage(message) => note(out, "Hidden message from an extension: ", &message.custom_type),
         EntryBody::Label { label: Some(label), .. } => note(out, "Label: ", label),
         EntryBody::Label { label: None, .. } => note(out, "Label removed", ""),
-        EntryBody::SessionInfo { name } => note(out, "Name of the session: ", name),
+        EntryBody::SessionInfo { name } => note(out, "Session name: ", name),
         EntryBody::ContextEdit { replacement: None, .. } => {
-            note(out, "From here on hidden from the model: an entry", "")
+            note(out, "From here on, an entry is hidden from the model", "")
         }
         EntryBody::ContextEdit { replacement: Some(replacement), .. } => {
-            note(out, "From here on the model sees this in place of an entry:", "")?;
+            note(out, "From here on, the model sees this instead of an entry:", "")?;
             content(out, replacement)
         }
         EntryBody::Usage(usage) => {
             note(
                 out,
-                "Model work outside of the conversation: ",
+                "Usage outside the conversation: ",
                 &format!("{} ({}/{})", usage.kind, usage.provider, usage.model),
             )?;
             spent(out, &usage.usage)
@@ -70,7 +68,7 @@ pub(super) fn body(out: &mut PageWriter<'_>, entry: &Entry, answers: &[ShownResu
 fn of_message(out: &mut PageWriter<'_>, message: &Message, answers: &[ShownResult]) -> io::Result<()> {
     match message {
         Message::System(message) => system(out, message),
-        Message::User(user) => said(out, &user.content),
+        Message::User(user) => user_message(out, &user.content),
         Message::Assistant(answer) => assistant(out, answer, answers),
         Message::ToolResult(result) => tool::result(out, result),
         Message::Other(other) => match other.role() {
@@ -111,15 +109,15 @@ fn summary(out: &mut PageWriter<'_>, what: &'static str, more: &str, text: &str)
 }
 
 /// Writes a user message, with the text of an embedded skill collapsed.
-fn said(out: &mut PageWriter<'_>, said: &Content) -> io::Result<()> {
-    let text = match said {
+fn user_message(out: &mut PageWriter<'_>, message: &Content) -> io::Result<()> {
+    let text = match message {
         Content::Text(text) => Some(text),
         Content::Blocks(blocks) => match &blocks[..] {
             [Block::Text(text)] => Some(&text.text),
             _ => None,
         },
     };
-    let Some(skill) = text.and_then(|text| skill(text)) else { return content(out, said) };
+    let Some(skill) = text.and_then(|text| skill(text)) else { return content(out, message) };
     out.html("<details class=\"plain\"><summary>Skill <b>")?;
     out.text(skill.name)?;
     out.html("</b></summary>")?;
@@ -149,7 +147,7 @@ fn block(out: &mut PageWriter<'_>, block: &Block) -> io::Result<()> {
 
 fn thought(out: &mut PageWriter<'_>, thinking: &Thinking) -> io::Result<()> {
     if thinking.redacted {
-        return out.html("<p class=\"gone\">[thinking that the provider hides]</p>");
+        return out.html("<p class=\"gone\">[thinking hidden by the provider]</p>");
     }
     if thinking.thinking.trim().is_empty() {
         return Ok(());
@@ -181,9 +179,9 @@ fn assistant(out: &mut PageWriter<'_>, answer: &AssistantMessage, answers: &[Sho
     let why = match answer.stop_reason {
         StopReason::Stop | StopReason::ToolUse | StopReason::Pending => None,
         StopReason::Error => Some("The answer failed. "),
-        StopReason::Aborted => Some("The answer was stopped. "),
-        StopReason::Length => Some("The answer was cut off: the model reached its limit. "),
-        StopReason::Deferred => Some("The answer comes later. "),
+        StopReason::Aborted => Some("The answer was cancelled. "),
+        StopReason::Length => Some("The answer was truncated: the model reached its limit. "),
+        StopReason::Deferred => Some("The answer was deferred. "),
     };
     if let Some(why) = why {
         out.html("<p class=\"error\">")?;
@@ -252,10 +250,10 @@ fn bash(out: &mut PageWriter<'_>, raw: &Map<String, Value>) -> io::Result<()> {
     out.text(&one_line(text("command")))?;
     out.html("</code>")?;
     if is("excludeFromContext") {
-        out.html(" <span class=\"small\">not for the model</span>")?;
+        out.html(" <span class=\"small\">excluded from context</span>")?;
     }
     match raw.get("exitCode").and_then(Value::as_i64) {
-        _ if is("cancelled") => out.html(" <span class=\"error\">stopped</span>")?,
+        _ if is("cancelled") => out.html(" <span class=\"error\">cancelled</span>")?,
         Some(code) if code != 0 => {
             out.html(" <span class=\"error\">")?;
             out.text(&format!("exit code {code}"))?;
@@ -269,7 +267,7 @@ fn bash(out: &mut PageWriter<'_>, raw: &Map<String, Value>) -> io::Result<()> {
     out.text(&strip_ansi(text("output")))?;
     out.html("</code></pre>")?;
     if is("truncated") {
-        note(out, "The output was cut. All of it: ", text("fullOutputPath"))?;
+        note(out, "Output truncated. Full output: ", text("fullOutputPath"))?;
     }
     out.html("</details>")
 }

@@ -13,7 +13,7 @@ pub(super) fn image(out: &mut PageWriter<'_>, image: &Image) -> io::Result<()> {
     match kind(&image.data) {
         Some(kind) => shown(out, kind, &image.data),
         None => {
-            out.html("<p class=\"gone\">[picture that cannot be shown: ")?;
+            out.html("<p class=\"gone\">[image cannot be shown: ")?;
             out.text(&image.mime_type)?;
             out.html("]</p>")
         }
@@ -63,7 +63,7 @@ mod tests {
             page(&png),
             format!("<img alt=\"picture\" loading=\"lazy\" decoding=\"async\" src=\"data:image/png;base64,{png}\">")
         );
-        let refused = "<p class=\"gone\">[picture that cannot be shown: image/&lt;x&gt;]</p>";
+        let refused = "<p class=\"gone\">[image cannot be shown: image/&lt;x&gt;]</p>";
         let svg = STANDARD.encode("<svg onload='x'>");
         for data in [&svg, "", "\"onload=x", &format!("{png}\" onload=\"x"), "iVBO"] {
             assert_eq!(page(data), refused, "{data}");

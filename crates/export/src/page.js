@@ -12,7 +12,7 @@
     if (parent !== undefined && at > (newest.get(parent) ?? -1)) newest.set(parent, at);
   }
 
-  // The entries from the beginning to this one. A session may be broken, so circles end where they close.
+  // The entries from the root to this one. Stops at cycles, which a damaged session may contain.
   const path = (at) => {
     const seen = new Set();
     while (at !== undefined && rows.has(at) && !seen.has(at)) {
@@ -30,16 +30,16 @@
       if (article && article.tagName === "ARTICLE") article.classList.toggle("off", !branch.has(at));
     }
     root.dataset.shown = main.querySelectorAll("article:not(.off)").length;
-    leaveOut();
+    hideEmptyParts();
   };
 
-  // A part out of sight is not laid out, but has room. One of which nothing is shown has none.
-  const leaveOut = () => {
+  // An invisible part is not laid out but reserves space, so hide parts without shown entries.
+  const hideEmptyParts = () => {
     const every = main.classList.contains("every");
     for (const part of main.children) part.hidden = !every && !part.querySelector("article:not(.off)");
   };
 
-  // Shows the branch an entry is on, as far down as it goes, and the entry.
+  // Shows the longest branch through an entry, and scrolls to the entry.
   const goTo = (at) => {
     if (!branch.has(at)) {
       branch = path(at);
@@ -58,7 +58,7 @@
     if (at && rows.has(Number(at[1]))) goTo(Number(at[1]));
   };
 
-  // What the list leaves out.
+  // Selectors of the entries that each filter hides.
   const unlisted = {
     talk: ".noted:not(.labelled),.result:not(.failed,.labelled)",
     "no-tools": ".noted,.result,.calls,.bash",
@@ -86,12 +86,12 @@
   document.getElementById("all").addEventListener("click", (event) => {
     const every = main.classList.toggle("every");
     event.target.textContent = every ? "Show one branch" : "Show all branches";
-    leaveOut();
+    hideEmptyParts();
   });
   document.getElementById("unfold").addEventListener("click", (event) => {
-    const open = event.target.textContent === "Open all";
+    const open = event.target.textContent === "Expand all";
     for (const details of main.querySelectorAll("details")) details.open = open;
-    event.target.textContent = open ? "Close all" : "Open all";
+    event.target.textContent = open ? "Collapse all" : "Expand all";
   });
   addEventListener("hashchange", follow);
 

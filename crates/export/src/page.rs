@@ -132,7 +132,7 @@ fn schemes(out: &mut PageWriter<'_>, look: &Look) -> io::Result<()> {
 
 /// Writes the controls that need a script; they are hidden until it runs.
 fn controls(out: &mut PageWriter<'_>) -> io::Result<()> {
-    out.html("<div class=\"controls\"><div class=\"schemes\">Colours\n")?;
+    out.html("<div class=\"controls\"><div class=\"schemes\">Colors\n")?;
     for (id, label) in SCHEMES {
         out.html("<label for=\"scheme-")?;
         out.html(id)?;
@@ -140,7 +140,7 @@ fn controls(out: &mut PageWriter<'_>) -> io::Result<()> {
         out.html(label)?;
         out.html("</label>\n")?;
     }
-    out.html("</div>\n<div class=\"scripted\"><button type=\"button\" id=\"unfold\">Open all</button> ")?;
+    out.html("</div>\n<div class=\"scripted\"><button type=\"button\" id=\"unfold\">Expand all</button> ")?;
     out.html("<button type=\"button\" id=\"all\">Show all branches</button></div></div>\n")
 }
 
@@ -258,7 +258,7 @@ fn who(entry: &Entry) -> Option<String> {
 /// Marks the start of another branch.
 pub(super) fn fork(out: &mut PageWriter<'_>, parent: Option<usize>) -> io::Result<()> {
     match parent {
-        None => out.html("<p class=\"fork\">Another beginning</p>\n"),
+        None => out.html("<p class=\"fork\">Another root</p>\n"),
         Some(parent) => {
             out.html("<p class=\"fork\">Another branch, after <a href=\"#e")?;
             out.number(parent)?;

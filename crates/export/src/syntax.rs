@@ -104,7 +104,7 @@ fn piece(out: &mut PageWriter<'_>, kind: TokenKind, text: &str) -> io::Result<()
 }
 
 /// Calls back with all tokens of some code, in order.
-fn pieces(language: &Language, code: &str, tell: &mut dyn FnMut(TokenKind, &str) -> io::Result<()>) -> io::Result<()> {
+fn pieces(language: &Language, code: &str, emit: &mut dyn FnMut(TokenKind, &str) -> io::Result<()>) -> io::Result<()> {
     // Start of the plain text not emitted yet.
     let mut plain = 0;
     let mut at = 0;
@@ -115,13 +115,13 @@ fn pieces(language: &Language, code: &str, tell: &mut dyn FnMut(TokenKind, &str)
             None => (TokenKind::Plain, next.len_utf8()),
         };
         if kind != TokenKind::Plain {
-            tell(TokenKind::Plain, &code[plain..at])?;
-            tell(kind, &code[at..at + len])?;
+            emit(TokenKind::Plain, &code[plain..at])?;
+            emit(kind, &code[at..at + len])?;
             plain = at + len;
         }
         at += len;
     }
-    tell(TokenKind::Plain, &code[plain..])
+    emit(TokenKind::Plain, &code[plain..])
 }
 
 /// Returns the kind and length of a comment, string or tag that starts here.
@@ -220,11 +220,11 @@ mod tests {
     #[track_caller]
     fn check(language: &str, code: &str, expected: &[(TokenKind, &str)]) {
         let mut found = Vec::new();
-        let mut tell = |kind, text: &str| {
+        let mut emit = |kind, text: &str| {
             found.push((kind, text.to_owned()));
             Ok(())
         };
-        pieces(languages::named(language).unwrap(), code, &mut tell).unwrap();
+        pieces(languages::named(language).unwrap(), code, &mut emit).unwrap();
         assert_eq!(found.iter().map(|(_, text)| text.as_str()).collect::<String>(), code);
         found.retain(|(kind, _)| *kind != TokenKind::Plain);
         let found: Vec<(TokenKind, &str)> = found.iter().map(|(kind, text)| (*kind, text.as_str())).collect();

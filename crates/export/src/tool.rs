@@ -67,7 +67,7 @@ pub(super) fn call(out: &mut PageWriter<'_>, call: &ToolCall, result: Option<&To
     }
     match result {
         Some(result) => output(out, result, path_of(call))?,
-        None => out.html("<p class=\"gone\">[no result here]</p>")?,
+        None => out.html("<p class=\"gone\">[no result]</p>")?,
     }
     out.html("</details>")
 }
@@ -221,7 +221,7 @@ mod tests {
         insta::assert_snapshot!(page("edit", edit.clone(), None), @r#"<details class="tool"><summary><b>edit</b> <code>a.rs</code></summary><pre class="diff"><code><span class="dr">-a
 -b
 </span><span class="da">+c
-</span></code></pre><p class="gone">[no result here]</p></details>"#);
+</span></code></pre><p class="gone">[no result]</p></details>"#);
         let diff = Some(json!({"diff": "-1 a\n+1 c", "patch": ""}));
         insta::assert_snapshot!(page("edit", edit, Some(("done", false, diff))), @r#"<details class="tool done"><summary><b>edit</b> <code>a.rs</code> <span class="small">1.2 s</span></summary><pre class="diff"><code><span class="dr">-1 a
 </span><span class="da">+1 c</span></code></pre><pre class="output"><code>done</code></pre></details>"#);

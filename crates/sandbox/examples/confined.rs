@@ -1,4 +1,4 @@
-//! Runs a command of a shell in a sandbox: `cargo run -p pinch-sandbox --example confined -- landlock /path/to/project 'cargo build'`.
+//! Runs a shell command in a sandbox: `cargo run -p pinch-sandbox --example confined -- landlock /path/to/project 'cargo build'`.
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The backend `bubblewrap`: the program `bwrap`, which gives commands file systems, processes and a network of their own.
+//! The backend `bubblewrap`: `bwrap` gives commands separate file system, process and network namespaces.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,28 +19,28 @@ use crate::contract::{Sandbox, SandboxProbe, SandboxUnavailable};
 use crate::landlock::file_thread;
 
 const NAME: &str = "bubblewrap";
-/// How long it may take to say that it works.
+/// How long a probe may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Where commands have their temporary files.
+/// Where commands see their temporary files.
 const TEMPORARY: &str = "/tmp";
-/// Characters of what it says that are shown.
+/// Maximum characters of its output shown in errors.
 const SHOWN: usize = 400;
-/// Variables that would change `bwrap` itself, which is not confined yet: it sets them for the command.
+/// Variables that would affect `bwrap` itself, which is not confined yet; `bwrap` sets them for the command instead.
 const LOADED: [&str; 9] =
     ["BASHOPTS", "BASH_ENV", "ENV", "GCONV_PATH", "GLIBC_TUNABLES", "IFS", "PS4", "SHELLOPTS", "LOCPATH"];
 const LOADED_PREFIXES: [&str; 2] = ["LD_", "BASH_FUNC_"];
 
 const GUARANTEES: SandboxGuarantees = SandboxGuarantees { files: true, network: true, processes: true, signals: true };
 
-/// Bubblewrap. It needs user namespaces, which some systems forbid, and Landlock for the tools, which work outside of its namespaces. When a
-/// command ends, so does everything that it has left running.
+/// The Bubblewrap backend. It needs user namespaces, which some systems forbid, and Landlock for the tools, which run outside its
+/// namespaces. When a command ends, so does everything it left running.
 #[derive(Clone, Debug)]
 pub struct BubblewrapSandbox {
     program: Option<PathBuf>,
 }
 
 impl BubblewrapSandbox {
-    /// The program `bwrap` of a `PATH`.
+    /// Looks up `bwrap` in a `PATH`.
     pub fn find(path: &str) -> Self {
         let candidates = path.split(':').filter(|dir| dir.starts_with('/')).map(|dir| Path::new(dir).join("bwrap"));
         Self { program: candidates.into_iter().find(|program| program.is_file()) }
@@ -48,30 +48,26 @@ impl BubblewrapSandbox {
 
     fn program(&self) -> Result<&Path, SandboxUnavailable> {
         let missing = || {
-            SandboxUnavailable::new(
-                NAME,
-                "the program bwrap is not installed",
-                "install the package bubblewrap, or use landlock",
-            )
+            SandboxUnavailable::new(NAME, "bwrap is not installed", "install the package bubblewrap, or use landlock")
         };
         self.program.as_deref().ok_or_else(missing)
     }
 
-    /// Its version, from the program outside of any sandbox, if it works.
+    /// Checks that it works, and returns its version, reported by the unsandboxed program.
     async fn check(&self) -> Result<SandboxProbe, SandboxUnavailable> {
         let program = self.try_out().await?;
         let version = run(program, vec!["--version".to_owned()]).await?;
         Ok(SandboxProbe::new(version.trim(), GUARANTEES))
     }
 
-    /// Runs something in it that does nothing. The program, if that works.
+    /// Runs a no-op in a sandbox. Returns the path of the program if that works.
     async fn try_out(&self) -> Result<&Path, SandboxUnavailable> {
         let program = self.program()?;
         if landlock_version() == 0 {
-            let remedy = "use a kernel from 5.13 on with `landlock` in its `lsm=` list";
+            let remedy = "use kernel 5.13 or later with `landlock` in its `lsm=` list";
             return Err(SandboxUnavailable::new(
                 NAME,
-                "its tools need Landlock, which the kernel does not enforce",
+                "its tools require Landlock, which this kernel does not support",
                 remedy,
             ));
         }
@@ -90,14 +86,14 @@ impl BubblewrapSandbox {
             |error: &dyn std::fmt::Display| SandboxUnavailable::new(NAME, error.to_string(), "use another backend");
         let mut sockets = vec![libc::AF_NETLINK, libc::AF_INET, libc::AF_INET6];
         if asked.network == NetworkAccess::Off {
-            // In a network of their own, abstract sockets lead nowhere either.
+            // In a separate network namespace, abstract sockets are isolated too.
             sockets.push(libc::AF_UNIX);
         }
         let filter =
             filter_program(&SyscallRules { sockets, blocks_truncate: false }).map_err(|error| broken(&error))?;
         let filter_file = file_with(&filter).map_err(|error| broken(&error))?;
         let files = file_thread(&view).map_err(|error| broken(&error))?;
-        // It dies with the thread that starts it, so that this one has to live as long as the machine.
+        // The sandbox dies with the thread that starts it, so this thread has to live as long as the machine.
         let launcher = ConfinedThread::start("sandbox-launcher", || Ok(())).map_err(|error| broken(&error))?;
         let args = arguments(&view, asked.network);
         let wrapper: Wrapper = Arc::new(move |command| {
@@ -128,10 +124,10 @@ impl Sandbox for BubblewrapSandbox {
 
 fn io_failed(asked: &Confinement, error: &std::io::Error) -> SandboxUnavailable {
     let reason = format!("cannot use {}: {error}", asked.workspace.display());
-    SandboxUnavailable::new(NAME, reason, "check the directories of the sandbox")
+    SandboxUnavailable::new(NAME, reason, "check the sandbox's directories")
 }
 
-/// A file that nobody else can read, outside of the sandbox.
+/// Creates a file outside the sandbox that only the user can read.
 fn file_with(content: &[u8]) -> std::io::Result<tempfile::NamedTempFile> {
     let mut file = tempfile::NamedTempFile::new()?;
     file.write_all(content)?;
@@ -139,9 +135,9 @@ fn file_with(content: &[u8]) -> std::io::Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
-/// Runs the program itself and returns what it printed.
+/// Runs `bwrap` itself and returns its output.
 async fn run(program: &Path, args: Vec<String>) -> Result<String, SandboxUnavailable> {
-    let remedy = "if the system forbids user namespaces (as Ubuntu does for programs without an AppArmor profile), allow them to bwrap or use landlock";
+    let remedy = "if the system forbids user namespaces (as Ubuntu does for programs without an AppArmor profile), allow them for bwrap, or use landlock";
     let failed = |reason: String| SandboxUnavailable::new(NAME, reason, remedy);
     let command = CommandSpec::new(program.to_owned(), args, PathBuf::from("/"), Vec::new());
     let mut process = LocalMachine.spawn(command).await.map_err(|error| failed(error.to_string()))?;
@@ -152,12 +148,12 @@ async fn run(program: &Path, args: Vec<String>) -> Result<String, SandboxUnavail
     match end {
         Ok(ProcessEnd::Exited(exit)) if exit.is_success() => Ok(output),
         Ok(ProcessEnd::Exited(_)) => Err(failed(shortened(output.trim(), SHOWN).into_owned())),
-        Ok(_) => Err(failed("bwrap does not end in time".to_owned())),
+        Ok(_) => Err(failed("bwrap timed out".to_owned())),
         Err(error) => Err(failed(error.to_string())),
     }
 }
 
-/// The arguments that make the file system and the namespaces of a command.
+/// Returns the arguments that set up a command's file system and namespaces.
 fn arguments(view: &SandboxView, network: NetworkAccess) -> Vec<String> {
     let mut args: Vec<String> = [
         "--unshare-user",
@@ -176,7 +172,7 @@ fn arguments(view: &SandboxView, network: NetworkAccess) -> Vec<String> {
     if network == NetworkAccess::Off {
         args.push("--unshare-net".to_owned());
     }
-    // What is below others comes after them.
+    // Nested paths must come after their parents.
     let readable = view.readable.iter().map(|path| (path, "--ro-bind"));
     let writable = view.writable.iter().map(|path| (path, "--bind"));
     let mut all: Vec<(&PathBuf, &str)> = readable.chain(writable).collect();
@@ -200,7 +196,7 @@ fn arguments(view: &SandboxView, network: NetworkAccess) -> Vec<String> {
     args
 }
 
-/// A command inside. A shell opens the filter of system calls, which is handed over as an open file.
+/// Wraps a command to run inside. A shell opens the system call filter, which is passed as a file descriptor.
 fn wrapped(program: &Path, args: &[String], filter: &Path, command: CommandSpec) -> CommandSpec {
     let is_loaded =
         |name: &str| LOADED.contains(&name) || LOADED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));

@@ -1,4 +1,4 @@
-//! Which backend is used.
+//! Choosing a backend.
 
 use std::sync::Arc;
 
@@ -8,32 +8,32 @@ use crate::confinement::Confinement;
 use crate::container::ContainerOptions;
 use crate::contract::{Sandbox, SandboxUnavailable};
 
-/// Which backend is asked for.
+/// The requested backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SandboxBackend {
-    /// The first that works: bubblewrap, else landlock. Containers are only used by name, because they hide the toolchain of the host.
+    /// The first that works: bubblewrap, or else landlock. Containers must be requested by name, because they hide the host's toolchain.
     #[default]
     Auto,
     /// Bubblewrap.
     Bubblewrap,
     /// Landlock and seccomp.
     Landlock,
-    /// Containers of docker.
+    /// Docker containers.
     Docker,
-    /// Containers of podman.
+    /// Podman containers.
     Podman,
 }
 
 impl SandboxBackend {
-    /// All of them.
+    /// All backends.
     pub const ALL: [Self; 5] = [Self::Auto, Self::Bubblewrap, Self::Landlock, Self::Docker, Self::Podman];
 
-    /// Parses its name.
+    /// Parses the name of a backend.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|backend| backend.as_str() == word.trim())
     }
 
-    /// Its name.
+    /// Returns the name of the backend.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -49,13 +49,13 @@ impl SandboxBackend {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct EnteredSandbox {
-    /// The name of its backend.
+    /// Name of the backend.
     pub backend: &'static str,
-    /// The machine inside.
+    /// The machine inside the sandbox.
     pub machine: Arc<dyn Machine>,
 }
 
-/// The backends for this system, in the order in which they are tried. `path` is where programs are searched.
+/// Returns the backends for this system, in the order in which they are tried. `path` is searched for programs.
 pub fn sandboxes(path: &str) -> Vec<Box<dyn Sandbox>> {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     {
@@ -68,7 +68,7 @@ pub fn sandboxes(path: &str) -> Vec<Box<dyn Sandbox>> {
     }
 }
 
-/// The backends with containers, in the order in which they are tried.
+/// Returns the container backends, in the order in which they are tried.
 pub fn container_sandboxes(path: &str, options: &ContainerOptions) -> Vec<Box<dyn Sandbox>> {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     {
@@ -83,11 +83,10 @@ pub fn container_sandboxes(path: &str, options: &ContainerOptions) -> Vec<Box<dy
     }
 }
 
-/// Enters the sandbox that is asked for. With [`SandboxBackend::Auto`], containers are tried where the configuration asks for what only they can
-/// do.
+/// Enters the requested sandbox. [`SandboxBackend::Auto`] tries containers if the configuration requires something only they support.
 ///
 /// # Errors
-/// When it cannot be had. With [`SandboxBackend::Auto`] the error names every backend that was tried.
+/// Fails if the sandbox is not available. With [`SandboxBackend::Auto`], the error names every backend that was tried.
 pub async fn enter(
     backend: SandboxBackend,
     path: &str,
@@ -101,7 +100,7 @@ pub async fn enter(
         }
         (SandboxBackend::Auto, None) | (SandboxBackend::Bubblewrap | SandboxBackend::Landlock, None) => sandboxes(path),
         (SandboxBackend::Bubblewrap | SandboxBackend::Landlock, Some(key)) => {
-            let reason = format!("docker.{key} can only be had in a container");
+            let reason = format!("docker.{key} requires a container");
             return Err(SandboxUnavailable::new(backend.as_str(), reason, "remove the key, or use docker or podman"));
         }
     };
@@ -118,7 +117,7 @@ pub async fn enter(
     match failed.len() {
         0 => Err(SandboxUnavailable::new(
             backend.as_str(),
-            "there is none for this system",
+            "no backend supports this system",
             "run the program in a container or a virtual machine",
         )),
         1 => Err(failed.remove(0)),

@@ -1,6 +1,6 @@
 //! The `sandbox` sections of a configuration: `agents.defaults.sandbox`, and that of an agent, which overrides it field by field.
 //!
-//! What cannot be read is reported and taken at its strictest.
+//! Unreadable values are reported, and the strictest value is used instead.
 
 use std::path::PathBuf;
 
@@ -18,42 +18,42 @@ pub use members::SandboxProblem;
 
 use members::{SectionMembers, SectionReader};
 
-/// How the sessions of an agent are sandboxed.
+/// How an agent's sessions are sandboxed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SandboxConfig {
-    /// Which sessions are.
+    /// Which sessions are sandboxed.
     pub mode: SandboxMode,
-    /// Which of them share a sandbox.
+    /// Which sessions share a sandbox.
     pub scope: SandboxScope,
-    /// How much they see of the agent's workspace.
+    /// How much a sandbox sees of the agent's workspace.
     pub workspace_access: WorkspaceAccess,
-    /// Where copies of workspaces are; a directory of the host's own if it is not set.
+    /// Directory for copies of workspaces; the host's default if not set.
     pub workspace_root: Option<PathBuf>,
     /// Which sessions the session tools show to a sandboxed session: `spawned` or `all`.
     pub session_tools_visibility: SessionToolsVisibility,
-    /// Which backend is asked for; the host's choice if it is not set.
+    /// The requested backend; the host's choice if not set.
     pub backend: Option<String>,
-    /// Containers.
+    /// Container settings.
     pub container: ContainerConfig,
-    /// The container of the browser.
+    /// The browser's container.
     pub browser: SandboxBrowser,
-    /// When containers and copies are removed.
+    /// When to remove containers and copies.
     pub prune: SandboxPrune,
 }
 
 /// Which sessions the session tools show to a sandboxed session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionToolsVisibility {
-    /// Those that it started.
+    /// The sessions it spawned.
     #[default]
     Spawned,
-    /// All.
+    /// All sessions.
     All,
 }
 
 impl SessionToolsVisibility {
-    /// The word of a configuration.
+    /// Returns the value used in configurations.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Spawned => "spawned",
@@ -70,12 +70,12 @@ impl SessionToolsVisibility {
     }
 }
 
-/// When sandboxes are removed; 0 is never.
+/// When to remove sandboxes; 0 means never.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SandboxPrune {
-    /// Hours without use.
+    /// Hours since last use.
     pub idle_hours: f64,
-    /// Days since it was created.
+    /// Days since creation.
     pub max_age_days: f64,
 }
 
@@ -86,22 +86,22 @@ impl Default for SandboxPrune {
 }
 
 impl Default for ContainerConfig {
-    /// That of an empty configuration.
+    /// Returns the value of an empty configuration.
     fn default() -> Self {
         SandboxConfig::default().container
     }
 }
 
 impl Default for SandboxConfig {
-    /// That of an empty configuration.
+    /// Returns the value of an empty configuration.
     fn default() -> Self {
         Self::read(&Value::Null, "").0
     }
 }
 
 impl SandboxConfig {
-    /// The configuration of an agent: its own section over that of all agents. With one sandbox for all agents, `docker`, `browser` and `prune` of
-    /// single agents are not looked at.
+    /// Reads the configuration of an agent: its own section over that of all agents. If all agents share one sandbox, `docker`, `browser`
+    /// and `prune` of single agents are ignored.
     pub fn read(document: &Value, agent: &str) -> (Self, Vec<SandboxProblem>) {
         let mut reader = SectionReader::default();
         let defaults = reader.section(&document["agents"]["defaults"]["sandbox"], "agents.defaults.sandbox");
@@ -120,7 +120,7 @@ impl SandboxConfig {
             Ok(mode) => mode.unwrap_or_default(),
             Err(()) => SandboxMode::All,
         };
-        // Something that is not a section may have been meant to switch the sandbox on.
+        // An invalid value may have been meant to enable the sandbox.
         let mode = if defaults.is_broken() || own.is_broken() { SandboxMode::All } else { mode };
         let scope = scope(reader, levels);
         let access = reader.word(levels, "workspaceAccess", WorkspaceAccess::parse, "none, ro or rw; none is used");
@@ -149,7 +149,7 @@ impl SandboxConfig {
     }
 }
 
-/// The section of an agent and where it stands: `agents.list` or `agents.entries`.
+/// Returns an agent's section and its path: in `agents.list` or `agents.entries`.
 fn own_section<'a>(agents: &'a Value, agent: &str) -> Option<(&'a Value, String)> {
     let agent = agent.trim().to_lowercase();
     let is_it = |id: &str| id.trim().to_lowercase() == agent;
@@ -163,7 +163,7 @@ fn own_section<'a>(agents: &'a Value, agent: &str) -> Option<(&'a Value, String)
     Some((&entry["sandbox"], format!("agents.entries.{id}.sandbox")))
 }
 
-/// `scope`, or what stood there before: `perSession`.
+/// Reads `scope`, or its predecessor `perSession`.
 fn scope(reader: &mut SectionReader, levels: [&SectionMembers<'_>; 2]) -> SandboxScope {
     match reader.word(levels, "scope", SandboxScope::parse, "session, agent or shared; session is used") {
         Ok(Some(scope)) => scope,

@@ -1,8 +1,8 @@
 //! A machine whose tools and commands are confined by the kernel.
 //!
-//! Landlock and seccomp confine threads, and what threads start inherits that. File tools therefore run on a thread of their own that has
-//! confined itself, and so do the starts of commands: no other program is needed, the host stays as it is, and no path is checked before it is
-//! opened, so that there is nothing to race with.
+//! Landlock and seccomp confine threads and everything those start. File tools therefore run on a dedicated thread that has confined
+//! itself, and commands are started from another one: no other program is needed, the host process stays unconfined, and no path is checked
+//! before it is opened, so there are no races.
 
 mod view;
 mod kernel;

@@ -1,46 +1,46 @@
-//! What is asked of a sandbox, and what a backend guarantees.
+//! The requirements on a sandbox, and the guarantees of a backend.
 
 use std::path::PathBuf;
 
-/// What may be done below a directory.
+/// Access to a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathAccess {
-    /// Files may be read and run.
+    /// Files may be read and executed.
     Read,
-    /// Files may be changed, too.
+    /// Files may be changed as well.
     Write,
 }
 
-/// Whether the network can be reached.
+/// Network access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkAccess {
-    /// It cannot.
+    /// No access.
     #[default]
     Off,
-    /// It can, as from outside.
+    /// The same access as outside.
     On,
 }
 
-/// What is asked of a sandbox. Everything that is not named here is out of reach, except the directories of the system, which can be read.
+/// The requirements on a sandbox. Anything not listed is inaccessible, except system directories, which are readable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Confinement {
-    /// The directory that the agent works in.
+    /// The agent's working directory.
     pub workspace: PathBuf,
-    /// What it may do there.
+    /// Access to the workspace.
     pub access: PathAccess,
     /// Other files and directories.
     pub roots: Vec<(PathBuf, PathAccess)>,
-    /// A home directory whose toolchains can be used: compilers, package caches and the configuration of git, without keys.
+    /// Home directory whose toolchains are usable: compilers, package caches and the git configuration, without keys.
     pub home: Option<PathBuf>,
-    /// Whether it reaches the network.
+    /// Network access.
     pub network: NetworkAccess,
-    /// Whether it must not see the processes outside.
+    /// Whether processes outside must be hidden.
     pub hide_processes: bool,
 }
 
 impl Confinement {
-    /// A workspace that can be changed, and nothing else.
+    /// Requires a writable workspace, and nothing else.
     pub fn new(workspace: impl Into<PathBuf>) -> Self {
         Self {
             workspace: workspace.into(),
@@ -52,7 +52,7 @@ impl Confinement {
         }
     }
 
-    /// Keeps the workspace from being changed.
+    /// Makes the workspace read-only.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.access = PathAccess::Read;
@@ -66,21 +66,21 @@ impl Confinement {
         self
     }
 
-    /// Lets the toolchains of a home directory be used.
+    /// Makes the toolchains of a home directory usable.
     #[must_use]
     pub fn toolchains_of(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Some(home.into());
         self
     }
 
-    /// Lets the network be reached.
+    /// Sets the network access.
     #[must_use]
     pub fn network(mut self, network: NetworkAccess) -> Self {
         self.network = network;
         self
     }
 
-    /// Asks for processes outside not to be seen.
+    /// Requires that processes outside are hidden.
     #[must_use]
     pub fn hide_processes(mut self) -> Self {
         self.hide_processes = true;
@@ -88,26 +88,26 @@ impl Confinement {
     }
 }
 
-/// What a backend guarantees on this machine.
+/// The guarantees of a backend on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxGuarantees {
-    /// Files outside can be neither read nor changed, by tools or by commands. Their names, sizes and times may be visible.
+    /// Neither tools nor commands can read or change files outside. Names, sizes and times may be visible.
     pub files: bool,
-    /// The network can be switched off.
+    /// Network access can be disabled.
     pub network: bool,
-    /// Processes outside are not visible.
+    /// Processes outside are hidden.
     pub processes: bool,
     /// Signals do not reach processes outside.
     pub signals: bool,
 }
 
 impl SandboxGuarantees {
-    /// The first thing that is asked for and not guaranteed.
+    /// Returns the first requirement that is not guaranteed.
     pub fn lacks(&self, asked: &Confinement) -> Option<&'static str> {
         let needs = [
-            (true, self.files, "keep files apart"),
-            (asked.network == NetworkAccess::Off, self.network, "switch the network off"),
+            (true, self.files, "isolate files"),
+            (asked.network == NetworkAccess::Off, self.network, "disable network access"),
             (asked.hide_processes, self.processes, "hide processes"),
         ];
         needs.into_iter().find(|(is_asked, is_guaranteed, _)| *is_asked && !is_guaranteed).map(|(_, _, what)| what)
@@ -119,12 +119,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_and_not_guaranteed_is_named() {
+    fn unmet_requirements_are_named() {
         let all = SandboxGuarantees { files: true, network: true, processes: true, signals: true };
         let asked = Confinement::new("/w");
         assert_eq!(all.lacks(&asked), None);
         let no_network = SandboxGuarantees { network: false, ..all };
-        assert_eq!(no_network.lacks(&asked), Some("switch the network off"));
+        assert_eq!(no_network.lacks(&asked), Some("disable network access"));
         assert_eq!(no_network.lacks(&asked.clone().network(NetworkAccess::On)), None);
         let visible = SandboxGuarantees { processes: false, ..all };
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Containers: the arguments they are created with, and what these must not contain.
+//! Containers: arguments for creating them, and the checks on these arguments.
 
 mod environment;
 mod rules;

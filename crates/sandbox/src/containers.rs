@@ -1,6 +1,6 @@
-//! The backends `docker` and `podman`: containers, through the command lines of these programs.
+//! The backends `docker` and `podman`: containers, managed with their command lines.
 //!
-//! A container lives as long as its machine. What a program leaves behind that was killed is removed when the next sandbox is entered.
+//! A container lives as long as its machine. Containers left behind by a killed program are removed when the next sandbox is entered.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -25,20 +25,20 @@ mod commands;
 use client::ContainerClient;
 use commands::RunningContainer;
 
-/// How long a question may take.
+/// Timeout of a query.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How long a container may take to be created or prepared.
+/// Timeout of creating or preparing a container.
 const LONG_PATIENCE: Duration = Duration::from_secs(300);
-/// Characters of a container's name at most.
+/// Maximum characters of a container's name.
 const MAX_NAME: usize = 63;
-/// The label of those that end with the program that made them.
+/// Label of containers that end with the program that created them.
 const OWNER: &str = "pinch.owner";
-/// A network that leads out, where the configuration has none.
+/// Network with outside access, used if the configuration has none.
 const BRIDGE: &str = "bridge";
 
 const GUARANTEES: SandboxGuarantees = SandboxGuarantees { files: true, network: true, processes: true, signals: true };
 
-/// A program that runs containers.
+/// A container engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerEngine {
     /// Docker.
@@ -48,7 +48,7 @@ pub enum ContainerEngine {
 }
 
 impl ContainerEngine {
-    /// Its name, and that of its program.
+    /// Returns the name of the engine and its program.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Docker => "docker",
@@ -64,7 +64,7 @@ impl ContainerEngine {
     }
 }
 
-/// Containers of docker or podman. Tools act outside, where Landlock confines them to what the container sees of the host.
+/// The docker and podman backends. Tools run outside, confined by Landlock to what the container sees of the host.
 #[derive(Clone, Debug)]
 pub struct ContainerSandbox {
     engine: ContainerEngine,
@@ -73,7 +73,7 @@ pub struct ContainerSandbox {
 }
 
 impl ContainerSandbox {
-    /// The program of a `PATH`.
+    /// Looks up the engine in a `PATH`.
     pub fn find(engine: ContainerEngine, path: &str, options: ContainerOptions) -> Self {
         Self { engine, client: ContainerClient::find(engine.as_str(), path, &options.env), options }
     }
@@ -86,18 +86,18 @@ impl ContainerSandbox {
         SandboxUnavailable::new(self.engine.as_str(), reason.to_string(), remedy)
     }
 
-    /// The program, if it answers, and its version.
+    /// Returns the client if it responds, and its version.
     async fn check(&self) -> Result<(&ContainerClient, String), SandboxUnavailable> {
         let name = self.engine.as_str();
         let Some(client) = &self.client else {
-            let reason = format!("the program {name} is not installed");
+            let reason = format!("{name} is not installed");
             return Err(self.refused(reason, &format!("install {name}, or use another backend")));
         };
         if landlock_version() == 0 {
-            let remedy = "use a kernel from 5.13 on with `landlock` in its `lsm=` list";
-            return Err(self.refused("its tools need Landlock, which the kernel does not enforce", remedy));
+            let remedy = "use kernel 5.13 or later with `landlock` in its `lsm=` list";
+            return Err(self.refused("its tools require Landlock, which this kernel does not support", remedy));
         }
-        // That of the daemon, where there is one.
+        // The daemon's version, if there is a daemon.
         let format = match self.engine {
             ContainerEngine::Docker => "{{.Server.Version}}",
             ContainerEngine::Podman => "{{.Client.Version}}",
@@ -119,13 +119,13 @@ impl ContainerSandbox {
         remove_left_over(client).await;
         let view = SandboxView::of_container(asked).map_err(|error| {
             let reason = format!("cannot use {}: {error}", asked.workspace.display());
-            self.refused(reason, "check the directories of the sandbox")
+            self.refused(reason, "check the sandbox's directories")
         })?;
         let files = file_thread(&view).map_err(|error| self.unavailable(error))?;
         let launcher = ConfinedThread::start("sandbox-launcher", || Ok(())).map_err(|error| self.unavailable(error))?;
         let name = self.name();
         let args = self.arguments(asked, &view, &name)?;
-        // It is removed from here on, whatever happens.
+        // From here on it is removed on drop, whatever happens.
         let mut container = RunningContainer { client: client.clone(), name, has_bash: true };
         self.start(&mut container, args).await.map_err(|error| self.unavailable(error))?;
         let machine = ConfinedMachine::new(view, files, launcher).wrapped(container.wrapper());
@@ -144,7 +144,7 @@ impl ContainerSandbox {
         Ok(())
     }
 
-    /// A name that no other container has: what can be read of the key, this process, a number.
+    /// Returns a unique container name: the readable part of the key, the process id, and a counter.
     fn name(&self) -> String {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let (scope, key) = &self.options.scope;
@@ -154,7 +154,7 @@ impl ContainerSandbox {
         name + &own
     }
 
-    /// The arguments that create it.
+    /// Returns the arguments for creating the container.
     fn arguments(
         &self,
         asked: &Confinement,
@@ -169,10 +169,9 @@ impl ContainerSandbox {
             NetworkAccess::On => {}
         }
         let is_rootless = self.engine == ContainerEngine::Podman && !is_root();
-        let owner =
-            workspace.metadata().map_err(|error| self.refused(error, "check the directories of the sandbox"))?;
+        let owner = workspace.metadata().map_err(|error| self.refused(error, "check the sandbox's directories"))?;
         if is_rootless && owner.uid() == 0 {
-            let remedy = "choose a workspace of your own, or run podman as root";
+            let remedy = "use a workspace that you own, or run podman as root";
             return Err(self.refused("the workspace belongs to root", remedy));
         }
         config.user.get_or_insert_with(|| format!("{}:{}", owner.uid(), owner.gid()));
@@ -196,13 +195,14 @@ impl ContainerSandbox {
             config_hash: Some(&sandbox_hash(&config, &mounts)),
             labels: &[(OWNER.to_owned(), owner_label())],
         };
-        let args =
-            spec.arguments(&mounts, &rules).map_err(|error| self.refused(error, "change `docker` of the sandbox"))?;
+        let args = spec
+            .arguments(&mounts, &rules)
+            .map_err(|error| self.refused(error, "change the sandbox's `docker` settings"))?;
         let mut all = vec!["create".to_owned(), "--pull".to_owned(), "never".to_owned()];
         if is_rootless {
             all.extend(["--userns".to_owned(), "keep-id".to_owned()]);
         }
-        // Under their own names, too: the same path means the same file for tools, commands and the model.
+        // Mount directories under their own names too, so that a path means the same file to tools, commands and the model.
         let targets = [Path::new(&config.workdir), Path::new(AGENT_MOUNT)];
         for (path, access) in own_mounts(asked, view) {
             let shown = path.to_string_lossy();
@@ -219,7 +219,7 @@ impl ContainerSandbox {
         Ok(all)
     }
 
-    /// What the container's names for the workspaces are outside.
+    /// Returns the container's paths of the workspaces, with their locations outside.
     fn aliases(&self, asked: &Confinement) -> Vec<(PathBuf, PathBuf)> {
         let mut aliases = vec![(PathBuf::from(&self.options.config.workdir), real_path(&asked.workspace))];
         let agent = self.options.agent_workspace.iter().filter(|(_, access)| *access != WorkspaceAccess::None);
@@ -245,18 +245,18 @@ impl Sandbox for ContainerSandbox {
     }
 }
 
-/// The directories that a container sees under the names that they have outside.
+/// Returns the directories that a container sees under their outside paths.
 fn own_mounts(asked: &Confinement, view: &SandboxView) -> Vec<(PathBuf, PathAccess)> {
     let roots = asked.roots.iter().map(|(path, access)| (real_path(path), *access));
     let own = [(real_path(&asked.workspace), asked.access), (real_path(view.private()), PathAccess::Write)];
     let mut all: Vec<_> = own.into_iter().chain(roots).collect();
-    // Of two for one place the first counts.
+    // The first of equal paths wins.
     all.sort_by(|one, other| one.0.cmp(&other.0));
     all.dedup_by(|later, first| later.0 == first.0);
     all
 }
 
-/// Removes containers of programs of this machine that have ended without doing so.
+/// Removes containers whose programs on this machine ended without removing them.
 async fn remove_left_over(client: &ContainerClient) {
     let filter = format!("label={OWNER}={}", owner_label());
     let listed = client.run(["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"], PATIENCE).await;
@@ -268,7 +268,8 @@ async fn remove_left_over(client: &ContainerClient) {
     }
 }
 
-/// What tells the processes of this machine from those of others that use the same daemon: process ids mean nothing elsewhere.
+/// Returns a label that distinguishes this machine's processes from those of others using the same daemon: process ids mean nothing
+/// elsewhere.
 fn owner_label() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What every backend does.
+//! The interface of all backends.
 
 use std::sync::Arc;
 
@@ -7,53 +7,53 @@ use pinch_machine::Machine;
 
 use crate::confinement::{Confinement, SandboxGuarantees};
 
-/// A way to keep tools and commands apart from the rest of the machine.
+/// A backend that isolates tools and commands from the rest of the machine.
 ///
-/// Nothing is ever left unconfined silently: what cannot be had is an error that says what to do about it.
+/// Nothing is ever left unconfined silently: an unavailable requirement is an error with a remedy.
 pub trait Sandbox: Send + Sync {
-    /// Its name, as configurations have it.
+    /// Returns the name used in configurations.
     fn name(&self) -> &'static str;
 
-    /// Tries whether it works on this machine.
+    /// Checks whether the backend works on this machine.
     fn probe(&self) -> BoxFuture<'_, Result<SandboxProbe, SandboxUnavailable>>;
 
-    /// A machine whose tools and commands are confined. Its commands end with it, as far as the system can do that.
+    /// Returns a machine whose tools and commands are confined. Its commands end with it, as far as the system supports that.
     fn enter<'a>(&'a self, confinement: &'a Confinement)
     -> BoxFuture<'a, Result<Arc<dyn Machine>, SandboxUnavailable>>;
 }
 
-/// A backend that works.
+/// A working backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxProbe {
-    /// What it is, with its version.
+    /// Description with version.
     pub version: String,
-    /// What it guarantees.
+    /// Its guarantees.
     pub guarantees: SandboxGuarantees,
 }
 
 impl SandboxProbe {
-    /// A backend that works.
+    /// Creates a probe result.
     pub fn new(version: impl Into<String>, guarantees: SandboxGuarantees) -> Self {
         Self { version: version.into(), guarantees }
     }
 }
 
-/// A backend that does not work here, or cannot do what it is asked for.
+/// Why a backend does not work here or cannot meet the requirements.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sandbox {backend} is not available: {reason}")]
 #[non_exhaustive]
 pub struct SandboxUnavailable {
-    /// Its name.
+    /// Name of the backend.
     pub backend: &'static str,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What to do about it.
+    /// How to fix it.
     pub remedy: String,
 }
 
 impl SandboxUnavailable {
-    /// A backend that does not work, why, and what to do about it.
+    /// Creates an error with a reason and a remedy.
     pub fn new(backend: &'static str, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { backend, reason: reason.into(), remedy: remedy.into() }
     }

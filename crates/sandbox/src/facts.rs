@@ -1,32 +1,32 @@
-//! What a model is told about the sandbox that it works in.
+//! Facts about the sandbox for the model.
 
 use std::path::PathBuf;
 
 use crate::container::AGENT_MOUNT;
 use crate::scope::WorkspaceAccess;
 
-/// What a model is told about the sandbox that it works in.
+/// What a model is told about its sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxFacts {
-    /// The directory it works in, on the host.
+    /// The working directory, on the host.
     pub workspace: PathBuf,
-    /// What it may do in the agent's workspace.
+    /// Access to the agent's workspace.
     pub access: WorkspaceAccess,
-    /// Where it reads the agent's workspace, if it works elsewhere.
+    /// Where the agent's workspace is readable, if the model works elsewhere.
     pub agent_mount: Option<&'static str>,
-    /// Where the browser of the sandbox is controlled.
+    /// URL for controlling the sandbox's browser.
     pub browser_bridge_url: Option<String>,
-    /// Where the screen of that browser is shown.
+    /// URL that shows the browser's screen.
     pub browser_screen_url: Option<String>,
-    /// Whether it may control the host's browser.
+    /// Whether the model may control the host's browser.
     pub host_browser_allowed: bool,
-    /// With which level commands may leave the sandbox, if the sender may have them leave it.
+    /// Level at which commands may leave the sandbox, if the sender may do that.
     pub elevated: Option<String>,
 }
 
 impl SandboxFacts {
-    /// A sandbox without a browser, that nothing leaves.
+    /// Describes a sandbox without a browser, from which no command may leave.
     pub fn new(workspace: PathBuf, access: WorkspaceAccess) -> Self {
         Self {
             workspace,
@@ -39,7 +39,7 @@ impl SandboxFacts {
         }
     }
 
-    /// Lets commands leave the sandbox, where that is both switched on and allowed to the sender.
+    /// Lets commands leave the sandbox if that is enabled and allowed for the sender.
     #[must_use]
     pub fn with_elevated(mut self, is_enabled: bool, is_allowed: bool, level: Option<&str>) -> Self {
         self.elevated = (is_enabled && is_allowed).then(|| level.unwrap_or("off").to_owned());

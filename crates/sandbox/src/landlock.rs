@@ -1,4 +1,4 @@
-//! The backend `landlock`: Landlock and seccomp of the kernel, without another program and without user namespaces.
+//! The backend `landlock`: Landlock and seccomp, without another program and without user namespaces.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::confinement::{Confinement, NetworkAccess, SandboxGuarantees};
 use crate::contract::{Sandbox, SandboxProbe, SandboxUnavailable};
 
 const NAME: &str = "landlock";
-/// The version from which on files are not cut by path past the rules.
+/// First ABI version that restricts truncation by path.
 const TRUNCATE: u32 = 3;
-/// The version from which on signals stay inside.
+/// First ABI version that restricts signals.
 const SIGNALS: u32 = 6;
 
-/// Landlock and seccomp. Commands see the processes outside, but can neither read their memory nor, from version 6 of Landlock on, send them
-/// signals. Unix sockets cannot be opened, because Landlock does not look at where they lead; pairs of sockets and pipes can.
+/// The Landlock and seccomp backend. Commands see the processes outside, but cannot read their memory nor, from Landlock ABI 6 on, send
+/// them signals. Unix sockets cannot be opened, because Landlock does not check where they lead; socket pairs and pipes can.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LandlockSandbox;
 
@@ -29,7 +29,7 @@ impl LandlockSandbox {
     }
 
     fn unavailable(reason: impl ToString) -> SandboxUnavailable {
-        let remedy = "use a kernel from 5.13 on with `landlock` in its `lsm=` list, or install bubblewrap";
+        let remedy = "use kernel 5.13 or later with `landlock` in its `lsm=` list, or install bubblewrap";
         SandboxUnavailable::new(NAME, reason.to_string(), remedy)
     }
 
@@ -40,7 +40,7 @@ impl LandlockSandbox {
         }
     }
 
-    /// Confines a thread for nothing, to see whether that works.
+    /// Confines a throwaway thread to see whether that works.
     fn check() -> Result<SandboxProbe, SandboxUnavailable> {
         let version = Self::version()?;
         let view = SandboxView::new(&Confinement::new("/usr").read_only()).map_err(Self::unavailable)?;
@@ -50,12 +50,12 @@ impl LandlockSandbox {
 
     fn machine(asked: &Confinement) -> Result<Arc<dyn Machine>, SandboxUnavailable> {
         if let Some(what) = Self::guarantees(Self::version()?).lacks(asked) {
-            let remedy = "use another backend, or do not ask for it";
+            let remedy = "use another backend, or drop this requirement";
             return Err(SandboxUnavailable::new(NAME, format!("it cannot {what}"), remedy));
         }
         let view = SandboxView::new(asked).map_err(|error| {
             let reason = format!("cannot use {}: {error}", asked.workspace.display());
-            SandboxUnavailable::new(NAME, reason, "check the directories of the sandbox")
+            SandboxUnavailable::new(NAME, reason, "check the sandbox's directories")
         })?;
         let files = file_thread(&view).map_err(Self::unavailable)?;
         let launcher = launcher(&view, asked.network).map_err(Self::unavailable)?;
@@ -80,13 +80,13 @@ impl Sandbox for LandlockSandbox {
     }
 }
 
-/// The thread for tools. They open no sockets.
+/// Starts the thread for tools, which open no sockets.
 pub(crate) fn file_thread(view: &SandboxView) -> Result<ConfinedThread, ConfineError> {
     let rules = KernelRules::new(view, false);
     ConfinedThread::start("sandbox-files", move || rules.confine())
 }
 
-/// The thread that starts commands.
+/// Starts the thread that launches commands.
 fn launcher(view: &SandboxView, network: NetworkAccess) -> Result<ConfinedThread, ConfineError> {
     let rules = KernelRules::new(view, network == NetworkAccess::On);
     let mut sockets = vec![libc::AF_NETLINK];

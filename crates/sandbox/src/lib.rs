@@ -1,11 +1,11 @@
-//! Keeps what an agent runs apart from the rest of the machine.
+//! Sandboxes: isolating an agent's tools and commands from the rest of the machine.
 //!
-//! * [`scope`] says which sessions are sandboxed, and which of them share a sandbox.
+//! * [`scope`] decides which sessions are sandboxed, and which of them share a sandbox.
 //! * [`config`] reads the `sandbox` sections of a configuration.
-//! * [`container`] has the arguments that a container is created with, and refuses those that would open it.
-//! * [`facts`] is what a model is told about the sandbox that it works in.
-//! * [`confinement`] is what is asked of a sandbox, and [`contract`] what every backend does.
-//! * `landlock`, `bubblewrap` and `containers` (Linux) are backends; [`choose`] tries them.
+//! * [`container`] builds the arguments for creating a container, and rejects unsafe ones.
+//! * [`facts`] describes the sandbox to a model.
+//! * [`confinement`] describes the requirements on a sandbox, and [`contract`] the interface of backends.
+//! * `landlock`, `bubblewrap` and `containers` (Linux) are backends; [`choose`] selects one.
 
 pub mod scope;
 
@@ -33,7 +33,7 @@ pub mod containers;
 
 pub mod choose;
 
-/// The examples of the README are tests.
+/// Runs the README's examples as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

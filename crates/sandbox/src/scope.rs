@@ -1,4 +1,4 @@
-//! Which sessions are sandboxed, which of them share a sandbox, and what a sandbox is called.
+//! Which sessions are sandboxed, which of them share a sandbox, and how sandboxes are named.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,14 @@ pub enum SandboxMode {
     /// None.
     #[default]
     Off,
-    /// All but the main session of the agent.
+    /// All except the agent's main session.
     NonMain,
     /// All.
     All,
 }
 
 impl SandboxMode {
-    /// Parses the word of a configuration.
+    /// Parses the value used in configurations.
     pub fn parse(word: &str) -> Option<Self> {
         match word.trim() {
             "off" => Some(Self::Off),
@@ -27,7 +27,7 @@ impl SandboxMode {
         }
     }
 
-    /// The word of a configuration.
+    /// Returns the value used in configurations.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -40,17 +40,17 @@ impl SandboxMode {
 /// Which sessions share a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SandboxScope {
-    /// None do.
+    /// Each session has its own.
     Session,
-    /// Those of an agent.
+    /// All sessions of an agent.
     #[default]
     Agent,
-    /// All.
+    /// All sessions.
     Shared,
 }
 
 impl SandboxScope {
-    /// Parses the word of a configuration.
+    /// Parses the value used in configurations.
     pub fn parse(word: &str) -> Option<Self> {
         match word.trim() {
             "session" => Some(Self::Session),
@@ -60,7 +60,7 @@ impl SandboxScope {
         }
     }
 
-    /// The word of a configuration.
+    /// Returns the value used in configurations.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -69,7 +69,7 @@ impl SandboxScope {
         }
     }
 
-    /// The key that sessions have in common when they share a sandbox. `session_key` is in its canonical form.
+    /// Returns the key common to all sessions that share a sandbox. `session_key` must be canonical.
     pub fn key(self, session_key: &str) -> String {
         let session_key = session_key.trim();
         match self {
@@ -80,7 +80,7 @@ impl SandboxScope {
         }
     }
 
-    /// The directory below `root` that holds the copy of the workspace for a key of [`SandboxScope::key`].
+    /// Returns the directory below `root` for the workspace copy of a [`SandboxScope::key`].
     pub fn workspace(self, root: &Path, scope_key: &str) -> PathBuf {
         match self {
             Self::Shared => root.to_owned(),
@@ -88,7 +88,7 @@ impl SandboxScope {
         }
     }
 
-    /// The name of the container for a key of [`SandboxScope::key`].
+    /// Returns the container name for a [`SandboxScope::key`].
     pub fn container_name(self, prefix: &str, scope_key: &str) -> String {
         let name = match self {
             Self::Shared => format!("{prefix}shared"),
@@ -98,20 +98,20 @@ impl SandboxScope {
     }
 }
 
-/// How much of an agent's own workspace a sandbox sees.
+/// How much of the agent's workspace a sandbox sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WorkspaceAccess {
     /// Nothing: it works in a copy.
     #[default]
     None,
-    /// It works in a copy, and reads the workspace beside it.
+    /// It works in a copy, with the workspace readable next to it.
     ReadOnly,
     /// It works in the workspace.
     ReadWrite,
 }
 
 impl WorkspaceAccess {
-    /// Parses the word of a configuration.
+    /// Parses the value used in configurations.
     pub fn parse(word: &str) -> Option<Self> {
         match word.trim() {
             "none" => Some(Self::None),
@@ -121,7 +121,7 @@ impl WorkspaceAccess {
         }
     }
 
-    /// The word of a configuration.
+    /// Returns the value used in configurations.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -131,12 +131,12 @@ impl WorkspaceAccess {
     }
 }
 
-/// Characters of a container's name at most.
+/// Maximum characters of a container's name.
 const MAX_NAME: usize = 63;
-/// Characters of a slug before its hash at most.
+/// Maximum characters of a slug before its hash.
 const MAX_SLUG: usize = 32;
 
-/// Whether a session is sandboxed. Keys are in their canonical form; runs without a session are not.
+/// Returns whether a session is sandboxed. Keys must be canonical; runs without a session are not sandboxed.
 pub fn is_sandboxed(mode: SandboxMode, session_key: Option<&str>, main_key: &str) -> bool {
     let Some(session_key) = session_key.map(str::trim).filter(|key| !key.is_empty()) else { return false };
     match mode {
@@ -146,7 +146,7 @@ pub fn is_sandboxed(mode: SandboxMode, session_key: Option<&str>, main_key: &str
     }
 }
 
-/// A name for files and containers: what can be read of a key, and a hash of the whole of it.
+/// Returns a name for files and containers: the readable part of a key, and a hash of the whole key.
 pub fn slug(key: &str) -> String {
     let key = key.trim();
     let key = if key.is_empty() { "session" } else { key };
@@ -168,7 +168,7 @@ pub fn slug(key: &str) -> String {
     format!("{readable}-{hash}")
 }
 
-/// The agent of a canonical key.
+/// Returns the agent of a canonical key.
 fn agent_of(session_key: &str) -> &str {
     let agent = session_key.strip_prefix("agent:").and_then(|rest| rest.split_once(':')).map(|(agent, _)| agent);
     agent.filter(|agent| !agent.is_empty()).unwrap_or("main")
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sandbox_is_shared_as_far_as_its_scope_says() {
+    fn sessions_share_a_sandbox_according_to_its_scope() {
         let key = "agent:ops:telegram:group:1";
         for (scope, expect) in [
             (SandboxScope::Session, "agent:ops:telegram:group:1"),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_safe_and_differ_where_keys_do() {
+    fn names_are_safe_and_differ_for_different_keys() {
         assert_eq!(slug("agent:main:::x"), format!("agent-main-x-{}", &slug("agent:main:::x")[13..]));
         assert_ne!(slug("agent:a:b"), slug("agent:a/b"), "the hash tells them apart");
         assert!(slug("../../etc").starts_with("..-..-etc-"), "no separator is left");

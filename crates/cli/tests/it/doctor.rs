@@ -64,15 +64,15 @@ async fn what_is_broken_is_named_and_nothing_secret_is() {
     assert_eq!(
         section(&ran, "Configuration files"),
         [
-            "fail | settings.json | HOME/agent/settings.json:1:2: is not valid JSON: key must be a string. Correct it there; \
-             the file is left as it is",
+            "fail | settings.json | HOME/agent/settings.json:1:2: is not valid JSON: key must be a string. Fix it there; \
+             the file is left unchanged",
             "warn | models.json | HOME/agent/models.json:providers.mine.models.1.id: must be string. The model is ignored",
             &format!("ok | auth.json | {} bytes", std::fs::metadata(&auth).unwrap().len()),
             "- | trust.json | not present",
             "warn | keybindings.json | HOME/agent/keybindings.json:app.clear: must be a key or a list of keys. It is ignored",
         ]
     );
-    let hint = "warn | groq | The key of groq is the text \"HOME\", and a variable of that name is set. Write \"$HOME\" to use it";
+    let hint = "warn | groq | The key of groq is the literal text \"HOME\", but a variable of that name is set. Write \"$HOME\" to use it";
     let unset = "warn | unset | Failed to resolve API key for provider \"unset\" from environment variable: NOPE";
     assert_eq!(
         section(&ran, "Keys"),

@@ -33,7 +33,7 @@ async fn wrong_flags_are_the_users_mistake() {
     let mode = "Error: Invalid mode \"xml\". Valid values: text, json, rpc";
     fails(&user, &["--mode", "xml", "-p", "x"], 1, mode).await;
     fails(&user, &["--provider", "local", "-p", "x"], 1, "Error: --provider requires --model").await;
-    let tool = "Error: Unknown tool name: frob. There are: read, bash, edit, write, grep, find, ls";
+    let tool = "Error: Unknown tool name: frob. Available tools: read, bash, edit, write, grep, find, ls";
     fails(&user, &["--model", "local/m1", "--tools", "frob", "-p", "x"], 1, tool).await;
     let nothing = "Error: no message\nhint: write one after -p, or pipe it in";
     fails(&user, &["--model", "local/m1", "-p"], 1, nothing).await;
@@ -84,8 +84,8 @@ async fn broken_documents_are_named_and_left_alone() {
     let user = TestUser::new().await;
     let broken = "{nope";
     let path = user.write("agent/models.json", broken);
-    let text = "Warning: HOME/agent/models.json:1:2: is not valid JSON: key must be a string. Correct it there; the \
-         file is left as it is\nError: Model \"local/m1\" not found. Use --list-models to see available \
+    let text = "Warning: HOME/agent/models.json:1:2: is not valid JSON: key must be a string. Fix it there; the \
+         file is left unchanged\nError: Model \"local/m1\" not found. Use --list-models to see available \
          models.";
     fails(&user, &["--model", "local/m1", "-p", "x"], 2, text).await;
     assert_eq!(std::fs::read_to_string(path).unwrap(), broken);

@@ -151,7 +151,7 @@ async fn catalogs_of_models_are_fetched_for_those_with_credentials() {
     assert!(listed.out.contains("claude-next"), "{listed:?}");
     user.server.reply(ServerReply::status(403));
     let failed = update(&[("ANTHROPIC_API_KEY", "k")]).await;
-    let text = "Error: could not refresh model catalogs: anthropic: the server answered 403 Forbidden\n";
+    let text = "Error: could not refresh model catalogs: anthropic: the server responded with 403 Forbidden\n";
     assert_eq!(failed, ran(3, "", text));
 }
 

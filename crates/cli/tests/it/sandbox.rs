@@ -99,7 +99,7 @@ async fn what_cannot_be_had_ends_the_program_with_the_remedy() {
     let args = ["--model", "local/m1", "--no-session", "--sandbox=bubblewrap", "-p", "x"];
     let output = user.command(&args).current_dir(user.path("project")).env("PATH", "/nowhere").output().await.unwrap();
     let ran = user.ran(output);
-    let text = if cfg!(target_os = "linux") { "the program bwrap is not installed" } else { "there is none" };
+    let text = if cfg!(target_os = "linux") { "bwrap is not installed" } else { "there is none" };
     assert_eq!(ran.code, Some(2), "{}", ran.err);
     assert!(ran.err.contains(text) && ran.err.contains("hint: "), "{}", ran.err);
     assert!(user.server.requests().is_empty(), "the model was not asked");

@@ -21,7 +21,7 @@ async fn flags_choose_tools() {
     assert_eq!(offered(&user, &["-t", "-bash,+grep"]).await, ["read", "edit", "write", "grep"]);
     assert!(offered(&user, &["-nt"]).await.is_empty());
     let wrong = user.run(&["--model", "local/m1", "-xt", "frob", "-p", "x"]).await;
-    let text = "Error: Unknown tool name: frob. There are: read, bash, edit, write, grep, find, ls\n";
+    let text = "Error: Unknown tool name: frob. Available tools: read, bash, edit, write, grep, find, ls\n";
     assert_eq!((wrong.code, wrong.err.as_str()), (Some(1), text));
 }
 
@@ -42,7 +42,6 @@ async fn settings_choose_tools_until_a_flag_does() {
     set(r#"["read", "frob"]"#);
     assert_eq!(offered(&user, &[]).await, ["read"]);
     let ran = user.run(&["--model", "nowhere/m1", "--no-session", "-p", "x"]).await;
-    let warning =
-        "Warning: defaultTools in settings.json: unknown tools are ignored. Unknown tool name: frob. There are: read,";
+    let warning = "Warning: defaultTools in settings.json: unknown tools are ignored. Unknown tool name: frob. Available tools: read,";
     assert!(ran.err.starts_with(warning), "{}", ran.err);
 }

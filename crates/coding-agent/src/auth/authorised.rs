@@ -1,4 +1,4 @@
-//! A provider that fetches credentials before it asks another one.
+//! A provider that obtains credentials before calling another provider.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use pinch_stdx::cancel::Cancel;
 
 use super::{AuthError, RequestAuth};
 
-/// Gives every request the credentials of a [`RequestAuth`] and hands it on.
+/// Adds credentials from a [`RequestAuth`] to every request and forwards it.
 pub struct Authorised {
     inner: Arc<dyn Provider>,
     auth: Arc<dyn RequestAuth>,
 }
 
 impl Authorised {
-    /// Puts credentials in front of a provider.
+    /// Wraps a provider.
     pub fn new(inner: Arc<dyn Provider>, auth: Arc<dyn RequestAuth>) -> Self {
         Self { inner, auth }
     }
@@ -48,9 +48,9 @@ impl Provider for Authorised {
 fn to_llm_error(provider: &pinch_llm::ids::ProviderId, error: &AuthError) -> LlmError {
     let kind = match error {
         AuthError::Cancelled => LlmErrorKind::Aborted,
-        // The network may be back soon.
+        // The network may recover soon.
         AuthError::Refresh { is_final: false, .. } => LlmErrorKind::Connect,
-        // The other program may be done soon.
+        // The other program may finish soon.
         AuthError::Locked { .. } => LlmErrorKind::Connect,
         AuthError::Missing { .. }
         | AuthError::MissingForHeader { .. }

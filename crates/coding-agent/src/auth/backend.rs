@@ -1,4 +1,4 @@
-//! Where credentials are kept.
+//! Storage backends for credentials.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,36 +14,36 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::document::{self, ChangeError, Folder, LockedDocument, Problem};
 
-/// Credentials by provider, as they are stored.
+/// Stored credentials, by provider.
 pub type StoredCredentials = Map<String, Value>;
 
-/// Identifies a state of a store.
+/// Identifies a version of a store's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision(pub String);
 
-/// What a store holds.
+/// The result of reading a store.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum BackendRead {
-    /// What it held when it had the revision asked for.
+    /// Unchanged since the given revision.
     Same,
-    /// Something else.
+    /// Changed content.
     New(StoredCredentials, Revision),
-    /// Nothing that can be read.
+    /// Unreadable content.
     Broken(Problem, Revision),
 }
 
-/// A store of credentials that several programs may use.
+/// A credential store that several programs may share.
 pub trait AuthBackend: fmt::Debug + Send + Sync {
-    /// What is stored now. Takes no lock, and is quick when nothing has changed since `seen`.
+    /// Reads the current content. Takes no lock, and is fast if nothing changed since `seen`.
     fn read(&self, seen: Option<&Revision>) -> BackendRead;
 
-    /// The file of the store, if it is one.
+    /// Returns the store's file, if it has one.
     fn file(&self) -> Option<&Path> {
         None
     }
 
-    /// Keeps all others out, waiting for them as the terms say. Dropping the future gives up.
+    /// Opens the store exclusively, waiting for others according to `terms`. Dropping the future gives up.
     ///
     /// # Errors
     /// [`ChangeError`].
@@ -54,33 +54,33 @@ pub trait AuthBackend: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<Box<dyn OpenAuth>, ChangeError>>;
 }
 
-/// A store that is kept to oneself until this is dropped.
+/// Exclusive access to a store, released on drop.
 pub trait OpenAuth: Send + Sync {
-    /// What is stored.
+    /// Reads the stored content.
     ///
     /// # Errors
-    /// [`ChangeError::Damaged`]: it must not be written.
+    /// [`ChangeError::Damaged`]: the store must not be written then.
     fn read(&self) -> Result<(StoredCredentials, Revision), ChangeError>;
 
-    /// Stores these entries and no others.
+    /// Replaces the stored entries.
     ///
     /// # Errors
-    /// [`ChangeError`]; nothing has changed then.
+    /// [`ChangeError`]; nothing has changed.
     fn write(&self, entries: &StoredCredentials) -> Result<Revision, ChangeError>;
 
-    /// Whether it is still ours.
+    /// Returns whether the lock is still held.
     fn is_held(&self) -> bool {
         true
     }
 
-    /// Says that its holder is alive: to be called every few seconds. Whether it is still ours.
+    /// Renews the lock; call it every few seconds. Returns whether it is still held.
     fn renew(&mut self, host: &Host) -> bool {
         let _ = host;
         true
     }
 }
 
-/// auth.json: the same file and the same lock as pi's.
+/// auth.json: the same file and lock as pi's.
 #[derive(Clone, Debug)]
 pub(super) struct FileBackend {
     pub(super) path: PathBuf,
@@ -92,7 +92,7 @@ impl AuthBackend for FileBackend {
     }
 
     fn read(&self, seen: Option<&Revision>) -> BackendRead {
-        // The revision first: what changes while the file is read differs from it the next time.
+        // Read the revision first: a change while reading then shows as a difference next time.
         let revision = revision_of(&self.path);
         if Some(&revision) == seen {
             return BackendRead::Same;
@@ -140,7 +140,7 @@ impl OpenAuth for OpenFile {
     }
 }
 
-/// Time of change, length and, where there is one, the number of the file: every replacement has another one.
+/// Computes a revision from modification time, length and, where available, inode: each replacement has a new one.
 fn revision_of(path: &Path) -> Revision {
     let Ok(meta) = std::fs::metadata(path) else { return Revision(String::new()) };
     let changed = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
@@ -151,7 +151,7 @@ fn revision_of(path: &Path) -> Revision {
     Revision(format!("{}-{}-{number}", changed.as_nanos(), meta.len()))
 }
 
-/// Credentials that end with the program.
+/// Credentials that last as long as the program.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemoryBackend {
     state: Arc<Mutex<(StoredCredentials, u64)>>,

@@ -1,7 +1,7 @@
-//! Values of configuration files that may name something else: a variable, or a command that prints the value.
+//! Configuration values that may refer to a variable, or to a command that prints the value.
 //!
-//! A value is a literal in which `$NAME` and `${NAME}` are replaced from the environment; `$$` stands for `$` and `$!` for `!`. A leading `!`
-//! runs the rest as a shell command, whose output is the value.
+//! A value is a literal in which `$NAME` and `${NAME}` are replaced from the environment; `$$` is an escaped `$`, and `$!` an escaped `!`.
+//! A leading `!` runs the rest as a shell command and uses its output.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -14,26 +14,26 @@ use pinch_stdx::process::{ChildTree, Exit, ProcessEnd};
 use pinch_stdx::secret::Secret;
 use tokio::sync::OnceCell;
 
-/// How long a command may take.
+/// Timeout of a command.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
-/// How long a command that took too long has to end by itself.
+/// How long a timed-out command may take to exit.
 const GRACE: Duration = Duration::from_millis(500);
-/// Bytes of a command's output that are kept; no key is longer.
+/// Maximum bytes of a command's output to read; no key is longer.
 const MAX_OUTPUT: usize = 1024 * 1024;
-/// Commands whose output is remembered.
+/// Maximum number of commands whose output is cached.
 const MAX_REMEMBERED: usize = 64;
 
-/// Why a value could not be found.
+/// Why a value could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
-    /// Variables that are unset or empty.
+    /// Variables are unset or empty.
     #[error("from environment variable{}: {}", if names.len() == 1 { "" } else { "s" }, names.join(", "))]
     Variables {
         /// Their names.
         names: Vec<String>,
     },
-    /// A command that failed, printed nothing or took too long.
+    /// A command failed, printed nothing or timed out.
     #[error("from shell command: {command}")]
     Command {
         /// The command.
@@ -41,10 +41,10 @@ pub enum ValueError {
     },
 }
 
-/// Finds a value. Commands run with the environment given.
+/// Resolves a value. Commands run with the given environment.
 ///
 /// # Errors
-/// [`ValueError`]. The text never holds the value of a variable.
+/// [`ValueError`]. Its message never contains the value of a variable.
 pub async fn resolve(value: &str, env: &Env) -> Result<String, ValueError> {
     match value.strip_prefix('!') {
         Some(command) => run(command, env).await.ok_or_else(|| ValueError::Command { command: command.to_owned() }),
@@ -52,7 +52,7 @@ pub async fn resolve(value: &str, env: &Env) -> Result<String, ValueError> {
     }
 }
 
-/// Whether a value would be found, without running a command.
+/// Returns whether a value can be resolved, without running a command.
 pub fn is_set(value: &str, env: &Env) -> bool {
     value.starts_with('!') || interpolate(value, env).is_ok_and(|found| !found.is_empty())
 }
@@ -60,21 +60,21 @@ pub fn is_set(value: &str, env: &Env) -> bool {
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueOrigin {
-    /// It is the value itself.
+    /// The value is a literal.
     Literal,
     /// A command prints it.
     Command,
-    /// Variables are part of it; their names, each once.
+    /// It refers to variables: their names, without duplicates.
     Variables(Vec<String>),
 }
 
-/// Where a value comes from.
+/// Returns where a value comes from.
 pub fn origin(value: &str) -> ValueOrigin {
     if value.starts_with('!') {
         return ValueOrigin::Command;
     }
     let mut names: Vec<String> = Vec::new();
-    // With nothing set, every variable is a missing one.
+    // With an empty environment, every variable is reported as missing.
     if let Err(ValueError::Variables { names: all }) = interpolate(value, &Env::default()) {
         all.into_iter().for_each(|name| {
             if !names.contains(&name) {
@@ -85,23 +85,23 @@ pub fn origin(value: &str) -> ValueOrigin {
     if names.is_empty() { ValueOrigin::Literal } else { ValueOrigin::Variables(names) }
 }
 
-/// Whether a literal is the name of a variable that is set: older files meant the variable then, and `$` is missing in front.
+/// Returns whether a literal is the name of a set variable: older files wrote variables without the leading `$`.
 pub fn is_old_variable(value: &str, env: &Env) -> bool {
     env.non_empty(value).is_some()
 }
 
-/// What commands printed, kept for the life of its owner. Failures are not kept.
+/// A cache of command output, for the lifetime of its owner. Failures are not cached.
 #[derive(Clone, Debug, Default)]
 pub struct Remembered(Arc<Mutex<HashMap<CommandKey, Arc<OnceCell<Secret>>>>>);
 
-/// A command with the environment it runs in.
+/// A command and its environment.
 type CommandKey = (String, Env);
 
 impl Remembered {
-    /// Finds a value; a command runs once, however many ask for it at the same time.
+    /// Resolves a value; concurrent calls share one run of a command.
     ///
     /// # Errors
-    /// As [`resolve`].
+    /// Same as [`resolve`].
     pub async fn resolve(&self, value: &str, env: &Env) -> Result<String, ValueError> {
         if !value.starts_with('!') {
             return resolve(value, env).await;
@@ -119,12 +119,12 @@ impl Remembered {
     }
 }
 
-/// Runs a command with all that it starts, and reads what it prints.
+/// Runs a command, kills its descendants afterwards, and returns its output.
 async fn run(command: &str, env: &Env) -> Option<String> {
     let mut shell = shell(command);
     shell.env_clear().envs(env.iter());
     shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // Forking a large process takes a while, so it does not run on a thread that others wait for.
+    // Forking a large process takes a while, so keep it off the threads that others wait for.
     let mut process = tokio::task::spawn_blocking(|| ChildTree::spawn_as_is(shell)).await.ok()?.ok()?;
     let mut output = Vec::new();
     let mut keep = |data: &[u8]| {
@@ -175,7 +175,7 @@ fn interpolate(value: &str, env: &Env) -> Result<String, ValueError> {
     if missing.is_empty() { Ok(out) } else { Err(ValueError::Variables { names: missing }) }
 }
 
-/// The name behind a `$`, with or without braces, and what follows it.
+/// Splits a variable name after a `$`, with or without braces, from the text after it.
 fn variable(after: &str) -> Option<(&str, &str)> {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn values() {
+    async fn values_are_resolved() {
         assert_eq!(found("KEY").await, Ok("KEY".into()), "a plain word is a literal");
         assert_eq!(found("a-$KEY-${KEY}b$$x$!").await, Ok("a-k1-k1b$x!".into()));
         assert_eq!(found("$1 ${a-b} $").await, Ok("$1 ${a-b} $".into()));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn origins() {
+    fn origins_are_recognized() {
         assert_eq!(origin("k$$"), ValueOrigin::Literal);
         assert_eq!(origin("!k"), ValueOrigin::Command);
         assert_eq!(origin("$A-${B}$A"), ValueOrigin::Variables(vec!["A".into(), "B".into()]));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_command_has_its_time() {
+    async fn a_command_is_stopped_at_its_time_limit() {
         let started = tokio::time::Instant::now();
         assert!(found("!sleep 1000").await.is_err());
         assert!(started.elapsed() < COMMAND_LIMIT + GRACE * 2);

@@ -1,7 +1,7 @@
-//! Logins that are renewed when they are over: once, however many tasks and programs wait for it.
+//! Refreshing expired logins: once, however many tasks and programs wait for it.
 //!
-//! A refresh uses up the old token on the server. So it is never broken off half way: it runs in a task of its own, which the cancellation of
-//! a request does not end, and its result is stored before it is used.
+//! A refresh invalidates the old token on the server. It is therefore never interrupted: it runs in a separate task that cancelling a
+//! request does not stop, and its result is stored before it is used.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,36 +24,36 @@ use tokio::task::JoinSet;
 use super::AuthError;
 use super::storage::{AuthStorage, SharedOpen, StoreAuthError, login_in, put};
 
-/// How long before its end a login is renewed.
+/// How long before its expiry a login is refreshed.
 const MARGIN_MS: i64 = 5 * 60 * 1_000;
 
-/// How long a refresh may take; then the lock goes back to others.
+/// Timeout of a refresh, after which the lock is released.
 const REFRESH_LIMIT: Duration = Duration::from_secs(60);
 /// How often the lock is renewed during a refresh.
 const RENEWAL: Duration = Duration::from_secs(10);
-/// How long the end of a program waits for a refresh.
+/// How long a program waits for a refresh when it exits.
 const SETTLE_TIME: Duration = Duration::from_secs(65);
-/// Exchanged keys that are kept.
+/// Maximum number of exchanged keys to cache.
 const MAX_EXCHANGED: usize = 64;
 
-/// Turns stored logins into credentials of requests.
+/// Turns stored logins into request credentials.
 pub struct Logins {
     flows: OAuthRegistry,
     transport: Arc<dyn OAuthTransport>,
-    /// One refresh of a provider at a time in this program; the lock of the file keeps other programs out.
+    /// Allows one refresh per provider in this program; the lock of the file excludes other programs.
     turns: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
     tasks: Mutex<JoinSet<()>>,
-    /// What API keys were exchanged for, other than stored logins.
+    /// Credentials obtained for API keys, as opposed to stored logins.
     exchanged: Mutex<HashMap<Secret, OAuthCredential>>,
 }
 
 impl Logins {
-    /// Renews with these flows over this transport.
+    /// Creates a refresher with these flows and this transport.
     pub fn new(flows: OAuthRegistry, transport: Arc<dyn OAuthTransport>) -> Self {
         Self { flows, transport, turns: Mutex::default(), tasks: Mutex::default(), exchanged: Mutex::default() }
     }
 
-    /// The built-in flows over the network.
+    /// Creates a refresher with the built-in flows and network access.
     pub fn over_network(host: &Host) -> Self {
         let network = HttpTransport::new(Arc::new(HttpClient::new()), host.env().clone());
         let mut flows = OAuthRegistry::built_in();
@@ -63,11 +63,11 @@ impl Logins {
         Self::new(flows, Arc::new(network))
     }
 
-    /// The credentials of a provider's stored login, renewed if it is nearly over; `None` when none is stored, or no one knows how to renew
-    /// it. Dropping the future ends the wait, not the refresh.
+    /// Returns the credentials of a provider's stored login, refreshed if it is about to expire. Returns `None` if no login is stored or no
+    /// flow can refresh it. Dropping the future stops the wait, not the refresh.
     ///
     /// # Errors
-    /// When the login is over and cannot be renewed, or the new one cannot be stored.
+    /// Fails if the login has expired and cannot be refreshed, or the new one cannot be stored.
     pub async fn resolve(
         &self,
         provider: &ProviderId,
@@ -78,10 +78,10 @@ impl Logins {
         self.resolve_with(flow, provider, storage, host).await
     }
 
-    /// As [`Logins::resolve`], with another flow than the one known here.
+    /// Like [`Logins::resolve`], with another flow than the registered one.
     ///
     /// # Errors
-    /// As [`Logins::resolve`].
+    /// Same as [`Logins::resolve`].
     pub async fn resolve_with(
         &self,
         flow: &Arc<dyn OAuthFlow>,
@@ -93,25 +93,25 @@ impl Logins {
         Ok(login.map(|login| flow.auth(&login)))
     }
 
-    /// Renews a provider's stored login although it is not over, because the server refused the access that a request carried. Returns whether
-    /// there is another access now; another program may have renewed it as well.
+    /// Refreshes a provider's stored login before its expiry, because the server rejected its access token. Returns whether there is a
+    /// different token now; another program may have refreshed it as well.
     pub async fn renew(&self, provider: &ProviderId, storage: &AuthStorage, host: &Host, refused: &Secret) -> bool {
         let Ok(flow) = self.flows.get(provider.as_str()) else { return false };
         let lasting = Lasting { margin_ms: 0, refused: Some(refused.clone()) };
         match self.renewed(flow, provider, storage, host, lasting).await {
             Ok(login) => login.is_some_and(|login| flow.auth(&login).key.as_ref() != Some(refused)),
             Err(error) => {
-                tracing::debug!(%error, "a login that a server refused could not be renewed");
+                tracing::debug!(%error, "could not refresh a rejected login");
                 false
             }
         }
     }
 
-    /// A provider's stored login, renewed if it is over before `left` has passed; `None` as for [`Logins::resolve`]. It may still be over
-    /// earlier, when the provider gives no longer ones.
+    /// Returns a provider's stored login, refreshed if it expires before `left` has passed; `None` as for [`Logins::resolve`]. It may still
+    /// expire earlier if the provider's logins do not last that long.
     ///
     /// # Errors
-    /// As [`Logins::resolve`].
+    /// Same as [`Logins::resolve`].
     pub async fn lasting(
         &self,
         provider: &ProviderId,
@@ -124,7 +124,7 @@ impl Logins {
         self.renewed(flow, provider, storage, host, Lasting::of(left)).await
     }
 
-    /// The queue of a provider: a server that does not answer holds up its own logins only.
+    /// Returns a provider's lock: an unresponsive server blocks only its own logins.
     fn turn(&self, provider: &ProviderId) -> Arc<AsyncMutex<()>> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(turns.entry(canonical_provider(provider.as_str()).to_owned()).or_default())
@@ -150,19 +150,19 @@ impl Logins {
             host: host.clone(),
             lasting,
         };
-        let (tell, told) = oneshot::channel();
+        let (tx, rx) = oneshot::channel();
         let turn = self.turn(provider);
         {
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             while tasks.try_join_next().is_some() {}
             tasks.spawn(async move {
                 let _turn = turn.lock().await;
-                // Whoever asked may be gone.
-                let _result = tell.send(refresh.run().await);
+                // The receiver may have been dropped.
+                let _result = tx.send(refresh.run().await);
             });
         }
-        match told.await {
-            // What is not over yet is good enough when nothing newer is to be had.
+        match rx.await {
+            // A login that has not expired is good enough if it cannot be refreshed.
             Ok(Err(AuthError::Refresh { .. } | AuthError::Locked { .. })) if !login.is_over(host.now_ms()) => {
                 Ok(Some(login))
             }
@@ -171,15 +171,15 @@ impl Logins {
         }
     }
 
-    /// The flows that are known here, built-in ones first.
+    /// Returns the registered flows, built-in ones first.
     pub fn flows(&self) -> &[Arc<dyn OAuthFlow>] {
         self.flows.list()
     }
 
-    /// Signs a person in. Nothing is stored.
+    /// Signs a user in. Nothing is stored.
     ///
     /// # Errors
-    /// As [`OAuthFlow::login`].
+    /// Same as [`OAuthFlow::login`].
     pub(crate) async fn sign_in(
         &self,
         flow: &dyn OAuthFlow,
@@ -190,11 +190,11 @@ impl Logins {
         flow.login(ui, OAuthCx { transport: &*self.transport, host, cancel }).await
     }
 
-    /// The credentials that a key is exchanged for, when a login begins with it: a token of GitHub in the environment. They are kept until
-    /// they are over.
+    /// Exchanges a key for credentials, for logins that start with one, such as a GitHub token in the environment. They are cached until
+    /// they expire.
     ///
     /// # Errors
-    /// When the provider does not take the key.
+    /// Fails if the provider rejects the key.
     pub async fn exchange(&self, provider: &ProviderId, key: &Secret, host: &Host) -> Result<Option<Auth>, AuthError> {
         let Some(flow) = self.flows.get(provider.as_str()).ok().filter(|flow| flow.begins_with(key)) else {
             return Ok(None);
@@ -218,19 +218,19 @@ impl Logins {
         Ok(Some(auth))
     }
 
-    /// Waits until every refresh that has begun is stored. A server that does not answer is not waited for longer than a refresh may take.
+    /// Waits until all running refreshes are stored, but no longer than a refresh may take.
     pub async fn settle(&self) {
         let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         let all = async { while tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(SETTLE_TIME, all).await.is_err() {
-            tracing::warn!("a login that was being renewed could not be stored before the end");
+            tracing::warn!("could not store a refreshed login before exiting");
         }
     }
 }
 
 impl Drop for Logins {
     fn drop(&mut self) {
-        // What has reached the server is stored all the same.
+        // Refreshes that reached the server are stored nevertheless.
         self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).detach_all();
     }
 }
@@ -241,12 +241,12 @@ impl fmt::Debug for Logins {
     }
 }
 
-/// What a login must be like that is not renewed.
+/// Requirements for using a login without refreshing it.
 #[derive(Clone)]
 struct Lasting {
-    /// How long it still lasts.
+    /// Minimum time until its expiry.
     margin_ms: i64,
-    /// What requests must not carry: the server refused it.
+    /// An access token that the server rejected.
     refused: Option<Secret>,
 }
 
@@ -272,7 +272,7 @@ struct Refresh {
 }
 
 impl Refresh {
-    /// Refreshes the login, unless another program has done so meanwhile; `None` when it has been removed.
+    /// Refreshes the login, unless another program has done so meanwhile. Returns `None` if it was removed.
     async fn run(self) -> Result<Option<OAuthCredential>, AuthError> {
         let is_good = |login: &OAuthCredential| self.lasting.is_met(&*self.flow, login, self.host.now_ms());
         let known = self.storage.login(&self.provider);
@@ -290,14 +290,14 @@ impl Refresh {
         match self.store(&open, &old, fresh.clone()).await {
             Ok(login) => Ok(Some(login)),
             Err(error) => {
-                // For this program at least the new one stays.
+                // Keep the new login at least for this program.
                 self.storage.keep_login(&self.provider, &old, &fresh);
                 Err(self.unstored(&error))
             }
         }
     }
 
-    /// Asks the server, to the end of its answer, and renews the lock meanwhile. A lock that is lost on the way shows when the login is stored.
+    /// Sends the request and waits for the complete answer, renewing the lock meanwhile. A lost lock is detected when the login is stored.
     async fn ask(&self, old: &OAuthCredential, open: &SharedOpen) -> Result<OAuthCredential, AuthError> {
         let never = Cancel::new();
         let cx = OAuthCx { transport: &*self.transport, host: &self.host, cancel: &never };
@@ -318,8 +318,8 @@ impl Refresh {
         }
     }
 
-    /// Stores a login, unless another one was stored meanwhile; the login that counts then. The lock is taken again if it was lost: tokens
-    /// that a server has given must not be lost too.
+    /// Stores a login, unless another one was stored meanwhile, and returns the valid one. A lost lock is taken again, because tokens
+    /// issued by a server must not get lost.
     async fn store(
         &self,
         open: &SharedOpen,

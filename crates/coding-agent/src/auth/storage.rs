@@ -1,4 +1,4 @@
-//! Stored keys and logins: in auth.json, under the same lock as pi's, or elsewhere.
+//! Stored keys and logins, in auth.json under the same lock as pi's, or elsewhere.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -18,12 +18,12 @@ use crate::document::Problem;
 
 pub use crate::document::ChangeError as StoreAuthError;
 
-/// Problems kept until they are drained.
+/// Maximum number of problems kept until they are drained.
 const MAX_PROBLEMS: usize = 16;
 
-/// Stored credentials. Cloning is cheap: all clones are the same storage.
+/// Stored credentials. Clones share the same storage.
 ///
-/// It is read on first use, and again when it has changed: what other programs store is seen at once.
+/// Read on first use, and again after every change, so changes by other programs take effect immediately.
 #[derive(Clone, Debug)]
 pub struct AuthStorage(Arc<AuthShared>);
 
@@ -32,27 +32,27 @@ struct AuthShared {
     backend: Box<dyn AuthBackend>,
     seen: Mutex<LastRead>,
     commands: Remembered,
-    /// The open store, while this program holds its lock. It is shared, so that a slow refresh does not block other tasks.
+    /// The open store while this program holds its lock, shared so that a slow refresh does not block other tasks.
     open: Mutex<Weak<SharedOpen>>,
-    /// One at a time waits for other programs.
+    /// Lets one task at a time wait for other programs.
     opening: AsyncMutex<()>,
 }
 
-/// An open store that several tasks use, one after another.
+/// An open store shared by several tasks, one at a time.
 pub(super) type SharedOpen = AsyncMutex<Box<dyn OpenAuth>>;
 
-/// What was read last.
+/// The content that was read last.
 #[derive(Debug, Default)]
 struct LastRead {
     entries: Arc<StoredCredentials>,
     revision: Option<Revision>,
     is_broken: bool,
     problems: Vec<Problem>,
-    /// Logins that a server gave and that could not be stored, with the token they replace.
+    /// Logins issued by a server that could not be stored, with the token they replace.
     unstored: Vec<(ProviderId, String, Value)>,
 }
 
-/// A credential that is stored in place of what a provider had.
+/// A credential that replaces a provider's stored one.
 #[derive(Clone, Copy)]
 pub(crate) enum NewCredential<'a> {
     /// A login.
@@ -61,27 +61,27 @@ pub(crate) enum NewCredential<'a> {
     Key(&'a str),
 }
 
-/// What a lookup of a key must find out.
+/// The purpose of a key lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyLookup {
-    /// The key itself. A configured command runs.
+    /// Get the key. Runs a configured command.
     Value,
-    /// Whether there is one. No command runs; the key that a command would print is empty.
+    /// Check whether a key exists. Runs no command; the key that a command would print is empty.
     Presence,
 }
 
 impl AuthStorage {
-    /// Credentials in a file. Nothing is read yet.
+    /// Creates a store in a file. Nothing is read yet.
     pub fn file(path: &Path) -> Self {
         Self::over(Box::new(FileBackend { path: path.to_owned() }))
     }
 
-    /// Credentials in memory only.
+    /// Creates a store in memory.
     pub fn in_memory(entries: StoredCredentials) -> Self {
         Self::over(Box::new(MemoryBackend::new(entries)))
     }
 
-    /// Credentials in another store.
+    /// Creates a store on another backend.
     pub fn over(backend: Box<dyn AuthBackend>) -> Self {
         Self(Arc::new(AuthShared {
             backend,
@@ -92,7 +92,7 @@ impl AuthStorage {
         }))
     }
 
-    /// Credentials in a file, read at once. A damaged file counts as empty, is reported, and is not written.
+    /// Loads credentials from a file. A damaged file counts as empty, is reported, and is not written.
     pub fn load(path: &Path) -> (Self, Vec<Problem>) {
         let storage = Self::file(path);
         storage.entries();
@@ -100,7 +100,7 @@ impl AuthStorage {
         (storage, problems)
     }
 
-    /// All entries as they are stored now. What is damaged now does not replace what was good before.
+    /// Returns all entries as currently stored. Damaged content does not replace what was read before.
     pub fn entries(&self) -> Arc<StoredCredentials> {
         let mut seen = self.seen();
         match self.0.backend.read(seen.revision.as_ref()) {
@@ -117,37 +117,37 @@ impl AuthStorage {
         Arc::clone(&seen.entries)
     }
 
-    /// Takes the problems with the store since the last call.
+    /// Returns the problems with the store since the last call.
     pub fn drain_problems(&self) -> Vec<Problem> {
         std::mem::take(&mut self.seen().problems)
     }
 
-    /// Whether the store was damaged when it was read last.
+    /// Returns whether the store was damaged when it was last read.
     pub fn is_broken(&self) -> bool {
         self.seen().is_broken
     }
 
-    /// The file in which credentials are stored; `None` when they are kept elsewhere.
+    /// Returns the credentials file, or `None` if they are stored elsewhere.
     pub fn path(&self) -> Option<&Path> {
         self.0.backend.file()
     }
 
-    /// The entry of a provider, also under an older name.
+    /// Returns the entry of a provider, which may be stored under a legacy name.
     pub fn get(&self, provider: &ProviderId) -> Option<Value> {
         find(&self.entries(), provider).cloned()
     }
 
-    /// Whether something is stored for a provider.
+    /// Returns whether anything is stored for a provider.
     pub fn has(&self, provider: &ProviderId) -> bool {
         find(&self.entries(), provider).is_some()
     }
 
-    /// The providers with stored credentials.
+    /// Returns the providers with stored credentials.
     pub fn providers(&self) -> Vec<ProviderId> {
         self.entries().keys().map(|name| ProviderId::new(canonical_provider(name))).collect()
     }
 
-    /// The login of a provider; `None` when the stored entry is not a login.
+    /// Returns the login of a provider, or `None` if the stored entry is not a login.
     pub(super) fn login(&self, provider: &ProviderId) -> Option<OAuthCredential> {
         let stored = login_in(&self.entries(), provider)?;
         let seen = self.seen();
@@ -155,12 +155,12 @@ impl AuthStorage {
         newer.and_then(|(_, _, login)| OAuthCredential::from_value(login)).or(Some(stored))
     }
 
-    /// Whether the entry of a provider has variables of its own.
+    /// Returns whether a provider's entry sets variables.
     pub fn has_env(&self, provider: &ProviderId) -> bool {
         find(&self.entries(), provider).is_some_and(|entry| entry["env"].as_object().is_some_and(|env| !env.is_empty()))
     }
 
-    /// The environment as a provider's own entry changes it: its `env` wins, for this provider only.
+    /// Returns the environment with the `env` of a provider's entry applied, which takes precedence for this provider only.
     pub fn env_of(&self, provider: &ProviderId, env: &Env) -> Env {
         match self.get(provider).as_ref().and_then(|entry| entry.get("env")).and_then(Value::as_object) {
             Some(vars) => env.with(vars.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))),
@@ -168,10 +168,11 @@ impl AuthStorage {
         }
     }
 
-    /// The stored API key of a provider; `None` when none is stored. A command runs once in the life of this storage, unless it fails.
+    /// Returns the stored API key of a provider, or `None` if there is none. A command runs once in the lifetime of this storage, unless it
+    /// fails.
     ///
     /// # Errors
-    /// [`AuthError::Unresolved`] when the stored value names a variable or command that resolves to nothing.
+    /// [`AuthError::Unresolved`] if the stored value refers to a variable or command that cannot be resolved.
     pub async fn api_key(
         &self,
         provider: &ProviderId,
@@ -188,28 +189,28 @@ impl AuthStorage {
         found.map(Some).map_err(|how| AuthError::unresolved_key(provider, &how))
     }
 
-    /// Stores an entry for a provider. Everything else stays as it is, what other programs have stored meanwhile too. Dropping the future
+    /// Stores an entry for a provider. All other entries are kept, including those stored by other programs meanwhile. Dropping the future
     /// stores everything or nothing.
     ///
     /// # Errors
-    /// [`StoreAuthError`]; nothing has changed then.
+    /// [`StoreAuthError`]; nothing has changed.
     pub async fn set(&self, provider: &ProviderId, entry: Value, host: &Host) -> Result<(), StoreAuthError> {
         self.change(host, None, |entries| put(entries, provider, entry)).await
     }
 
-    /// Stores an API key, a `$NAME` or a `!command` for a provider, as [`AuthStorage::set`] does. Variables that its entry has stay.
+    /// Stores an API key, a `$NAME` or a `!command` for a provider like [`AuthStorage::set`]. Variables in its entry are kept.
     ///
     /// # Errors
-    /// [`StoreAuthError`]; nothing has changed then.
+    /// [`StoreAuthError`]; nothing has changed.
     pub async fn store_key(&self, provider: &ProviderId, key: &str, host: &Host) -> Result<(), StoreAuthError> {
         self.change(host, None, |entries| put_key(entries, provider, key)).await
     }
 
-    /// Stores what a person has just entered or signed in for: as [`AuthStorage::set`] and [`AuthStorage::store_key`] do, but with patience
-    /// for a process that holds the lock, such as one that refreshes a token. `on_wait` is called when that takes a while.
+    /// Stores a newly entered key or login like [`AuthStorage::set`] and [`AuthStorage::store_key`], but waits longer for a process that
+    /// holds the lock, such as one refreshing a token. Calls `on_wait` if that takes a while.
     ///
     /// # Errors
-    /// [`StoreAuthError`]; nothing has changed then.
+    /// [`StoreAuthError`]; nothing has changed.
     pub(crate) async fn store_new(
         &self,
         provider: &ProviderId,
@@ -224,10 +225,10 @@ impl AuthStorage {
         self.change(host, Some(on_wait), change).await
     }
 
-    /// Fails when nothing can be stored, because the store is damaged or the system refuses; another process that holds the lock is no reason.
+    /// Fails if nothing can be stored because the store is damaged or not writable. A lock held by another process is not an error.
     ///
     /// # Errors
-    /// [`StoreAuthError`].
+    /// Returns a [`StoreAuthError`].
     pub(crate) async fn check_writable(&self, host: &Host) -> Result<(), StoreAuthError> {
         if self.shared().is_some() {
             return Ok(());
@@ -239,10 +240,10 @@ impl AuthStorage {
         }
     }
 
-    /// Removes what is stored for a provider: the way to sign out.
+    /// Removes the stored entry of a provider, signing the user out.
     ///
     /// # Errors
-    /// [`StoreAuthError`]; nothing has changed then.
+    /// [`StoreAuthError`]; nothing has changed.
     pub async fn remove(&self, provider: &ProviderId, host: &Host) -> Result<(), StoreAuthError> {
         self.change(host, None, |entries| {
             entries.retain(|name, _| canonical_provider(name) != canonical_provider(provider.as_str()))
@@ -283,7 +284,7 @@ impl AuthStorage {
         Ok(())
     }
 
-    /// Keeps other programs out for as long as the answer lives; tasks of this program share it.
+    /// Opens the store exclusively for as long as the returned value is alive; tasks of this program share it.
     pub(super) async fn open_shared(&self, host: &Host) -> Result<Arc<SharedOpen>, StoreAuthError> {
         let _turn = self.0.opening.lock().await;
         if let Some(open) = self.shared() {
@@ -294,7 +295,7 @@ impl AuthStorage {
         Ok(open)
     }
 
-    /// Keeps other programs out, also when a lock of this program was lost.
+    /// Opens the store exclusively, even if this program lost an earlier lock.
     pub(super) async fn open_anew(&self, host: &Host) -> Result<Box<dyn OpenAuth>, StoreAuthError> {
         self.0.backend.open(&DirLockOptions::PATIENT, host).await
     }
@@ -303,12 +304,12 @@ impl AuthStorage {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
-    /// Takes in what is stored now.
+    /// Takes over the currently stored content.
     pub(super) fn adopt(&self, entries: StoredCredentials, revision: Revision) {
         self.seen().take(entries, revision);
     }
 
-    /// Remembers a login that could not be stored: the server knows the old token no more.
+    /// Remembers a login that could not be stored, since the server no longer accepts the old token.
     pub(super) fn keep_login(&self, provider: &ProviderId, old: &OAuthCredential, login: &OAuthCredential) {
         let mut seen = self.seen();
         seen.unstored.retain(|(id, ..)| id != provider);
@@ -328,7 +329,7 @@ impl LastRead {
     }
 }
 
-/// The entry of a provider, under its own name or one that it had before.
+/// Finds the entry of a provider under its current or a legacy name.
 fn find<'a>(entries: &'a StoredCredentials, provider: &ProviderId) -> Option<&'a Value> {
     let old = || {
         entries
@@ -339,14 +340,14 @@ fn find<'a>(entries: &'a StoredCredentials, provider: &ProviderId) -> Option<&'a
     entries.get(provider.as_str()).or_else(old)
 }
 
-/// Puts the entry of a provider in place of one under an older name.
+/// Sets the entry of a provider, replacing one under a legacy name.
 pub(super) fn put(entries: &mut StoredCredentials, provider: &ProviderId, entry: Value) {
     let name = canonical_provider(provider.as_str());
     entries.retain(|other, _| other == name || canonical_provider(other) != name);
     entries.insert(name.to_owned(), entry);
 }
 
-/// Puts an API key in place of what a provider had; variables of its entry stay.
+/// Sets the API key of a provider; variables in its entry are kept.
 fn put_key(entries: &mut StoredCredentials, provider: &ProviderId, key: &str) {
     let mut entry = serde_json::json!({"type": "api_key", "key": key});
     let old = find(entries, provider).filter(|old| old["type"] == "api_key");
@@ -356,7 +357,7 @@ fn put_key(entries: &mut StoredCredentials, provider: &ProviderId, key: &str) {
     put(entries, provider, entry);
 }
 
-/// The login of a provider among stored entries.
+/// Returns the login of a provider among stored entries.
 pub(super) fn login_in(entries: &StoredCredentials, provider: &ProviderId) -> Option<OAuthCredential> {
     OAuthCredential::from_value(find(entries, provider).filter(|entry| entry["type"] == "oauth")?)
 }

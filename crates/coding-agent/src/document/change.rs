@@ -1,4 +1,4 @@
-//! Changing documents that other programs write too.
+//! Changing documents that other programs write as well.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,40 +12,40 @@ use serde_json::{Map, Value};
 
 use super::{Problem, read_to_write};
 
-/// A document could not be changed. It is unchanged.
+/// Why a document could not be changed. It is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// It is damaged; writing would lose what is in it.
+    /// It is damaged; writing would lose its content.
     #[error("{0}")]
     Damaged(Problem),
-    /// Another program holds it.
+    /// Another program holds the lock.
     #[error("cannot lock {}", path.display())]
     Lock {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: DirLockError,
     },
-    /// The system refused.
+    /// An I/O operation failed.
     #[error("cannot write {}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
 impl ChangeError {
-    /// The same for people: file, what is wrong, and what to do.
+    /// Converts the error into a problem for people, with file, cause and remedy.
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Damaged(problem) => problem,
             Self::Lock { path, source } => Problem::new(&path, format!("cannot be written: {source}"))
-                .remedy("End the program that holds it, or wait ten seconds"),
+                .remedy("Stop the program that holds the lock, or wait ten seconds"),
             Self::Io { path, source } => {
                 Problem::new(&path, format!("cannot be written: {source}")).remedy("Check permissions and free space")
             }
@@ -53,17 +53,17 @@ impl ChangeError {
     }
 }
 
-/// What a directory is like that has to be made.
+/// Permissions of a directory to be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folder {
-    /// For the user alone (0700).
+    /// Accessible to the user only (0700).
     Private,
-    /// As the system makes it.
+    /// The system's default.
     Usual,
 }
 
-/// A document under the lock that all its writers take, pi's too. Links are followed: programs that name the file by other ways lock the same
-/// one. Dropping it unlocks.
+/// A document under the lock that all its writers take, including pi. Links are followed, so programs that use different paths to the file
+/// take the same lock. Unlocked on drop.
 #[derive(Debug)]
 pub struct LockedDocument {
     path: PathBuf,
@@ -71,10 +71,10 @@ pub struct LockedDocument {
 }
 
 impl LockedDocument {
-    /// Makes the directory if it is not there and waits for the lock as the terms say. Dropping the future gives up.
+    /// Creates the directory if necessary and waits for the lock according to `terms`. Dropping the future gives up.
     ///
     /// # Errors
-    /// [`ChangeError::Lock`] and [`ChangeError::Io`].
+    /// [`ChangeError::Lock`] or [`ChangeError::Io`].
     pub async fn open(path: &Path, folder: Folder, terms: &DirLockOptions, host: &Host) -> Result<Self, ChangeError> {
         if let Some(parent) = path.parent() {
             let made = match folder {
@@ -88,7 +88,7 @@ impl LockedDocument {
         Ok(Self { path: path.to_owned(), lock })
     }
 
-    /// What is in the document now.
+    /// Reads the current content.
     ///
     /// # Errors
     /// [`ChangeError::Damaged`].
@@ -96,10 +96,10 @@ impl LockedDocument {
         read_to_write(&self.path).map_err(ChangeError::Damaged)
     }
 
-    /// Writes the document, if the lock is still ours.
+    /// Writes the document if the lock is still held.
     ///
     /// # Errors
-    /// [`ChangeError::Lock`] and [`ChangeError::Io`].
+    /// [`ChangeError::Lock`] or [`ChangeError::Io`].
     pub fn write(&self, root: &Map<String, Value>, access: Access) -> Result<(), ChangeError> {
         let io_error = |source| ChangeError::Io { path: self.path.clone(), source };
         let text = json::to_pretty(root).map_err(|error| io_error(error.into()))?;
@@ -107,7 +107,7 @@ impl LockedDocument {
         write_atomic(&self.path, text.as_bytes(), access).map_err(io_error)
     }
 
-    /// Whether the lock is still ours.
+    /// Returns whether the lock is still held.
     pub fn is_held(&self) -> bool {
         self.lock.check().is_ok()
     }
@@ -118,11 +118,11 @@ impl LockedDocument {
     }
 }
 
-/// Changes a document under its lock: what others have written meanwhile is read first. Answers with the document as it is then; one that
-/// comes out unchanged is not written. Dropping the future changes nothing or everything.
+/// Changes a document under its lock, after reading what others have written meanwhile. Returns the new document; an unchanged one is not
+/// written. Dropping the future changes everything or nothing.
 ///
 /// # Errors
-/// [`ChangeError`]; nothing has changed then.
+/// [`ChangeError`]; nothing has changed.
 pub async fn change(
     path: &Path,
     (folder, access): (Folder, Access),
@@ -140,8 +140,8 @@ pub async fn change(
     Ok(new)
 }
 
-/// Like [`change`], for those who can wait: `edit` answers with whether there is anything to write, and so does the function. A directory that is
-/// made is for the user alone.
+/// Blocking version of [`change`]: `edit` returns whether there is anything to write, and so does the function. A new directory is
+/// accessible to the user only.
 ///
 /// # Errors
 /// [`ChangeError`]; the document is unchanged.

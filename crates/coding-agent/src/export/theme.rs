@@ -1,11 +1,11 @@
-//! A theme as colours of a page: each has a value for bright and for dark surroundings.
+//! Converting a theme into page colors for light and dark mode.
 
 use pinch_export::{Begins, Look, PageColor, Rgb};
 
 use crate::resources::themes::{COLORS, Color, EXPORT_COLORS, Theme};
 
-/// A page in the colours of a theme. The theme takes the side it is made for, bright or dark; the other side has the colours of the built-in
-/// theme. The page follows the reader's system.
+/// Returns the look of a page in a theme's colors. The theme supplies the mode it is made for, light or dark; the built-in theme supplies
+/// the other one. The page follows the reader's system.
 pub fn look(theme: &Theme) -> Look {
     let builtin = Theme::builtin();
     let other = |dark: bool| builtin.iter().find(|theme| is_dark(theme) == dark).unwrap_or(theme);
@@ -15,17 +15,17 @@ pub fn look(theme: &Theme) -> Look {
     Look { colors, begins: Begins::System }
 }
 
-/// A page in the colours of a theme that begins in the surroundings that the theme is made for.
+/// Returns the look of a page in a theme's colors that starts in the theme's own mode.
 pub fn fixed_look(theme: &Theme) -> Look {
     Look { begins: if is_dark(theme) { Begins::Dark } else { Begins::Light }, ..look(theme) }
 }
 
-/// Whether a theme is for dark surroundings.
+/// Returns whether a theme is dark.
 fn is_dark(theme: &Theme) -> bool {
     brightness(page(theme)) < 128
 }
 
-/// A colour of a theme; a page has no terminal colours to fall back on.
+/// Returns a color of a theme; unlike a terminal, a page has no default colors.
 fn color(theme: &Theme, name: &str) -> Rgb {
     let page = page(theme);
     let is_dark = brightness(page) < 128;
@@ -42,16 +42,20 @@ fn color(theme: &Theme, name: &str) -> Rgb {
     }
 }
 
-/// The page's background; a theme without one has that of what the user says, nearer to black or white.
+/// Returns the page background; by default, the theme's user message background shifted towards black or white.
 fn page(theme: &Theme) -> Rgb {
     let derived = || {
-        let said = rgb(theme.colors.get("userMessageBg")).unwrap_or(Rgb(0x2e, 0x33, 0x3d));
-        if brightness(said) < 128 { mix(said, Rgb(0, 0, 0), 128) } else { mix(said, Rgb(255, 255, 255), 160) }
+        let message_bg = rgb(theme.colors.get("userMessageBg")).unwrap_or(Rgb(0x2e, 0x33, 0x3d));
+        if brightness(message_bg) < 128 {
+            mix(message_bg, Rgb(0, 0, 0), 128)
+        } else {
+            mix(message_bg, Rgb(255, 255, 255), 160)
+        }
     };
     rgb(theme.export.get("pageBg")).unwrap_or_else(derived)
 }
 
-/// What a card differs from the page by.
+/// Returns the difference between the backgrounds of cards and page.
 fn shade(is_dark: bool) -> Rgb {
     if is_dark { Rgb(255, 255, 255) } else { Rgb(0, 0, 0) }
 }
@@ -60,7 +64,7 @@ fn brightness(Rgb(red, green, blue): Rgb) -> u32 {
     (u32::from(red) * 299 + u32::from(green) * 587 + u32::from(blue) * 114) / 1000
 }
 
-/// A colour with so many 256ths of another one.
+/// Mixes `part`/256 of the second color into the first.
 fn mix(a: Rgb, b: Rgb, part: u16) -> Rgb {
     let one = |a: u8, b: u8| ((u16::from(a) * (256 - part) + u16::from(b) * part) / 256) as u8;
     Rgb(one(a.0, b.0), one(a.1, b.1), one(a.2, b.2))
@@ -74,7 +78,7 @@ fn rgb(color: Option<&Color>) -> Option<Rgb> {
     }
 }
 
-/// One of a terminal's 256 colours: the named ones, a cube, and greys.
+/// Returns one of the 256 terminal colors: the named ones, a cube, and grays.
 fn indexed(index: u8) -> Rgb {
     const NAMED: [Rgb; 16] = [
         Rgb(0, 0, 0),
@@ -110,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_theme_takes_its_own_side() {
+    fn a_theme_supplies_its_own_mode() {
         let mut themes = Theme::builtin();
         assert_eq!(themes.iter().map(is_dark).collect::<Vec<_>>(), [true, false]);
         assert_eq!(look(&themes[0]), look(&themes[1]));
@@ -128,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_of_terminals() {
+    fn terminal_colors_are_converted() {
         let grey = |value| Rgb(value, value, value);
         assert_eq!(
             [15, 16, 21, 231, 232, 255].map(indexed),

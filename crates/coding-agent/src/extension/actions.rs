@@ -1,4 +1,5 @@
-//! What extensions may ask of a session. The session implements [`SessionActions`]; extensions use the methods of their contexts.
+//! Actions that extensions may request of a session. The session implements [`SessionActions`]; extensions use the methods of their
+//! contexts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,21 +18,21 @@ use crate::entry::{CustomMessage, Entry, EntryBody, EntryId};
 use crate::prompt::PromptSections;
 use crate::tools::facts::SessionDetails;
 
-/// What is known of a session without asking it.
+/// The state of a session at one moment.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionSnapshot {
-    /// Its id.
+    /// Id of the session.
     pub session_id: String,
-    /// Its file, when it has one.
+    /// Its file, if it has one.
     pub session_file: Option<PathBuf>,
     /// Its name.
     pub session_name: Option<String>,
-    /// Its working directory.
+    /// Working directory.
     pub cwd: PathBuf,
     /// The model.
     pub model: Arc<Model>,
-    /// How hard it thinks.
+    /// The thinking level.
     pub thinking: ThinkingLevel,
     /// The tools that the model may call.
     pub active_tools: ToolSet,
@@ -42,7 +43,7 @@ pub struct SessionSnapshot {
 }
 
 impl SessionSnapshot {
-    /// What tools may know of it.
+    /// Returns the details that tools may see.
     pub(crate) fn facts(&self) -> SessionDetails {
         SessionDetails {
             session_id: self.session_id.clone(),
@@ -53,20 +54,20 @@ impl SessionSnapshot {
     }
 }
 
-/// When a message is read.
+/// When a message is delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeliverAs {
-    /// At the next turn of the run under way.
+    /// At the next turn of the current run.
     #[default]
     Steer,
-    /// When that run would be done.
+    /// When the current run would end.
     FollowUp,
     /// With the next prompt of the user.
     NextPrompt,
 }
 
 impl DeliverAs {
-    /// Reads the word used in the protocol.
+    /// Parses the name used in the protocol.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "steer" => Some(Self::Steer),
@@ -76,66 +77,66 @@ impl DeliverAs {
         }
     }
 
-    /// The queue of a run it means.
+    /// Returns the corresponding queue of a run.
     pub(crate) fn queue(self) -> QueueKind {
         if self == Self::FollowUp { QueueKind::FollowUp } else { QueueKind::Steering }
     }
 }
 
-/// Where to go in the session's tree, and what becomes of the branch that is left.
+/// Where to move in the session's tree, and what to do with the branch left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NavigateTree {
-    /// The entry to go to.
+    /// The entry to move to.
     pub target: EntryId,
-    /// The branch that is left is summarised.
+    /// Whether to summarise the branch left behind.
     pub summarise: bool,
-    /// What the summary is to look at in particular.
+    /// What the summary should focus on.
     pub focus: Option<String>,
-    /// Replaces the default instructions.
+    /// Whether `focus` replaces the default instructions.
     pub replace_instructions: bool,
-    /// The mark of the new place.
+    /// Label for the target.
     pub label: Option<String>,
 }
 
-/// Something an extension wants a session to do.
+/// An action that an extension requests.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SessionAction {
-    /// Say something as the extension.
+    /// Send a message as the extension.
     SendMessage {
-        /// What.
+        /// The message.
         message: CustomMessage,
-        /// When it is read, if a run is under way.
+        /// When to deliver it, if a run is active.
         delivery: DeliverAs,
-        /// The model is asked, if no run is under way.
+        /// Whether to call the model if no run is active.
         trigger: bool,
     },
-    /// Say something as the user: the model is asked, or it waits in a queue.
+    /// Send a message as the user: calls the model, or waits in a queue.
     SendUserMessage {
-        /// What. Templates are not expanded.
+        /// The message. Templates are not expanded.
         content: Content,
-        /// When it is read, if a run is under way.
+        /// When to deliver it, if a run is active.
         delivery: DeliverAs,
     },
     /// Append an entry that is not a message.
     Append(Box<EntryBody>),
-    /// Name the session.
+    /// Rename the session.
     Name(String),
-    /// Let the model call these tools; names of no tool are passed over.
+    /// Set the tools that the model may call; unknown names are ignored.
     ActiveTools(Vec<String>),
-    /// Take in tools that extensions have brought since.
+    /// Pick up tools that extensions have registered since.
     ToolsChanged,
-    /// Use another model. Answered with [`ActionOutcome::Found`].
+    /// Switch to another model. Answered with [`ActionOutcome::Found`].
     Model(ProviderId, ModelId),
-    /// Use another thinking level.
+    /// Switch to another thinking level.
     Thinking(ThinkingLevel),
-    /// Stop the prompt under way.
+    /// Cancel the current prompt.
     Abort,
-    /// End the program, when it comes to rest.
+    /// Exit the program once the session is idle.
     Shutdown,
-    /// Load extensions anew, when the session comes to rest.
+    /// Reload extensions once the session is idle.
     Reload,
-    /// Wait until no prompt is under way.
+    /// Wait until no prompt is running.
     WaitForIdle,
     /// List all entries. Answered with [`ActionOutcome::Entries`].
     Entries,
@@ -143,26 +144,27 @@ pub enum SessionAction {
     Branch,
     /// Report the context usage. Answered with [`ActionOutcome::Usage`].
     ContextUsage,
-    /// Compact the conversation, when the session is at rest. Answered with [`ActionOutcome::Compacted`] when `wait` is set, at once when it is not.
+    /// Compact the conversation once the session is idle. With `wait`, answered with [`ActionOutcome::Compacted`] afterwards, otherwise
+    /// immediately.
     Compact {
-        /// What the summary is to look at in particular.
+        /// What the summary should focus on.
         focus: Option<String>,
-        /// The asker waits for the end.
+        /// Whether to wait until it is done.
         wait: bool,
     },
-    /// Begin a new session. Answered with [`ActionOutcome::Replaced`], as what follows.
+    /// Start a new session. Answered with [`ActionOutcome::Replaced`], like the following actions.
     NewSession {
-        /// The session it follows.
+        /// The parent session.
         parent: Option<String>,
     },
-    /// Make a session of its own out of a branch.
+    /// Fork a branch into a new session.
     Fork {
-        /// The entry it is cut at.
+        /// The entry to fork at.
         entry: EntryId,
-        /// Whether the entry, a message of the user, stays out of it.
+        /// Whether to exclude the entry, which must be a user message.
         before: bool,
     },
-    /// Go to another place in the tree.
+    /// Move to another entry in the tree.
     Navigate(NavigateTree),
     /// Switch to another session.
     Switch {
@@ -171,48 +173,48 @@ pub enum SessionAction {
     },
 }
 
-/// The outcome.
+/// The result of a [`SessionAction`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ActionOutcome {
-    /// It was done, or will be.
+    /// The action was performed or scheduled.
     Done,
-    /// Whether what was named could be used.
+    /// Whether the requested item was found and could be used.
     Found(bool),
     /// Entries, oldest first.
     Entries(Vec<Arc<Entry>>),
-    /// How full the window is.
+    /// Usage of the context window.
     Usage(Option<ContextUsage>),
-    /// The summary.
+    /// The conversation was compacted.
     Compacted {
-        /// Its text.
+        /// Text of the summary.
         summary: String,
-        /// Tokens before.
+        /// Tokens of the context before compaction.
         tokens_before: u64,
     },
-    /// The place or session was left, or not.
+    /// The session or position was replaced, unless cancelled.
     Replaced {
-        /// An extension did not want that.
+        /// Whether an extension cancelled it.
         cancelled: bool,
-        /// The text of the message that was gone before.
+        /// Text of the user message moved to, for editing.
         text: Option<String>,
     },
 }
 
-/// A session as its extensions use it.
+/// A session as seen by its extensions.
 pub trait SessionActions: Send + Sync {
-    /// What is known without asking.
+    /// Returns the current state.
     fn now(&self) -> Arc<SessionSnapshot>;
 
-    /// Whether no prompt is under way and none waits.
+    /// Returns whether no prompt is running or waiting.
     fn is_idle(&self) -> bool;
 
-    /// How many messages wait in the queues.
+    /// Returns the number of queued messages.
     fn n_waiting(&self) -> usize;
 
-    /// Does an action. One that needs an idle session waits for that, and the session must be polled.
+    /// Performs an action. An action that needs an idle session waits for that, and requires that the session is polled.
     ///
     /// # Errors
-    /// Why it was not done.
+    /// Fails if the action was not performed.
     fn act(&self, act: SessionAction) -> BoxFuture<'_, Result<ActionOutcome, ExtensionError>>;
 }

@@ -1,4 +1,4 @@
-//! What extensions put behind a turn, or behind everything before the session comes to rest.
+//! Entries that extensions append after a turn, or before the session becomes idle.
 
 use std::sync::Arc;
 
@@ -7,52 +7,52 @@ use serde_json::Value;
 
 use crate::entry::{CustomMessage, EntryId};
 
-/// An entry that is to be appended.
+/// An entry to append.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Draft {
     /// State of an extension; never sent to a model.
     Custom {
-        /// Whose state it is.
+        /// Type chosen by the extension.
         custom_type: String,
         /// The state.
         data: Option<Value>,
     },
-    /// A message of an extension.
+    /// A message from an extension.
     Message(CustomMessage),
-    /// Changes what the model sees of an earlier entry of the branch.
+    /// Changes how the model sees an earlier entry of the branch.
     Edit {
-        /// The entry.
+        /// The entry to edit.
         target: EntryId,
-        /// Content in place of the old one; `None` hides the entry.
+        /// Replacement content; `None` hides the entry.
         replacement: Option<Content>,
     },
-    /// A summary in place of what came before.
+    /// A summary that replaces the entries before it.
     Compaction {
         /// The summary.
         summary: String,
-        /// The first entry that is kept unchanged; `None` keeps nothing.
+        /// The first entry to keep unchanged; `None` keeps nothing.
         first_kept: Option<EntryId>,
-        /// Data for programs.
+        /// Machine-readable details.
         details: Option<Value>,
-        /// What making it cost.
+        /// Tokens and cost of making it.
         usage: Option<Usage>,
     },
 }
 
-/// How the last answer came out.
+/// The outcome of the last answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnswerOutcome {
-    /// Well.
+    /// It succeeded.
     #[default]
     Completed,
-    /// It was cut off.
+    /// It was cancelled.
     Aborted,
     /// It failed.
     Failed,
 }
 
 impl AnswerOutcome {
-    /// Of an answer that ended like this.
+    /// Returns the outcome for a stop reason.
     pub fn of(stop: &StopReason) -> Self {
         match stop {
             StopReason::Aborted => Self::Aborted,
@@ -61,7 +61,7 @@ impl AnswerOutcome {
         }
     }
 
-    /// The word used in the protocol.
+    /// Returns the name used in the protocol.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -71,18 +71,18 @@ impl AnswerOutcome {
     }
 }
 
-/// What is to happen, as the extensions that were asked before left it.
+/// The combined result of the extensions called so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Boundary {
-    /// Entries that are appended, in this order.
+    /// Entries to append, in this order.
     pub drafts: Vec<Draft>,
-    /// The model is asked once more.
+    /// Whether to call the model again.
     pub goes_on: bool,
 }
 
 impl Boundary {
-    /// Takes in what one extension says.
+    /// Applies the result of one extension.
     pub(super) fn add(&mut self, action: BoundaryAction) {
         if let Some(drafts) = action.drafts {
             self.drafts = drafts;
@@ -93,44 +93,44 @@ impl Boundary {
     }
 }
 
-/// What an extension says; `None`: it stays as it is.
+/// The result of one extension; `None` leaves a part unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BoundaryAction {
-    /// All entries that are appended; they take the place of those before.
+    /// All entries to append, replacing the previous ones.
     pub drafts: Option<Vec<Draft>>,
-    /// Whether the model is asked once more.
+    /// Whether to call the model again.
     pub goes_on: Option<bool>,
 }
 
 impl BoundaryAction {
-    /// The model is asked once more.
+    /// Returns a result that calls the model again.
     pub fn go_on() -> Self {
         Self { drafts: None, goes_on: Some(true) }
     }
 }
 
-/// A turn that is over. Its messages are in the log.
+/// A finished turn. Its messages are in the log.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct TurnEnd<'a> {
-    /// Which of its run, counted from 0.
+    /// Index of the turn in its run, starting at 0.
     pub turn_index: u64,
     /// The model's answer.
     pub message: &'a Arc<AssistantMessage>,
-    /// The results of its calls.
+    /// The results of its tool calls.
     pub results: &'a [Arc<Message>],
-    /// The answer's entry.
+    /// Entry of the answer.
     pub message_entry: Option<&'a EntryId>,
-    /// The entries of the results.
+    /// Entries of the results.
     pub result_entries: &'a [EntryId],
-    /// How the answer came out.
+    /// Outcome of the answer.
     pub outcome: AnswerOutcome,
 }
 
-/// The session is about to come to rest.
+/// The session is about to become idle.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct BeforeSettle {
-    /// How the last answer came out.
+    /// Outcome of the last answer.
     pub outcome: AnswerOutcome,
 }

@@ -1,4 +1,4 @@
-//! Prompt and tools are system messages of the conversation; extensions do not see them.
+//! Hiding system messages from extensions: the conversation carries prompt and tools in them.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ pub(super) fn is_system(message: &Message) -> bool {
     matches!(message, Message::System(_))
 }
 
-/// The messages without those of the system.
+/// Returns the messages without system messages.
 pub(super) fn without_system(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     messages.iter().filter(|message| !is_system(message)).cloned().collect()
 }
 
-/// Puts the messages of the system back: each behind the message it stood behind, as far as that is still there, and in their order. What an
-/// extension says as the system is dropped.
+/// Restores the system messages in order: each follows its original predecessor, if that is still present. System messages added by
+/// extensions are dropped.
 pub(super) fn with_system(before: &[Arc<Message>], after: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     let after: Vec<Arc<Message>> = after.into_iter().filter(|message| !is_system(message)).collect();
     let mut whole = Vec::with_capacity(before.len() + after.len());
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_the_system_keep_their_places() {
+    fn system_messages_keep_their_positions() {
         check(
             vec![say("a"), say("b"), say("c")],
             &[system("1"), say("a"), say("b"), system("2"), say("c"), system("3")],

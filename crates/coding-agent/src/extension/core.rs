@@ -1,4 +1,4 @@
-//! What the extensions of a session share.
+//! State shared by a session's extensions.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,23 +17,23 @@ use super::register::{Flag, FlagValue, ProviderChange, Registrations, Shortcut};
 use super::ui::{Onlooker, Screen, Ui};
 use crate::event::ExtensionFailure;
 
-/// Failures that are kept until they are reported; the oldest are dropped.
+/// Maximum failures kept until they are reported; the oldest are dropped.
 const MAX_FAILURES: usize = 256;
-/// Changes of providers that wait to be taken at most; the oldest give way.
+/// Maximum provider changes waiting to be taken; the oldest are dropped.
 const MAX_PROVIDER_CHANGES: usize = 1024;
-/// Tools, or listeners, that one session's extensions may have.
+/// Maximum number of tools, and of listeners, that a session's extensions may register.
 const MAX_REGISTERED: usize = 4096;
 
-/// Called with messages of other extensions.
+/// Called with messages from other extensions.
 pub type BusListener = Arc<dyn Fn(&Value) + Send + Sync>;
 
-/// A command under the name it is called by.
+/// A command with the name users call it by.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct FoundCommand {
-    /// The name, with a number when several extensions have one of it.
+    /// The name, with a number if several extensions use the same one.
     pub name: String,
-    /// Whose it is.
+    /// The extension that provides it.
     pub extension: Arc<str>,
     /// The command.
     pub command: Arc<dyn Command>,
@@ -50,7 +50,7 @@ pub(super) struct Core {
     listeners: Mutex<Vec<(Arc<str>, String, BusListener)>>,
 }
 
-/// The session there is.
+/// The current session.
 #[derive(Default)]
 struct BoundSession {
     generation: u64,
@@ -97,7 +97,7 @@ impl Core {
         screen
     }
 
-    /// The observer of dialogs; the first one stays.
+    /// Sets the observer of dialogs; the first one is kept.
     pub(super) fn set_onlooker(&self, onlooker: Arc<dyn Onlooker>) {
         self.onlooker.get_or_init(|| onlooker);
     }
@@ -106,7 +106,7 @@ impl Core {
         *locked(&self.screen) = Screen::new(ui);
     }
 
-    /// Binds the extensions to a session; contexts of older ones are stale from here on.
+    /// Binds the extensions to a session; older contexts become stale.
     pub(super) fn bind(&self, actions: Option<Arc<dyn SessionActions>>) {
         let mut bound = locked(&self.bound);
         bound.generation += 1;
@@ -114,12 +114,12 @@ impl Core {
         bound.cancel = Cancel::new();
     }
 
-    /// The session has another conversation from here on; earlier contexts are stale.
+    /// Invalidates earlier contexts because the session has another conversation.
     pub(super) fn renew(&self) {
         locked(&self.bound).generation += 1;
     }
 
-    /// The generation there is, with the token of the prompt under way.
+    /// Returns the current generation, with the cancellation token of the current prompt.
     pub(super) fn current(&self) -> Option<(u64, Cancel)> {
         let bound = locked(&self.bound);
         bound.actions.is_some().then(|| (bound.generation, bound.cancel.clone()))
@@ -147,14 +147,14 @@ impl Core {
     }
 
     pub(super) fn take_failures(&self) -> Vec<ExtensionFailure> {
-        // Asked at every event: looking is cheaper than swapping.
+        // Checked at every event: loading is cheaper than swapping.
         if !self.has_failures.load(Ordering::Acquire) || !self.has_failures.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
         locked(&self.failures).drain(..).collect()
     }
 
-    /// Takes in what an extension brings along; answers with what is left out of it, and why.
+    /// Stores an extension's registrations. Returns descriptions of rejected ones.
     pub(super) fn take_in(&self, extension: &Arc<str>, brought: Registrations) -> Vec<String> {
         let mut problems = Vec::new();
         for tool in brought.tools {
@@ -178,10 +178,10 @@ impl Core {
         problems
     }
 
-    /// Adds a tool, or puts it in the place of the same extension's tool of that name.
+    /// Adds a tool, replacing the same extension's tool of that name.
     ///
     /// # Errors
-    /// Another extension has a tool of that name, or there are far too many.
+    /// Fails if another extension has a tool of that name, or there are too many.
     pub(super) fn add_tool(&self, extension: &Arc<str>, tool: Arc<dyn Tool>) -> Result<(), String> {
         let name = guarded_now(|| Ok(tool.spec().name.clone())).map_err(|error| error.to_string())?;
         let mut registry = locked(&self.registry);
@@ -211,7 +211,7 @@ impl Core {
         locked(&self.registry).providers.drain(..).collect()
     }
 
-    /// All commands under the names they are called by.
+    /// Returns all commands with the names users call them by.
     pub(super) fn commands(&self) -> Vec<FoundCommand> {
         let commands = locked(&self.registry).commands.clone();
         let mut total: HashMap<&str, usize> = HashMap::new();
@@ -227,7 +227,7 @@ impl Core {
         found.collect()
     }
 
-    /// The value of a flag, for the extension that it belongs to.
+    /// Returns the value of a flag for the extension that owns it.
     pub(super) fn flag(&self, extension: &Arc<str>, name: &str) -> Option<FlagValue> {
         let registry = locked(&self.registry);
         let (_, flag) = registry.flags.iter().find(|(owner, flag)| owner == extension && flag.name == name)?;
@@ -246,11 +246,11 @@ impl Core {
         let of_topic = |(_, known, _): &&(Arc<str>, String, BusListener)| known == topic;
         let listeners: Vec<_> = locked(&self.listeners).iter().filter(of_topic).cloned().collect();
         for (extension, _, heard) in listeners {
-            let told = guarded_now(|| {
+            let called = guarded_now(|| {
                 heard(data);
                 Ok(())
             });
-            if let Err(error) = told {
+            if let Err(error) = called {
                 self.report(&extension, topic, &error);
             }
         }

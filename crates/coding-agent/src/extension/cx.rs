@@ -1,4 +1,4 @@
-//! What handlers, commands and tools of an extension speak to the session with.
+//! Contexts: how handlers, commands and tools of an extension access the session.
 
 use std::fmt;
 use std::ops::Deref;
@@ -22,8 +22,8 @@ use crate::compaction::estimate::ContextUsage;
 use crate::entry::{CustomMessage, Entry, EntryBody, EntryId};
 use crate::extension::exec::{self, ExecOptions, ExecOutput};
 
-/// A handle of the session that a handler was called for. Cheap to clone. Once that session is replaced or over, everything that reads or changes
-/// it fails with [`ExtensionError::Stale`].
+/// A handle to the session that a handler was called for. Cheap to clone. Once the session is replaced or closed, every method that reads
+/// or changes it fails with [`ExtensionError::Stale`].
 #[derive(Clone)]
 pub struct ExtensionCx {
     core: Arc<Core>,
@@ -31,11 +31,11 @@ pub struct ExtensionCx {
     generation: u64,
     watch: Option<Arc<Stopwatch>>,
     cancel: Cancel,
-    /// Other extensions are notified of dialogs.
+    /// Whether other extensions are notified of dialogs.
     pub(super) is_watched: bool,
 }
 
-/// What an extension keeps from its registration on: gives a context of whatever session there is. It keeps nothing alive.
+/// A long-lived handle of an extension, from registration on, that gives contexts of the current session. It keeps nothing alive.
 #[derive(Clone)]
 pub struct ExtensionHandle {
     core: Weak<Core>,
@@ -47,10 +47,10 @@ impl ExtensionHandle {
         Self { core: Arc::downgrade(core), name }
     }
 
-    /// A context of the session as it is now.
+    /// Returns a context of the current session.
     ///
     /// # Errors
-    /// [`ExtensionError::Stale`] while there is no session.
+    /// Fails with [`ExtensionError::Stale`] while there is no session.
     pub fn cx(&self) -> Result<ExtensionCx, ExtensionError> {
         let core = self.core.upgrade().ok_or(ExtensionError::Stale)?;
         let (generation, cancel) = core.current().ok_or(ExtensionError::Stale)?;
@@ -76,29 +76,29 @@ impl ExtensionCx {
         Self { core, name, generation, watch, cancel, is_watched: true }
     }
 
-    /// The extension's name.
+    /// Returns the extension's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Which session this is a context of; grows with every session.
+    /// Returns the number of the session this context belongs to; it increases with every session.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Cancelled when the current prompt is.
+    /// Returns the token that is cancelled with the current prompt.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
     }
 
-    /// Asks and shows people something.
+    /// Returns the dialogs for asking and informing people.
     pub fn ui(&self) -> Dialogs {
         let mut screen = self.core.screen();
         screen.onlooker.take_if(|_| !self.is_watched);
         Dialogs { screen, watch: self.watch.clone(), cancel: self.cancel.clone() }
     }
 
-    /// Whether there are people to ask.
+    /// Returns whether there is a user interface.
     pub fn has_ui(&self) -> bool {
         self.core.screen().ui.is_present()
     }
@@ -107,23 +107,23 @@ impl ExtensionCx {
         self.core.actions(self.generation).ok_or(ExtensionError::Stale)
     }
 
-    /// Asks the session to do something.
+    /// Requests an action of the session.
     ///
     /// # Errors
-    /// Why it was not done.
+    /// Fails if the action was not performed.
     pub async fn act(&self, act: SessionAction) -> Result<ActionOutcome, ExtensionError> {
         self.actions()?.act(act).await
     }
 
-    /// What is known of the session.
+    /// Returns the state of the session.
     ///
     /// # Errors
-    /// [`ExtensionError::Stale`], as everywhere.
+    /// Returns [`ExtensionError::Stale`], like all methods.
     pub fn session(&self) -> Result<Arc<SessionSnapshot>, ExtensionError> {
         Ok(self.actions()?.now())
     }
 
-    /// The working directory.
+    /// Returns the working directory.
     ///
     /// # Errors
     /// [`ExtensionError::Stale`].
@@ -131,7 +131,7 @@ impl ExtensionCx {
         Ok(self.session()?.cwd.clone())
     }
 
-    /// Whether no prompt is under way.
+    /// Returns whether no prompt is running.
     ///
     /// # Errors
     /// [`ExtensionError::Stale`].
@@ -139,7 +139,7 @@ impl ExtensionCx {
         Ok(self.actions()?.is_idle())
     }
 
-    /// Whether messages wait in the queues.
+    /// Returns whether messages are queued.
     ///
     /// # Errors
     /// [`ExtensionError::Stale`].
@@ -147,8 +147,8 @@ impl ExtensionCx {
         Ok(self.actions()?.n_waiting() > 0)
     }
 
-    /// Says something as this extension. While a run is under way it waits as `delivery` says; else it enters the conversation, and the model is
-    /// asked when `trigger` is set.
+    /// Sends a message as this extension. During a run it waits according to `delivery`; otherwise it is added to the conversation, and the
+    /// model is called if `trigger` is set.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -161,7 +161,7 @@ impl ExtensionCx {
         self.act(SessionAction::SendMessage { message, delivery, trigger }).await.map(drop)
     }
 
-    /// Says something as the user; templates are not expanded. The model is asked, or it waits as `delivery` says.
+    /// Sends a message as the user, without expanding templates. Calls the model, or waits according to `delivery`.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -169,7 +169,7 @@ impl ExtensionCx {
         self.act(SessionAction::SendUserMessage { content, delivery }).await.map(drop)
     }
 
-    /// Appends an entry with this extension's own state; the model never sees it.
+    /// Appends an entry with this extension's state; the model never sees it.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -178,7 +178,7 @@ impl ExtensionCx {
         self.act(SessionAction::Append(Box::new(body))).await.map(drop)
     }
 
-    /// Marks an entry, or takes its mark away.
+    /// Labels an entry, or removes its label.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -186,7 +186,7 @@ impl ExtensionCx {
         self.act(SessionAction::Append(Box::new(EntryBody::Label { target_id: target, label }))).await.map(drop)
     }
 
-    /// Names the session.
+    /// Renames the session.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -194,7 +194,7 @@ impl ExtensionCx {
         self.act(SessionAction::Name(name.to_owned())).await.map(drop)
     }
 
-    /// The tools that the model may call.
+    /// Returns the tools that the model may call.
     ///
     /// # Errors
     /// [`ExtensionError::Stale`].
@@ -202,7 +202,7 @@ impl ExtensionCx {
         Ok(self.session()?.active_tools.clone())
     }
 
-    /// All tools.
+    /// Returns all tools.
     ///
     /// # Errors
     /// [`ExtensionError::Stale`].
@@ -210,7 +210,7 @@ impl ExtensionCx {
         Ok(self.session()?.all_tools.clone())
     }
 
-    /// Lets the model call these tools from the next request on; names of no tool are passed over.
+    /// Sets the tools that the model may call from the next request on; unknown names are ignored.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -218,38 +218,38 @@ impl ExtensionCx {
         self.act(SessionAction::ActiveTools(names)).await.map(drop)
     }
 
-    /// Brings a further tool along; it is active from the next request on, unless the session has a list of allowed tools without it.
+    /// Registers another tool, which is active from the next request on, unless the session has a list of allowed tools without it.
     ///
     /// # Errors
-    /// [`ExtensionError`]; another extension has a tool of that name.
+    /// Returns an [`ExtensionError`], for example if another extension has a tool of that name.
     pub async fn register_tool(&self, tool: Arc<dyn Tool>) -> Result<(), ExtensionError> {
         self.actions()?;
         self.core.add_tool(&self.name, tool).map_err(ExtensionError::new)?;
         self.act(SessionAction::ToolsChanged).await.map(drop)
     }
 
-    /// Brings a provider along, or changes one: see [`super::Extensions::take_provider_changes`].
+    /// Registers or changes a provider: see [`super::Extensions::take_provider_changes`].
     pub fn register_provider(&self, name: &str, config: Map<String, Value>) {
         self.core.change_provider(&self.name, ProviderChange::Register { name: name.to_owned(), config });
     }
 
-    /// Takes a provider away.
+    /// Removes a provider.
     pub fn unregister_provider(&self, name: &str) {
         self.core.change_provider(&self.name, ProviderChange::Unregister { name: name.to_owned() });
     }
 
-    /// Names and descriptions of all commands.
+    /// Returns names and descriptions of all commands.
     pub fn commands(&self) -> Vec<(String, Option<String>)> {
         let commands = self.core.commands();
         commands.into_iter().map(|found| (found.name, found.command.description().map(str::to_owned))).collect()
     }
 
-    /// The value of one of this extension's flags.
+    /// Returns the value of one of this extension's flags.
     pub fn flag(&self, name: &str) -> Option<FlagValue> {
         self.core.flag(&self.name, name)
     }
 
-    /// Uses another model from the next request on; false when it is unknown or has no credentials.
+    /// Switches to another model from the next request on. Returns false if it is unknown or has no credentials.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -257,7 +257,7 @@ impl ExtensionCx {
         Ok(matches!(self.act(SessionAction::Model(provider, model)).await?, ActionOutcome::Found(true)))
     }
 
-    /// Uses another thinking level from the next request on, clamped to what the model can.
+    /// Switches to another thinking level from the next request on, clamped to those the model supports.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -265,7 +265,7 @@ impl ExtensionCx {
         self.act(SessionAction::Thinking(level)).await.map(drop)
     }
 
-    /// Stops the prompt under way.
+    /// Cancels the current prompt.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -273,7 +273,7 @@ impl ExtensionCx {
         self.act(SessionAction::Abort).await.map(drop)
     }
 
-    /// Asks for the end of the program.
+    /// Requests the end of the program.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -281,7 +281,7 @@ impl ExtensionCx {
         self.act(SessionAction::Shutdown).await.map(drop)
     }
 
-    /// All entries of the session, oldest first.
+    /// Returns all entries of the session, oldest first.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -289,7 +289,7 @@ impl ExtensionCx {
         Ok(entries(self.act(SessionAction::Entries).await?))
     }
 
-    /// The entries of the active branch, oldest first.
+    /// Returns the entries of the active branch, oldest first.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -297,7 +297,7 @@ impl ExtensionCx {
         Ok(entries(self.act(SessionAction::Branch).await?))
     }
 
-    /// The context usage; `None` when the size of the window is unknown.
+    /// Returns the context usage, or `None` if the size of the window is unknown.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -308,7 +308,7 @@ impl ExtensionCx {
         }
     }
 
-    /// Asks for a compaction when the session comes to rest, and does not wait for it.
+    /// Requests a compaction once the session is idle, without waiting for it.
     ///
     /// # Errors
     /// [`ExtensionError`].
@@ -316,10 +316,10 @@ impl ExtensionCx {
         self.act(SessionAction::Compact { focus, wait: false }).await.map(drop)
     }
 
-    /// Runs a program to its end.
+    /// Runs a program until it exits.
     ///
     /// # Errors
-    /// When it cannot be started, or the prompt under way is cancelled: the program is stopped then.
+    /// Fails if it cannot be started, or if the current prompt is cancelled, which stops the program.
     pub async fn exec(
         &self,
         program: &str,
@@ -335,12 +335,12 @@ impl ExtensionCx {
         self.core.emit(topic, data);
     }
 
-    /// Subscribes to messages of other extensions, until extensions are reloaded. The listener must not block.
-    pub fn on(&self, topic: &str, heard: BusListener) {
-        self.core.listen(&self.name, topic, heard);
+    /// Subscribes to messages of other extensions until extensions are reloaded. The listener must not block.
+    pub fn on(&self, topic: &str, listener: BusListener) {
+        self.core.listen(&self.name, topic, listener);
     }
 
-    /// The clock of the handler that this context was made for.
+    /// Returns the stopwatch of the handler that this context was made for.
     #[cfg(feature = "extension-process")]
     pub(super) fn watch(&self) -> Option<Arc<Stopwatch>> {
         self.watch.clone()
@@ -371,20 +371,20 @@ impl fmt::Debug for ExtensionCx {
     }
 }
 
-/// What a command is given: a context that may also wait for the session to come to rest, and replace it. Handlers of points have no such thing:
-/// the session waits for them.
+/// The context of a command, which may also wait until the session is idle, and replace it. Handlers cannot do that, because the session
+/// waits for them.
 #[derive(Clone, Debug)]
 pub struct CommandCx(ExtensionCx);
 
-/// The outcome of leaving a session or a position in it.
+/// The result of leaving a session or a position in it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Replaced {
-    /// An extension cancelled it; nothing has changed.
+    /// Whether an extension cancelled it; nothing has changed then.
     pub cancelled: bool,
-    /// The text of the message that was gone before, for saying it anew.
+    /// Text of the user message moved to, for editing.
     pub text: Option<String>,
-    /// The context of the session there is now; the one this was asked through is stale when the session was replaced.
+    /// The context of the current session; the original one is stale if the session was replaced.
     pub cx: CommandCx,
 }
 
@@ -401,7 +401,7 @@ impl CommandCx {
         Self(cx)
     }
 
-    /// Waits until no prompt is under way and none waits.
+    /// Waits until no prompt is running or waiting.
     ///
     /// # Errors
     /// [`ExtensionError::Stale`].
@@ -409,10 +409,10 @@ impl CommandCx {
         self.act(SessionAction::WaitForIdle).await.map(drop)
     }
 
-    /// Compacts the conversation; answers with the summary.
+    /// Compacts the conversation and returns the summary.
     ///
     /// # Errors
-    /// Why nothing was compacted.
+    /// Fails if nothing was compacted.
     pub async fn compact(&self, focus: Option<String>) -> Result<String, ExtensionError> {
         match self.act(SessionAction::Compact { focus, wait: true }).await? {
             ActionOutcome::Compacted { summary, .. } => Ok(summary),
@@ -420,7 +420,7 @@ impl CommandCx {
         }
     }
 
-    /// Begins a new session.
+    /// Starts a new session.
     ///
     /// # Errors
     /// [`ExtensionError`]; the session is unchanged.
@@ -428,7 +428,7 @@ impl CommandCx {
         self.leave(SessionAction::NewSession { parent }).await
     }
 
-    /// Makes a session of its own out of the branch up to an entry; `before` a message of the user, for saying it anew.
+    /// Forks the branch up to an entry into a new session; `before` excludes the entry, a user message, so that it can be edited.
     ///
     /// # Errors
     /// [`ExtensionError`]; the session is unchanged.
@@ -436,10 +436,10 @@ impl CommandCx {
         self.leave(SessionAction::Fork { entry, before }).await
     }
 
-    /// Goes to another place in the session's tree.
+    /// Moves to another entry in the session's tree.
     ///
     /// # Errors
-    /// [`ExtensionError`]; the leaf is where it was.
+    /// [`ExtensionError`]; the leaf is unchanged.
     pub async fn navigate_tree(&self, to: NavigateTree) -> Result<Replaced, ExtensionError> {
         self.leave(SessionAction::Navigate(to)).await
     }
@@ -452,7 +452,7 @@ impl CommandCx {
         self.leave(SessionAction::Switch { path }).await
     }
 
-    /// Asks for extensions to be loaded anew when the session comes to rest. This context is stale afterwards.
+    /// Requests a reload of the extensions once the session is idle. This context is stale afterwards.
     ///
     /// # Errors
     /// [`ExtensionError`].

@@ -1,55 +1,55 @@
-//! Errors of extensions, and how they are reported.
+//! Extension errors, and how they are reported.
 
 use std::time::Duration;
 
-/// Why an extension could not do something.
+/// Why an extension or one of its requests failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExtensionError {
-    /// It says so itself.
+    /// The extension reported a failure.
     #[error("{text}")]
     Failed {
-        /// What it says.
+        /// The error message.
         text: String,
     },
-    /// The session it speaks to was replaced, was reloaded, or is over.
+    /// The session of the context was replaced, reloaded or closed.
     #[error(
         "This extension context is stale: the session was replaced, reloaded or closed. Use the context of the new session."
     )]
     Stale,
-    /// It took too long.
+    /// It timed out.
     #[error("The handler took longer than {} s", limit.as_secs_f64())]
     TimedOut {
-        /// How long it may take.
+        /// The time limit.
         limit: Duration,
     },
     /// It panicked.
     #[error("The handler panicked: {text}")]
     Panicked {
-        /// What it said.
+        /// The panic message.
         text: String,
     },
-    /// Its process is gone.
+    /// Its process has exited.
     #[error("The extension's process is not running: {why}")]
     Gone {
-        /// What is known of its end.
+        /// How it exited.
         why: String,
     },
-    /// The session did not do what it asked for.
+    /// The session refused a request.
     #[error("{text}")]
     Refused {
-        /// Why not.
+        /// The reason.
         text: String,
     },
 }
 
 impl ExtensionError {
-    /// A failure with its text.
+    /// Creates a failure with a message.
     pub fn new(text: impl Into<String>) -> Self {
         Self::Failed { text: text.into() }
     }
 
-    /// A refusal with its text.
+    /// Creates a refusal with a message.
     pub fn refused(text: impl ToString) -> Self {
         Self::Refused { text: text.to_string() }
     }

@@ -1,4 +1,4 @@
-//! Programs that extensions run.
+//! Running programs for extensions.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,35 +11,35 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::error::ExtensionError;
 
-/// Bytes that are kept of each of a program's outputs; what comes behind them is read and dropped.
+/// Maximum bytes kept of each output stream; the rest is read and dropped.
 const MAX_OUTPUT: usize = 16 << 20;
 /// How long a program may take to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How a program is run.
+/// How to run a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecOptions {
-    /// The directory it runs in; `None`: the session's.
+    /// Working directory; `None` uses the session's.
     pub cwd: Option<PathBuf>,
-    /// When it is stopped; `None`: never.
+    /// Timeout; `None` for no limit.
     pub timeout: Option<Duration>,
 }
 
-/// What a program came to.
+/// The result of running a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExecOutput {
-    /// The first 16 MiB of its output, as text.
+    /// The first 16 MiB of standard output, as text.
     pub stdout: String,
-    /// The first 16 MiB of its error output.
+    /// The first 16 MiB of standard error, as text.
     pub stderr: String,
-    /// Its exit code, 128 and the signal's number when a signal killed it.
+    /// Exit code; 128 plus the signal number if a signal killed it.
     pub code: i32,
-    /// Its time was up, or it was cancelled.
+    /// Whether it timed out or was cancelled.
     pub killed: bool,
 }
 
-/// Runs a program to its end; what it leaves running in the background is not waited for longer than a second.
+/// Runs a program until it exits; waits at most a second for output of background processes it left running.
 pub(super) async fn run(
     program: &str,
     args: &[String],
@@ -80,7 +80,7 @@ pub(super) async fn run(
             None => (process.terminate(GRACE).await.map_err(failed)?, true),
         };
         if !is_read {
-            // What runs on in the background may hold the pipes open forever.
+            // Background processes may keep the pipes open forever.
             drop(tokio::time::timeout(Duration::from_secs(1), &mut reading).await);
         }
         (exit, killed)

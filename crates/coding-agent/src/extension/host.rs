@@ -1,4 +1,4 @@
-//! Many extensions as one.
+//! Combining several extensions.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -34,14 +34,14 @@ struct Loaded {
     points: Points,
 }
 
-/// An extension that is asked.
+/// A loaded extension.
 struct One {
     name: Arc<str>,
     points: Points,
     extension: Arc<dyn Extension>,
 }
 
-/// A flag that was given, and its value when it has one.
+/// A flag from the command line, with its value if it has one.
 pub type GivenFlag = (String, Option<String>);
 
 impl Default for Extensions {
@@ -51,8 +51,8 @@ impl Default for Extensions {
 }
 
 impl Extensions {
-    /// Loads extensions: they are registered in this order, and asked in this order later. What goes wrong waits in
-    /// [`Extensions::take_failures`]; an extension that fails here is left out as if it were not there.
+    /// Loads extensions: they are registered, and later called, in this order. Problems are kept for [`Extensions::take_failures`]; an
+    /// extension that fails here is skipped.
     pub fn load(host: &Host, extensions: impl IntoIterator<Item = Arc<dyn Extension>>) -> Self {
         let core = Arc::new(Core::new(host.clone(), Arc::new(NoUi)));
         let mut loaded = Loaded { core: Arc::clone(&core), extensions: Vec::new(), points: Points::NONE };
@@ -93,27 +93,27 @@ impl Extensions {
         Self(loaded)
     }
 
-    /// Sets the user interface for dialogs; until then all dialogs are unanswered.
+    /// Sets the user interface for dialogs; until then, dialogs are unanswered.
     pub fn set_ui(&self, ui: Arc<dyn Ui>) {
         self.0.core.set_ui(ui);
     }
 
-    /// Whether any extension wants to be asked at a point.
+    /// Returns whether any extension handles a point.
     pub fn wants(&self, point: Point) -> bool {
         self.0.points.has(point)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no extensions.
     pub fn is_empty(&self) -> bool {
         self.0.extensions.is_empty()
     }
 
-    /// The names of the extensions, in their order.
+    /// Returns the names of the extensions, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.extensions.iter().map(|one| &*one.name)
     }
 
-    /// Takes the failures that were not reported yet, oldest first. A session emits them as events.
+    /// Returns the failures not reported yet, oldest first. A session emits them as events.
     pub fn take_failures(&self) -> Vec<ExtensionFailure> {
         self.0.core.take_failures()
     }
@@ -123,12 +123,12 @@ impl Extensions {
         self.0.core.report(extension, event, error);
     }
 
-    /// The tools of all extensions.
+    /// Returns the tools of all extensions.
     pub fn tools(&self) -> ToolSet {
         self.0.core.registry(|registry| registry.tools.iter().map(|(_, tool)| Arc::clone(tool)).collect())
     }
 
-    /// These tools with those of the extensions: one of the same name replaces the other, new ones are appended.
+    /// Returns these tools with those of the extensions: a tool with the same name is replaced, others are appended.
     pub fn over(&self, built_in: &ToolSet) -> ToolSet {
         let theirs = self.tools();
         let name = |tool: &Arc<dyn Tool>| tool.spec().name.clone();
@@ -136,12 +136,12 @@ impl Extensions {
         own.chain(theirs.iter().filter(|tool| built_in.get(&name(tool)).is_none())).cloned().collect()
     }
 
-    /// All commands under the names they are called by.
+    /// Returns all commands with the names users call them by.
     pub fn commands(&self) -> Vec<FoundCommand> {
         self.0.core.commands()
     }
 
-    /// The command that a text begins with, and what follows its name.
+    /// Finds the command at the start of a text, and returns it with the arguments.
     pub fn find_command(&self, text: &str) -> Option<(FoundCommand, String)> {
         let text = text.strip_prefix('/')?;
         let (name, args) = text.split_once(' ').unwrap_or((text, ""));
@@ -162,12 +162,12 @@ impl Extensions {
         }
     }
 
-    /// The flags that extensions know.
+    /// Returns the flags that extensions define.
     pub fn flags(&self) -> Vec<Flag> {
         self.0.core.registry(|registry| registry.flags.iter().map(|(_, flag)| flag.clone()).collect())
     }
 
-    /// Takes flags from the command line. Answers with what is wrong with them, in words for the user.
+    /// Sets flags from the command line. Returns error messages for the user.
     pub fn set_flags(&self, given: &[GivenFlag]) -> Vec<String> {
         self.0.core.registry(|registry| {
             let mut problems = Vec::new();
@@ -195,7 +195,8 @@ impl Extensions {
         })
     }
 
-    /// The shortcuts that hold. `reserved` keys are refused; for `used` ones there is a warning. Of several for one key the last holds.
+    /// Returns the effective shortcuts and warnings. `reserved` keys are refused; `used` ones cause a warning. If several extensions use a
+    /// key, the last one wins.
     pub fn shortcuts(&self, reserved: &[&str], used: &[&str]) -> (Vec<Shortcut>, Vec<String>) {
         let all = self.0.core.registry(|registry| registry.shortcuts.clone());
         let (mut held, mut problems): (Vec<(Arc<str>, Shortcut)>, Vec<String>) = Default::default();
@@ -209,9 +210,7 @@ impl Extensions {
                 continue;
             }
             if is_in(used) {
-                problems.push(format!(
-                    "Extension shortcut \"{key}\" from {extension} takes the place of a built-in shortcut"
-                ));
+                problems.push(format!("Extension shortcut \"{key}\" from {extension} overrides a built-in shortcut"));
             }
             if let Some(at) = held.iter().position(|(_, other)| other.key.eq_ignore_ascii_case(key)) {
                 let (older, _) = held.remove(at);
@@ -222,7 +221,7 @@ impl Extensions {
         (held.into_iter().map(|(_, shortcut)| shortcut).collect(), problems)
     }
 
-    /// The types of messages that extensions show themselves, each with the extension; of several of one type the first counts.
+    /// Returns the message types that extensions render themselves, with the extension; the first extension of a type wins.
     pub fn message_renderers(&self) -> Vec<(String, String)> {
         self.0.core.registry(|registry| {
             let mut first: Vec<(String, String)> = Vec::new();
@@ -235,14 +234,14 @@ impl Extensions {
         })
     }
 
-    /// Takes the pending changes of providers, each with the name of its extension: for the owner of the models.
+    /// Returns the pending provider changes with the name of the extension, for the owner of the models.
     pub fn take_provider_changes(&self) -> Vec<(String, ProviderChange)> {
         let changes = self.0.core.take_provider_changes();
         changes.into_iter().map(|(extension, change)| (extension.to_string(), change)).collect()
     }
 
-    /// Ends what extensions have running, processes above all, in an orderly way. No one is asked any more afterwards. Dropping the last handle
-    /// ends them at once.
+    /// Shuts down the extensions and their processes in an orderly way. They are not called afterwards. Dropping the last handle kills them
+    /// immediately.
     pub async fn close(&self) {
         let close = async |one: &One| {
             let watch = Stopwatch::start();
@@ -253,17 +252,17 @@ impl Extensions {
         futures::future::join_all(self.0.extensions.iter().map(close)).await;
     }
 
-    /// Binds the extensions to a session; `None`: the session is over. Contexts that were given out before are stale from here on.
+    /// Binds the extensions to a session, or `None` when it is closed. Earlier contexts become stale.
     pub(crate) fn bind(&self, actions: Option<Arc<dyn SessionActions>>) {
         self.0.core.bind(actions);
     }
 
-    /// Contexts handed out earlier are stale from here on: the session has another conversation.
+    /// Invalidates earlier contexts because the session has another conversation.
     pub(crate) fn renew(&self) {
         self.0.core.renew();
     }
 
-    /// The token that contexts carry from here on.
+    /// Sets the cancellation token of new contexts.
     pub(crate) fn set_cancel(&self, cancel: &Cancel) {
         self.0.core.set_cancel(cancel.clone());
     }
@@ -300,7 +299,7 @@ impl Onlooker for Watches {
     }
 }
 
-/// One extension being asked at one point.
+/// A call of one extension at one point.
 struct HandlerCall<'h> {
     core: &'h Core,
     point: Point,
@@ -309,7 +308,7 @@ struct HandlerCall<'h> {
 }
 
 impl HandlerCall<'_> {
-    /// Asks; a failure is reported too.
+    /// Calls the handler; a failure is also reported.
     async fn ask<'a, T>(&self, make: impl FnOnce() -> HandlerFuture<'a, T>) -> Result<T, ExtensionError> {
         let answer = guarded(make, &self.watch, Some(HANDLER_LIMIT)).await;
         if let Err(error) = &answer {
@@ -318,7 +317,7 @@ impl HandlerCall<'_> {
         answer
     }
 
-    /// Asks; a failure is as good as no answer.
+    /// Calls the handler; a failure counts as no answer.
     async fn attempt<'a, T>(&self, make: impl FnOnce() -> HandlerFuture<'a, T>) -> Option<T> {
         self.ask(make).await.ok()
     }

@@ -1,4 +1,4 @@
-//! Starting the extensions that were found as files.
+//! Starting the extensions found as files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::resources::ExtensionEntry;
 
 /// Starts extensions concurrently and returns them in order. Failures are reported with file, cause and remedy.
 ///
-/// Without the feature `extension-process` none starts.
+/// Without the feature `extension-process`, none can start.
 pub async fn start(
     entries: &[ExtensionEntry],
     cwd: &Path,

@@ -1,4 +1,4 @@
-//! Foreign code is called so that it cannot take the session with it: no panic comes through, and time is limited.
+//! Calling foreign code safely: panics are caught, and time is limited.
 
 use std::any::Any;
 use std::future::Future;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::error::ExtensionError;
 
-/// How long a handler may take, dialogs not counted.
+/// How long a handler may take, excluding dialogs.
 pub const HANDLER_LIMIT: Duration = Duration::from_secs(30);
 
 /// Measures time; paused while a [`Paused`] exists.
@@ -25,14 +25,14 @@ pub(super) struct Stopwatch {
 
 #[derive(Debug)]
 struct StopwatchState {
-    /// When the time that counts began, moved on by every pause.
+    /// When the measured time began, shifted by every pause.
     began: Instant,
-    /// How many hold it, and since when.
+    /// Number of pauses, and when the first began.
     holders: usize,
     held_since: Instant,
 }
 
-/// Pauses the stopwatch until it is dropped.
+/// Pauses the stopwatch until dropped.
 pub(super) struct Paused(Arc<Stopwatch>);
 
 impl Stopwatch {
@@ -55,13 +55,13 @@ impl Stopwatch {
         Paused(Arc::clone(self))
     }
 
-    /// The deadline at the current rate; `None` while paused.
+    /// Returns the deadline if nothing pauses; `None` while paused.
     fn end(&self, limit: Duration) -> Option<Instant> {
         let state = self.lock();
         (state.holders == 0).then(|| state.began + limit)
     }
 
-    /// Waits until so much time has been measured.
+    /// Waits until `limit` has been measured.
     async fn reaches(&self, limit: Duration) {
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -69,7 +69,7 @@ impl Stopwatch {
             match self.end(limit) {
                 None => changed.await,
                 Some(end) if end <= Instant::now() => return,
-                // A pause may begin while this sleeps: then the end is another one.
+                // A pause may begin meanwhile and move the deadline.
                 Some(end) => tokio::time::sleep_until(end).await,
             }
         }
@@ -89,10 +89,10 @@ impl Drop for Paused {
     }
 }
 
-/// Runs foreign code. `make` is called inside, so that a panic before the first await is caught as well.
+/// Runs foreign code. `make` is called inside, so that a panic before the first await is caught too.
 ///
 /// # Errors
-/// What the code says, a panic, or that it took longer than `limit`; its future is dropped then.
+/// Returns the code's error, a panic, or a timeout after `limit`; its future is dropped then.
 pub(super) async fn guarded<T, F>(
     make: impl FnOnce() -> F,
     watch: &Stopwatch,
@@ -113,10 +113,10 @@ where
     done.unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
-/// Calls foreign code that does not wait.
+/// Calls synchronous foreign code.
 ///
 /// # Errors
-/// What the code says, or a panic.
+/// Returns the code's error or a panic.
 pub(super) fn guarded_now<T>(call: impl FnOnce() -> Result<T, ExtensionError>) -> Result<T, ExtensionError> {
     std::panic::catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }

@@ -1,4 +1,4 @@
-//! The payloads of the points, and the answers of extensions.
+//! Payloads of the points, and answers of extensions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,27 +20,27 @@ use crate::machine::Machine;
 use crate::prompt::PromptSections;
 use crate::tools::bash::UserCommand;
 
-/// Why a session begins, or one ends.
+/// Why a session starts or ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionReason {
-    /// The program starts.
+    /// The program started.
     #[default]
     Startup,
-    /// Extensions and settings are read anew.
+    /// Extensions and settings were reloaded.
     Reload,
-    /// An empty session takes the place of the old one.
+    /// A new session replaces the old one.
     New,
     /// An older session is resumed.
     Resume,
-    /// A branch becomes a session of its own.
+    /// A branch is forked into a new session.
     Fork,
-    /// The program ends.
+    /// The program exits.
     Quit,
 }
 
 impl SessionReason {
-    /// The word used in the protocol.
+    /// Returns the name used in the protocol.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Startup => "startup",
@@ -53,20 +53,20 @@ impl SessionReason {
     }
 }
 
-/// How a model came to be used.
+/// How a model was selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelSource {
-    /// It was chosen.
+    /// Explicitly.
     Set,
-    /// It was the next of a list.
+    /// By cycling through a list.
     Cycle,
-    /// A branch or session that was gone to had it.
+    /// Restored from a branch or session.
     Restore,
 }
 
 impl ModelSource {
-    /// The word used in the protocol.
+    /// Returns the name used in the protocol.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Set => "set",
@@ -76,76 +76,76 @@ impl ModelSource {
     }
 }
 
-/// Something that happened; nothing is to be answered.
+/// A notification, which has no answer.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Notification<'a> {
-    /// An event that extensions receive before other listeners: those of runs, messages and calls, the end of a run, that all is settled, and that the
-    /// session has another name.
+    /// An event that extensions receive before other listeners: those of runs, messages and calls, the end of a run, idle, and a new
+    /// session name.
     Event(&'a SessionEvent),
-    /// A turn begins.
+    /// A turn started.
     TurnStart {
-        /// Which of its run, counted from 0.
+        /// Index of the turn in its run, starting at 0.
         turn_index: u64,
-        /// Unix milliseconds.
+        /// Unix time in milliseconds.
         timestamp: i64,
     },
-    /// A session begins.
+    /// A session started.
     SessionStart {
-        /// Why.
+        /// The reason.
         reason: SessionReason,
-        /// The file of the session whose place it takes.
+        /// File of the session it replaces.
         previous: Option<&'a PathBuf>,
     },
-    /// A session ends.
+    /// A session ended.
     SessionShutdown {
-        /// Why.
+        /// The reason.
         reason: SessionReason,
-        /// The file of the session that takes its place, when it is known.
+        /// File of the session that replaces it, if known.
         target: Option<&'a PathBuf>,
     },
     /// The conversation was compacted.
     Compacted(&'a Compacted),
     /// A compaction failed or was cancelled.
     CompactFailed {
-        /// Why it had begun.
+        /// What triggered it.
         reason: CompactionReason,
-        /// What went wrong.
+        /// The error message.
         error: &'a str,
     },
-    /// The leaf has moved.
+    /// The leaf moved.
     Moved(&'a MovedLeaf),
-    /// A provider has answered.
+    /// A provider responded.
     Response {
-        /// The status of HTTP.
+        /// HTTP status.
         status: u16,
-        /// The headers; several of one name come one after another.
+        /// Headers; repeated ones are adjacent.
         headers: &'a [(String, String)],
     },
-    /// Another model is used.
+    /// The model changed.
     Model {
-        /// The model.
+        /// The new model.
         model: &'a Arc<Model>,
-        /// The one before.
+        /// The previous model.
         previous: &'a Arc<Model>,
-        /// How that came.
+        /// How it was selected.
         source: ModelSource,
     },
-    /// Another thinking level is used.
+    /// The thinking level changed.
     Thinking {
-        /// The level.
+        /// The new level.
         level: ThinkingLevel,
-        /// The one before.
+        /// The previous level.
         previous: ThinkingLevel,
     },
-    /// A person is asked something.
+    /// A dialog was opened.
     DialogStart(&'a Dialog),
-    /// The person has answered, or is not asked any more.
+    /// A dialog was answered or closed.
     DialogEnd(&'a Dialog),
 }
 
 impl Notification<'_> {
-    /// The point of the notification; `None` for events without a point.
+    /// Returns the point of the notification, or `None` for events without one.
     pub fn point(&self) -> Option<Point> {
         Some(match self {
             Self::TurnStart { .. } => Point::TurnStart,
@@ -169,7 +169,7 @@ impl Notification<'_> {
                 AgentEvent::ToolStart(_) => Point::ToolExecutionStart,
                 AgentEvent::ToolUpdate { .. } => Point::ToolExecutionUpdate,
                 AgentEvent::ToolEnd { .. } => Point::ToolExecutionEnd,
-                // These have points at which there is something to answer, or say more.
+                // These have separate points with an answer or more data.
                 AgentEvent::TurnStart
                 | AgentEvent::TurnEnd { .. }
                 | AgentEvent::MessageEnd { .. }
@@ -180,22 +180,22 @@ impl Notification<'_> {
     }
 }
 
-/// Directories are looked for.
+/// A request for additional resources.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ResourcesDiscover {
-    /// Why: [`SessionReason::Reload`], else [`SessionReason::Startup`].
+    /// The reason: [`SessionReason::Reload`] or [`SessionReason::Startup`].
     pub reason: SessionReason,
 }
 
-/// Paths of further resources, absolute or from the working directory.
+/// Paths of additional resources, absolute or relative to the working directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourcePaths {
-    /// Skills, or directories of them.
+    /// Skills, or directories with skills.
     pub skills: Vec<PathBuf>,
-    /// Prompt templates, or directories of them.
+    /// Prompt templates, or directories with templates.
     pub prompts: Vec<PathBuf>,
-    /// Themes, or directories of them.
+    /// Themes, or directories with themes.
     pub themes: Vec<PathBuf>,
 }
 
@@ -203,9 +203,9 @@ pub struct ResourcePaths {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BeforeSwitch {
-    /// By a new one, or one that was kept.
+    /// Whether the new session is empty or resumed.
     pub reason: SessionReason,
-    /// The file of that one.
+    /// File of a resumed session.
     pub target: Option<PathBuf>,
 }
 
@@ -213,122 +213,122 @@ pub struct BeforeSwitch {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BeforeFork {
-    /// The entry the fork is cut at.
+    /// The entry to fork at.
     pub entry: EntryId,
-    /// Whether the entry stays out of it.
+    /// Whether the entry is excluded.
     pub before: bool,
 }
 
-/// Whether a session may be left.
+/// Whether to leave a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SwitchDecision {
-    /// It may.
+    /// Leave it.
     #[default]
     Proceed,
-    /// It stays.
+    /// Stay.
     Cancel,
 }
 
-/// The messages of one request.
+/// What to do with the messages of a request.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum ContextAction {
-    /// They are sent.
+    /// Send them unchanged.
     #[default]
     Keep,
-    /// These are sent in their place; the conversation stays as it is.
+    /// Send these instead; the conversation is unchanged.
     Replace(Vec<Arc<Message>>),
 }
 
-/// A prompt is about to be answered.
+/// A prompt about to be processed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BeforeAgentStart {
-    /// What is said.
+    /// Text of the prompt.
     pub prompt: String,
-    /// Images with it.
+    /// Attached images.
     pub images: Vec<Image>,
-    /// The system prompt as it would be.
+    /// The current system prompt.
     pub system: PromptSections,
-    /// The type of an extension's message that replaces a prompt of the user.
+    /// Type of the extension message that replaces a user's prompt.
     pub message_type: Option<String>,
 }
 
-/// What a prompt is answered with.
+/// Changes to the processing of a prompt.
 #[derive(Clone, Debug, Default)]
 pub struct AgentStartAction {
-    /// Messages behind the prompt.
+    /// Messages to add after the prompt.
     pub messages: Vec<CustomMessage>,
     /// Another system prompt, for this prompt only.
     pub system: Option<PromptSections>,
 }
 
-/// What becomes of a whole message.
+/// What to do with a complete message.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum MessageAction {
-    /// It is kept.
+    /// Keep it.
     #[default]
     Keep,
-    /// This one takes its place, in the conversation and in the log. It must have the same role.
+    /// Replace it in the conversation and the log. The role must be the same.
     Replace(Arc<Message>),
 }
 
-/// What becomes of a request's body.
+/// What to do with a request's body.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum PayloadAction {
-    /// It is sent.
+    /// Send it unchanged.
     #[default]
     Keep,
-    /// This one is sent.
+    /// Send this instead.
     Replace(Value),
 }
 
-/// A command the user is about to run.
+/// A shell command that the user is about to run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UserBash {
     /// The command.
     pub command: String,
-    /// The model is not to see it.
+    /// Whether to hide it from the model.
     pub exclude: bool,
 }
 
-/// What becomes of the user's command.
+/// What to do with the user's command.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum UserBashAction {
-    /// It is run.
+    /// Run it.
     #[default]
     Run,
-    /// It is run there.
+    /// Run it on this machine.
     RunOn(Arc<dyn Machine>),
-    /// It is not run; this is its result.
+    /// Do not run it; this is its result.
     Instead(UserCommand),
-    /// It is not run.
+    /// Do not run it.
     Block {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Where a prompt comes from.
+/// The origin of a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InputSource {
-    /// The terminal, or the program's arguments.
+    /// The terminal, or the command line.
     #[default]
     Interactive,
-    /// A program on the other side of RPC.
+    /// An RPC client.
     Rpc,
     /// An extension.
     Extension,
 }
 
 impl InputSource {
-    /// The word used in the protocol.
+    /// Returns the name used in the protocol.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Interactive => "interactive",
@@ -338,34 +338,34 @@ impl InputSource {
     }
 }
 
-/// Something the user says.
+/// Input from the user.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Input {
     /// The text, before templates are expanded.
     pub text: String,
-    /// Images with it.
+    /// Attached images.
     pub images: Vec<Image>,
-    /// Where it comes from.
+    /// Origin of the input.
     pub source: InputSource,
-    /// The queue it goes into, when a run is under way.
+    /// The queue for it, if a run is active.
     pub queue: Option<QueueKind>,
 }
 
-/// What becomes of it.
+/// What to do with the input.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum InputAction {
-    /// It is said.
+    /// Continue unchanged.
     #[default]
     Continue,
-    /// This is said.
+    /// Continue with this input.
     Transform {
         /// The text.
         text: String,
-        /// The images; `None`: as they were.
+        /// The images; `None` keeps them.
         images: Option<Vec<Image>>,
     },
-    /// The extension has dealt with it; the model is not asked.
+    /// The extension handled it; the model is not called.
     Handled,
 }

@@ -1,17 +1,17 @@
-//! The points at which an extension may step in, and sets of them.
+//! The points at which extensions are called, and sets of them.
 
 /// A point at which extensions are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Point {
-    /// A project may be trusted, or not.
+    /// A project's trust is decided.
     ProjectTrust,
-    /// Directories with further skills, prompts and themes are looked for.
+    /// Additional skills, prompts and themes are collected.
     ResourcesDiscover,
-    /// A session begins, or another one takes its place.
+    /// A session started or replaced another one.
     SessionStart,
-    /// The session is about to be replaced by another one.
+    /// The session is about to be replaced.
     SessionBeforeSwitch,
     /// The session is about to be forked.
     SessionBeforeFork,
@@ -19,67 +19,67 @@ pub enum Point {
     SessionBeforeCompact,
     /// The conversation was compacted.
     SessionCompact,
-    /// A compaction that had begun failed or was cancelled.
+    /// A compaction failed or was cancelled.
     SessionCompactFailed,
-    /// The session ends, or another one takes its place.
+    /// The session ends or is replaced.
     SessionShutdown,
     /// The leaf is about to move to another branch.
     SessionBeforeTree,
-    /// The leaf has moved.
+    /// The leaf moved.
     SessionTree,
-    /// The session has another name.
+    /// The session's name changed.
     SessionInfoChanged,
-    /// A request's messages are chosen.
+    /// A request's messages are selected.
     Context,
-    /// They are whole, with prompt and tools among them.
+    /// The messages are complete, including prompt and tools.
     ContextWithSystem,
-    /// A request's body is made.
+    /// A request's body is built.
     BeforeProviderRequest,
-    /// A request's headers are made.
+    /// A request's headers are built.
     BeforeProviderHeaders,
-    /// A provider has answered.
+    /// A provider responded.
     AfterProviderResponse,
-    /// A prompt is about to be answered.
+    /// A prompt is about to be processed.
     BeforeAgentStart,
-    /// A run begins.
+    /// A run starts.
     AgentStart,
-    /// A run is over.
+    /// A run ended.
     AgentEnd,
-    /// The session would become idle.
+    /// The session is about to become idle.
     AgentBeforeSettle,
     /// The session is idle.
     AgentSettled,
-    /// A person is asked something.
+    /// A dialog was opened.
     UiPromptStart,
-    /// A person is not asked any more.
+    /// A dialog was closed.
     UiPromptEnd,
-    /// A turn begins.
+    /// A turn starts.
     TurnStart,
-    /// A turn is over.
+    /// A turn ended.
     TurnEnd,
-    /// A message begins.
+    /// A message starts.
     MessageStart,
-    /// More of an answer has come.
+    /// An answer grew.
     MessageUpdate,
-    /// A message is whole.
+    /// A message is complete.
     MessageEnd,
-    /// A call begins.
+    /// A tool call starts.
     ToolExecutionStart,
-    /// A call reports progress.
+    /// A tool call reports progress.
     ToolExecutionUpdate,
-    /// A call is over.
+    /// A tool call ended.
     ToolExecutionEnd,
-    /// A call is about to run.
+    /// A tool call is about to run.
     ToolCall,
-    /// A call has run.
+    /// A tool call has finished.
     ToolResult,
-    /// Another model is used.
+    /// The model changed.
     ModelSelect,
-    /// Another thinking level is used.
+    /// The thinking level changed.
     ThinkingLevelSelect,
-    /// The user runs a command.
+    /// The user runs a shell command.
     UserBash,
-    /// The user says something.
+    /// The user sends input.
     Input,
 }
 
@@ -126,7 +126,7 @@ impl Point {
         Self::Input,
     ];
 
-    /// The word used in reports and in the protocol.
+    /// Returns the name used in reports and in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Self::ProjectTrust => "project_trust",
@@ -170,7 +170,7 @@ impl Point {
         }
     }
 
-    /// Reads the word.
+    /// Parses the name.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|point| point.name() == word)
     }
@@ -181,26 +181,26 @@ impl Point {
 pub struct Points(u64);
 
 impl Points {
-    /// No point.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// These points.
+    /// Creates a set of these points.
     pub fn of(points: impl IntoIterator<Item = Point>) -> Self {
         points.into_iter().fold(Self::NONE, Self::with)
     }
 
-    /// One more.
+    /// Returns the set with one more point.
     #[must_use]
     pub fn with(self, point: Point) -> Self {
         Self(self.0 | 1 << point as u8)
     }
 
-    /// Whether it is among them.
+    /// Returns whether the set contains a point.
     pub fn has(self, point: Point) -> bool {
         self.0 & 1 << point as u8 != 0
     }
 
-    /// Those of both sets.
+    /// Returns the union of two sets.
     #[must_use]
     pub fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_point_has_a_word_and_a_place_of_its_own() {
+    fn every_point_has_a_unique_name_and_bit() {
         for (at, point) in Point::ALL.into_iter().enumerate() {
             assert_eq!(Point::parse(point.name()), Some(point));
             assert_eq!(

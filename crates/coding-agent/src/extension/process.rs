@@ -1,8 +1,7 @@
-//! Extensions that are programs of their own: JSON-RPC 2.0 over their standard input and output, one message a line.
+//! Extensions as separate processes: JSON-RPC 2.0 over standard input and output, one message per line.
 //!
-//! The program receives points as `event`, and requests actions and dialogs; `docs/extensions.md` has all messages. A
-//! program that ends, hangs or sends an invalid message costs the session nothing but what the program was to do: its tools answer with an error,
-//! and calls that it was to look at do not run.
+//! The process receives points as `event`, and requests actions and dialogs; `docs/extensions.md` lists all messages. A process that exits,
+//! hangs or sends invalid messages costs the session only its contribution: its tools return errors, and calls it guards are denied.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,47 +43,48 @@ use link::Link;
 use manifest::{facts, subscriptions};
 use points as json_of;
 
-/// How long a program may take to answer `initialize`.
+/// How long a process may take to answer `initialize`.
 pub const START_LIMIT: Duration = Duration::from_secs(10);
-/// How long a program may take to complete what is typed.
+/// How long a process may take to return completions.
 const COMPLETION_LIMIT: Duration = Duration::from_secs(2);
-/// The version of the protocol.
+/// Version of the protocol.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// How a program is started.
+/// How to start a process.
 #[derive(Clone, Debug)]
 pub struct ProcessSpec {
-    /// The name it is reported by: its path.
+    /// Name used in reports: its path.
     pub name: String,
-    /// The program and its arguments.
+    /// Program and arguments.
     pub command: Vec<String>,
-    /// The directory it runs in.
+    /// Working directory.
     pub cwd: PathBuf,
-    /// The directory of the user's settings.
+    /// Directory of the user's settings.
     pub agent_dir: PathBuf,
-    /// Whether there are people to ask.
+    /// Whether there is a user interface.
     pub has_ui: bool,
 }
 
-/// An extension that is a program of its own. Dropping it kills the program with all its descendants; [`Extension::close`] ends it in order.
+/// An extension running as a separate process. Dropping it kills the process with all its descendants; [`Extension::close`] shuts it down
+/// gracefully.
 pub struct ProcessExtension {
     name: String,
     link: Arc<Link>,
-    /// What it said at its start.
+    /// Its answer to `initialize`.
     manifest: Value,
     points: Points,
     unknown: Vec<String>,
-    /// Turns events into what they are in JSON mode.
+    /// Converts events to their JSON mode format.
     writer: Mutex<EventWriter>,
-    /// The program lives as long as its tasks.
+    /// The process lives as long as its tasks.
     _tasks: JoinSet<()>,
 }
 
 impl ProcessExtension {
-    /// Starts a program and asks what it brings along.
+    /// Starts a process and asks for its registrations.
     ///
     /// # Errors
-    /// When it cannot be started, does not answer in [`START_LIMIT`], or answers what is not understood; it is ended then.
+    /// Fails if it cannot be started, does not answer within [`START_LIMIT`], or sends an invalid answer; the process is killed then.
     pub async fn start(spec: ProcessSpec, host: &Host) -> Result<Self, ExtensionError> {
         let (program, args) = spec.command.split_first().ok_or_else(|| ExtensionError::new("The command is empty"))?;
         let mut command = std::process::Command::new(program);
@@ -102,9 +102,9 @@ impl ProcessExtension {
         Ok(Self { name: spec.name, link, manifest, points, unknown, writer, _tasks: tasks })
     }
 
-    /// A message about a point: the head, the payload, and the facts about the session.
+    /// Builds the message for a point: the header, the payload, and the facts about the session.
     fn event(&self, id: Option<u64>, point: Point, payload: &[u8], cx: &ExtensionCx) -> Vec<u8> {
-        // Of the pieces of an answer there are thousands.
+        // An answer has thousands of updates, so their facts are minimal.
         let facts = if point == Point::MessageUpdate { json!({"generation": cx.generation()}) } else { facts(cx) };
         Self::event_with(id, point, payload, &facts)
     }
@@ -124,13 +124,13 @@ impl ProcessExtension {
         line
     }
 
-    /// Asks the program about a point.
+    /// Sends a point to the process and returns its answer.
     async fn ask(&self, point: Point, payload: Value, cx: &ExtensionCx) -> Result<Value, ExtensionError> {
         let payload = payload.to_string();
         self.link.request_with(cx.watch(), |id| self.event(Some(id), point, payload.as_bytes(), cx)).await
     }
 
-    /// Asks the program about a point; one that is gone has no answer, and its end was reported already.
+    /// Like [`Self::ask`]; an exited process gives no answer, since its exit was already reported.
     async fn ask_living(&self, point: Point, payload: Value, cx: &ExtensionCx) -> Result<Value, ExtensionError> {
         match self.ask(point, payload, cx).await {
             Err(ExtensionError::Gone { .. }) => Ok(Value::Null),
@@ -139,7 +139,7 @@ impl ProcessExtension {
     }
 }
 
-/// Allows dialogs of the program without a session, as long as this lives.
+/// Allows the process to open dialogs without a session until dropped.
 struct Lent<'a>(&'a Link);
 
 impl<'a> Lent<'a> {
@@ -155,7 +155,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// Why something does not happen that a program was to look at.
+/// Returns why an action guarded by the process is denied.
 fn blocked(error: &ExtensionError) -> String {
     format!("Extension failed, blocking execution: {error}")
 }
@@ -166,7 +166,7 @@ impl Extension for ProcessExtension {
     }
 
     fn points(&self) -> Points {
-        // The pieces of an answer are understood only by who saw its start.
+        // Updates are only meaningful after the start of their message.
         if self.points.has(Point::MessageUpdate) { self.points.with(Point::MessageStart) } else { self.points }
     }
 
@@ -176,7 +176,7 @@ impl Extension for ProcessExtension {
         for name in &self.unknown {
             handle.report("load", &ExtensionError::new(format!("Unknown event: {name}")));
         }
-        // It may have ended before a listener existed.
+        // It may have exited before a listener existed.
         if let Some(error) = self.link.gone() {
             handle.report("process", &error);
         }
@@ -198,7 +198,7 @@ impl Extension for ProcessExtension {
             let line = |id| Self::event_with(Some(id), Point::ProjectTrust, payload.as_bytes(), &facts);
             match self.link.request_with(ui.watch.clone(), line).await {
                 Ok(answer) => json_of::trust_answer(&answer),
-                // Its end is reported when it is loaded.
+                // Its exit is reported when it is loaded.
                 Err(ExtensionError::Gone { .. }) => Ok(TrustAction::Undecided),
                 Err(error) => Err(error),
             }
@@ -220,7 +220,7 @@ impl Extension for ProcessExtension {
             if !self.points.has(point) {
                 return Ok(());
             }
-            // What is requested at an end still belongs to what ends.
+            // Requests made at an end still belong to what ends.
             if matches!(point, Point::SessionShutdown | Point::SessionStart | Point::AgentEnd) {
                 let asking = self.link.request_with(cx.watch(), |id| self.event(Some(id), point, &payload, cx));
                 return match asking.await {

@@ -1,4 +1,4 @@
-//! What extensions bring along: tools, commands, flags, shortcuts, and more.
+//! Registrations of extensions: tools, commands, flags, shortcuts, and more.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 
 use super::Command;
 
-/// A command-line option of an extension.
+/// A command-line flag of an extension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flag {
-    /// Its name, without dashes.
+    /// Name, without dashes.
     pub name: String,
     /// What it does.
     pub description: Option<String>,
-    /// Its kind, and the value when it is not given.
+    /// Kind and default value.
     pub kind: FlagKind,
 }
 
@@ -23,14 +23,14 @@ pub struct Flag {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FlagKind {
-    /// It is there or not.
+    /// A switch without a value.
     Boolean {
-        /// Its value when it is not given.
+        /// Default value.
         default: Option<bool>,
     },
-    /// It has a text.
+    /// A flag with a text value.
     Text {
-        /// Its value when it is not given.
+        /// Default value.
         default: Option<String>,
     },
 }
@@ -39,7 +39,7 @@ pub enum FlagKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FlagValue {
-    /// It was given, or not.
+    /// Whether it was given.
     Boolean(bool),
     /// Its text.
     Text(String),
@@ -57,30 +57,30 @@ impl FlagKind {
 /// A key that runs a command.
 #[derive(Clone)]
 pub struct Shortcut {
-    /// The key, as key bindings write it.
+    /// The key, in key binding syntax.
     pub key: String,
-    /// What it runs, without arguments.
+    /// The command to run, without arguments.
     pub command: Arc<dyn Command>,
 }
 
-/// A change of the registered providers, for the owner of the models.
+/// A change to the registered providers, for the owner of the models.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProviderChange {
-    /// A provider comes, or changes.
+    /// Adds or changes a provider.
     Register {
         /// Its name.
         name: String,
-        /// What models.json would say of it.
+        /// Its configuration, as in models.json.
         config: Map<String, Value>,
     },
-    /// A provider goes; built-in ones are as they were.
+    /// Removes a provider; built-in ones are restored.
     Unregister {
         /// Its name.
         name: String,
     },
 }
 
-/// What one extension brings along. Nothing of it counts when [`super::Extension::register`] fails.
+/// The registrations of one extension. Discarded if [`super::Extension::register`] fails.
 #[derive(Default)]
 pub struct Registrations {
     pub(super) tools: Vec<Arc<dyn Tool>>,
@@ -92,32 +92,32 @@ pub struct Registrations {
 }
 
 impl Registrations {
-    /// A tool. One of a built-in tool's name takes its place; of several extensions' tools of one name the first counts.
+    /// Registers a tool. It replaces a built-in tool of the same name; among extensions, the first one wins.
     pub fn tool(&mut self, tool: Arc<dyn Tool>) {
         self.tools.push(tool);
     }
 
-    /// A command. Commands of one name become `name:1`, `name:2`, ….
+    /// Registers a command. Commands with the same name become `name:1`, `name:2`, ….
     pub fn command(&mut self, command: Arc<dyn Command>) {
         self.commands.push(command);
     }
 
-    /// A command-line option. Of several of one name the first counts.
+    /// Registers a command-line flag. The first one of a name wins.
     pub fn flag(&mut self, flag: Flag) {
         self.flags.push(flag);
     }
 
-    /// A key that runs a command. Of several for one key the last counts.
+    /// Registers a key that runs a command. The last one of a key wins.
     pub fn shortcut(&mut self, key: impl Into<String>, command: Arc<dyn Command>) {
         self.shortcuts.push(Shortcut { key: key.into(), command });
     }
 
-    /// Says that this extension's messages of a type are its own to show. Names only: a front end that draws knows what to do with them.
+    /// Declares that this extension renders its messages of a type. Only names are registered; the front end does the rendering.
     pub fn message_renderer(&mut self, custom_type: impl Into<String>) {
         self.renderers.push(custom_type.into());
     }
 
-    /// A provider, as models.json would describe it.
+    /// Registers a provider, configured as in models.json.
     pub fn provider(&mut self, name: impl Into<String>, config: Map<String, Value>) {
         self.providers.push(ProviderChange::Register { name: name.into(), config });
     }

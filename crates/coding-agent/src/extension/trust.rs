@@ -1,4 +1,4 @@
-//! Asking extensions whether a project is trusted, before there is a session.
+//! Asking extensions whether to trust a project, before there is a session.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use super::limit::{HANDLER_LIMIT, Stopwatch, guarded, guarded_now};
 use super::points::Point;
 use super::ui::{Dialogs, NoUi, Screen, Ui};
 
-/// A project has things of its own that count only when it is trusted.
+/// A project with resources that require trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProjectTrust {
-    /// Its directory.
+    /// Directory of the project.
     pub cwd: PathBuf,
 }
 
-/// What an extension says of it.
+/// An extension's decision about a project.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TrustAction {
-    /// Others may decide.
+    /// No decision; others may decide.
     #[default]
     Undecided,
-    /// It is decided.
+    /// A decision.
     Decided {
-        /// The project's own things count.
+        /// Whether to trust the project.
         trusted: bool,
-        /// The decision is kept for later sessions.
+        /// Whether to remember the decision for later sessions.
         remember: bool,
     },
 }
 
-/// A decision, and whose it is.
+/// A decision and the extension that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decided {
     pub(crate) extension: String,
@@ -42,7 +42,7 @@ pub(crate) struct Decided {
     pub(crate) remember: bool,
 }
 
-/// Asks extensions one after another; the first decision is used. Failures are reported as sentences, and the next extension is asked.
+/// Asks extensions one after another until one decides. Failures are reported as sentences, and the next extension is asked.
 pub(crate) async fn ask(
     extensions: &[Arc<dyn Extension>],
     ask: &ProjectTrust,
@@ -51,7 +51,7 @@ pub(crate) async fn ask(
     let screen = Screen::new(ui.unwrap_or_else(|| Arc::new(NoUi)));
     let mut problems = Vec::new();
     for extension in extensions {
-        // One that panics here is reported when it is loaded.
+        // A panic here is reported when the extension is loaded.
         let known = guarded_now(|| Ok((extension.name().to_owned(), extension.points())));
         let Some((name, _)) = known.ok().filter(|(_, points)| points.has(Point::ProjectTrust)) else { continue };
         let watch = Stopwatch::start();

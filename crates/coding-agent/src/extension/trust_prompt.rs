@@ -1,4 +1,4 @@
-//! Asking the user whether a project is trusted.
+//! Asking the user whether to trust a project.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::ui::{Dialog, DialogKind, DialogReply, Ui};
 
-/// The answers: the project is trusted, and the answer is kept for later runs.
+/// Label of an answer, whether the project is trusted, and whether to remember the answer.
 const ANSWERS: [(&str, bool, bool); 4] = [
     ("Yes, and remember the answer", true, true),
     ("Yes, for this session only", true, false),
@@ -15,33 +15,33 @@ const ANSWERS: [(&str, bool, bool); 4] = [
     ("No, and remember the answer", false, true),
 ];
 
-/// Lets the user decide about projects that bring settings, extensions, skills or prompts of their own, and about which nothing was decided yet.
-/// A project is asked about once for as long as this value lives.
+/// Asks the user about undecided projects that contain settings, extensions, skills or prompts. Asks once per project during the lifetime
+/// of this value.
 #[derive(Default)]
 pub struct TrustPrompt {
     answers: Mutex<HashMap<PathBuf, bool>>,
 }
 
 impl TrustPrompt {
-    /// A prompt that asked nothing yet.
+    /// Creates a prompt that has not asked yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes over what was decided about a project in another way; it is not asked about any more.
+    /// Records a decision made elsewhere, so that the user is not asked.
     pub(crate) fn decided(&self, project: &Path, trusted: bool) {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(project.to_owned(), trusted);
     }
 
-    /// Asks about a project, or repeats the earlier answer. Returns whether it is trusted, and whether that is to be kept. Without an answer it
-    /// is not trusted, and is asked about again next time.
+    /// Asks about a project, or repeats the earlier answer. Returns whether it is trusted, and whether to remember that. Without an answer
+    /// it is not trusted, and the user is asked again next time.
     pub(crate) async fn ask(&self, project: &Path, ui: &dyn Ui) -> Option<(bool, bool)> {
         let earlier = self.answers.lock().unwrap_or_else(PoisonError::into_inner).get(project).copied();
         if let Some(trusted) = earlier {
             return Some((trusted, false));
         }
         let title = format!(
-            "Do you trust {}? The project has settings, extensions, skills or prompts of its own, which can run programs and instruct the model.",
+            "Do you trust {}? The project contains settings, extensions, skills or prompts, which can run programs and instruct the model.",
             project.display()
         );
         let options = ANSWERS.iter().map(|(text, ..)| (*text).to_owned()).collect();

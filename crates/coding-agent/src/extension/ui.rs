@@ -1,7 +1,7 @@
-//! Asking and showing people something.
+//! Dialogs with the user.
 //!
-//! A program that has people in front of it implements [`Ui`]: two methods. Extensions use [`Dialogs`], which has a method for each thing, keeps
-//! the time limits, and shows one dialog after another.
+//! A program with a user interface implements [`Ui`]: two methods. Extensions use [`Dialogs`], which has a method per kind of dialog,
+//! enforces time limits, and shows one dialog after another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,20 +14,20 @@ use tokio::sync::Mutex;
 
 use super::limit::Stopwatch;
 
-/// A question to a person.
+/// A question to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dialog {
     /// The question.
     pub title: String,
-    /// What kind of answer is wanted.
+    /// The kind of answer.
     pub kind: DialogKind,
-    /// How long it is shown. The caller enforces the limit; a front end may show the remaining time.
+    /// Time limit. The caller enforces it; a front end may show the remaining time.
     pub timeout: Option<Duration>,
 }
 
 impl Dialog {
-    /// A question without a time limit.
+    /// Creates a question without a time limit.
     pub fn new(title: impl Into<String>, kind: DialogKind) -> Self {
         Self { title: title.into(), kind, timeout: None }
     }
@@ -37,22 +37,22 @@ impl Dialog {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DialogKind {
-    /// One of several texts.
+    /// A choice among several options.
     Select {
-        /// The texts.
+        /// The options.
         options: Vec<String>,
     },
     /// Yes or no.
     Confirm {
-        /// More about the question.
+        /// Details of the question.
         message: String,
     },
     /// A line of text.
     Input {
-        /// Shown while nothing is typed.
+        /// Shown while the input is empty.
         placeholder: Option<String>,
     },
-    /// A text of many lines.
+    /// A multi-line text.
     Editor {
         /// The initial text.
         prefill: Option<String>,
@@ -60,7 +60,7 @@ pub enum DialogKind {
 }
 
 impl DialogKind {
-    /// The word used in the protocols.
+    /// Returns the name used in the protocols.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Select { .. } => "select",
@@ -71,29 +71,29 @@ impl DialogKind {
     }
 }
 
-/// What a person answered.
+/// The user's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DialogReply {
-    /// A text that was chosen or written.
+    /// The selected or entered text.
     Text(String),
     /// Yes or no.
     Yes(bool),
 }
 
-/// How important a note is.
+/// Severity of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoteKind {
-    /// It is good to know.
+    /// Information.
     Info,
-    /// Something may be wrong.
+    /// A possible problem.
     Warning,
-    /// Something is wrong.
+    /// An error.
     Error,
 }
 
 impl NoteKind {
-    /// The word used in the protocols.
+    /// Returns the name used in the protocols.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -102,7 +102,7 @@ impl NoteKind {
         }
     }
 
-    /// Reads the word.
+    /// Parses the name.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Info, Self::Warning, Self::Error].into_iter().find(|kind| kind.as_str() == word)
     }
@@ -114,12 +114,12 @@ impl NoteKind {
 pub enum WidgetPlace {
     /// Above the editor.
     AboveEditor,
-    /// Below it.
+    /// Below the editor.
     BelowEditor,
 }
 
 impl WidgetPlace {
-    /// The word used in the protocols.
+    /// Returns the name used in the protocols.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AboveEditor => "aboveEditor",
@@ -127,13 +127,13 @@ impl WidgetPlace {
         }
     }
 
-    /// Reads the word.
+    /// Parses the name.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::AboveEditor, Self::BelowEditor].into_iter().find(|place| place.as_str() == word)
     }
 }
 
-/// Something to show without an answer.
+/// Something to show that needs no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UiUpdate {
@@ -141,21 +141,21 @@ pub enum UiUpdate {
     Note {
         /// The text.
         message: String,
-        /// Its level; `None`: unspecified.
+        /// Its severity, if specified.
         kind: Option<NoteKind>,
     },
-    /// A text of the status line.
+    /// A text in the status line.
     Status {
         /// Identifies the text.
         key: String,
-        /// The text; `None` takes it away.
+        /// The text; `None` removes it.
         text: Option<String>,
     },
-    /// Lines beside the editor.
+    /// Lines next to the editor.
     Widget {
         /// Identifies the lines.
         key: String,
-        /// The lines; `None` takes them away.
+        /// The lines; `None` removes them.
         lines: Option<Vec<String>>,
         /// Their position.
         place: Option<WidgetPlace>,
@@ -166,15 +166,15 @@ pub enum UiUpdate {
     EditorText(String),
 }
 
-/// A call that a person may be asked about before it runs.
+/// A tool call that may need the user's approval.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ToolApproval<'a> {
-    /// The session it is made in.
+    /// Id of the session.
     pub session_id: &'a str,
-    /// The call.
+    /// Id of the call.
     pub call_id: &'a str,
-    /// The tool.
+    /// Name of the tool.
     pub tool: &'a str,
     /// The arguments it would run with.
     pub args: &'a JsonObject,
@@ -183,37 +183,38 @@ pub struct ToolApproval<'a> {
 /// Whether a call may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// It may.
+    /// It may run.
     Granted,
-    /// It may not.
+    /// It may not run.
     Denied {
-        /// Why, for the model.
+        /// The reason, for the model.
         reason: String,
     },
 }
 
-/// A user interface: asks and shows things to people.
+/// A user interface for asking and informing people.
 pub trait Ui: Send + Sync {
-    /// Whether there is a user. Where there is none, nothing is asked.
+    /// Returns whether there is a user. Otherwise nothing is asked.
     fn is_present(&self) -> bool {
         true
     }
 
-    /// Shows a dialog. `None`: the user dismissed it. Dropping the future closes the dialog: it timed out, or its caller was cancelled.
+    /// Shows a dialog and returns the answer, or `None` if the user dismissed it. Dropping the future closes the dialog, because it timed
+    /// out or its caller was cancelled.
     fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<DialogReply>>;
 
-    /// Shows something. Must not wait.
+    /// Shows something. Must not block.
     fn show(&self, show: UiUpdate);
 
-    /// Decides whether a call may run: called before every call that hooks and extensions allow. Calls need no approval unless this says
-    /// otherwise. Dropped when the prompt under way is cancelled; the call does not run then.
+    /// Decides whether a call may run. Called before every call that hooks and extensions allow; by default, all calls are granted. Dropped
+    /// if the current prompt is cancelled; the call does not run then.
     fn approve<'a>(&'a self, call: ToolApproval<'a>) -> BoxFuture<'a, Approval> {
         let _ = call;
         Box::pin(async { Approval::Granted })
     }
 }
 
-/// No user interface: every dialog is unanswered at once, and nothing is shown.
+/// The absence of a user interface: dialogs are never answered, and nothing is shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoUi;
 
@@ -231,11 +232,11 @@ impl Ui for NoUi {
 
 /// Observes dialogs.
 pub(super) trait Onlooker: Send + Sync {
-    /// A dialog begins to be shown, or is over.
+    /// Called when a dialog is opened or closed.
     fn dialog<'a>(&'a self, dialog: &'a Dialog, is_over: bool) -> BoxFuture<'a, ()>;
 }
 
-/// The one place at which a session's dialogs wait for each other.
+/// Serializes the dialogs of a session.
 #[derive(Clone)]
 pub(super) struct Screen {
     pub(super) ui: Arc<dyn Ui>,
@@ -248,8 +249,8 @@ impl Screen {
         Self { ui, turn: Arc::default(), onlooker: None }
     }
 
-    /// Shows a dialog when it is its turn. The observer is notified concurrently, so that the dialog does not wait for it; it may ask something
-    /// itself, which comes after this.
+    /// Shows a dialog when its turn comes. The observer is notified concurrently, so the dialog does not wait for it; dialogs that the
+    /// observer opens come after this one.
     async fn ask(&self, dialog: &Dialog, has_begun: &AtomicBool) -> Option<DialogReply> {
         let shown = async {
             let answer = self.ui.ask(dialog);
@@ -272,8 +273,8 @@ impl Screen {
     }
 }
 
-/// What an extension asks and shows people with. A dialog waits for those before it; then its own time limit begins. While it waits or is shown,
-/// the time limit of the asking handler is paused. When the run under way is cancelled, the answer is none.
+/// Dialogs for an extension. A dialog waits for earlier ones before its own time limit starts. While it is waiting or open, the time limit
+/// of the calling handler is paused. If the current run is cancelled, the dialog is unanswered.
 #[derive(Clone)]
 pub struct Dialogs {
     pub(super) screen: Screen,
@@ -282,17 +283,17 @@ pub struct Dialogs {
 }
 
 impl Dialogs {
-    /// Whether there are people to ask.
+    /// Returns whether there are people to ask.
     pub fn are_present(&self) -> bool {
         self.screen.ui.is_present()
     }
 
-    /// Lets a person choose; `None` when they do not.
+    /// Asks the user to choose an option; `None` if unanswered.
     pub async fn select(&self, title: &str, options: &[String], timeout: Option<Duration>) -> Option<String> {
         text(self.ask(title, DialogKind::Select { options: options.to_vec() }, timeout).await)
     }
 
-    /// Asks yes or no; no answer is a no.
+    /// Asks a yes-or-no question; false if unanswered.
     pub async fn confirm(&self, title: &str, message: &str, timeout: Option<Duration>) -> bool {
         let kind = DialogKind::Confirm { message: message.to_owned() };
         self.ask(title, kind, timeout).await == Some(DialogReply::Yes(true))
@@ -303,7 +304,7 @@ impl Dialogs {
         text(self.ask(title, DialogKind::Input { placeholder: placeholder.map(str::to_owned) }, timeout).await)
     }
 
-    /// Asks for a text of many lines.
+    /// Asks for a multi-line text.
     pub async fn editor(&self, title: &str, prefill: Option<&str>) -> Option<String> {
         text(self.ask(title, DialogKind::Editor { prefill: prefill.map(str::to_owned) }, None).await)
     }
@@ -329,12 +330,12 @@ impl Dialogs {
         self.show(UiUpdate::Note { message: message.into(), kind: Some(kind) });
     }
 
-    /// Sets a text of the status line, or takes it away.
+    /// Sets a text in the status line, or removes it.
     pub fn set_status(&self, key: impl Into<String>, text: Option<String>) {
         self.show(UiUpdate::Status { key: key.into(), text });
     }
 
-    /// Sets lines beside the editor, or takes them away.
+    /// Sets lines next to the editor, or removes them.
     pub fn set_widget(&self, key: impl Into<String>, lines: Option<Vec<String>>, place: Option<WidgetPlace>) {
         self.show(UiUpdate::Widget { key: key.into(), lines, place });
     }

@@ -1,4 +1,4 @@
-//! Makes images fit: decoded with limits, turned the right way up, shrunk, and encoded anew.
+//! Fitting images into limits: decoding with bounds, orienting, shrinking and re-encoding.
 
 use std::io::Cursor;
 
@@ -14,19 +14,19 @@ use tokio::sync::Semaphore;
 use super::known::Sides;
 use super::{RejectedImage, can_be_sent};
 
-/// Pixels of an image that is decoded at all: a photo of a phone, and no bomb.
+/// Maximum pixels of an image to decode: enough for phone photos, but not for decompression bombs.
 const MAX_PIXELS: u64 = 50_000_000;
 
-/// Bytes that a decoder may ask for.
+/// Maximum bytes that a decoder may allocate.
 const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Images that are worked on at a time in this process. Each may take a few hundred megabytes.
+/// Limits the images processed at the same time in this process. Each may take a few hundred megabytes.
 static SLOTS: Semaphore = Semaphore::const_new(2);
 
-/// Lower qualities of JPEG, for when neither PNG nor the quality of the limits is small enough.
+/// Lower JPEG qualities, tried if neither PNG nor the limits' quality is small enough.
 const LOWER_QUALITIES: [u8; 4] = [80, 70, 55, 40];
 
-/// An image as models take it.
+/// An image ready for models.
 #[derive(Debug, PartialEq)]
 pub(super) struct Fitted {
     pub(super) content: Bytes,
@@ -35,7 +35,7 @@ pub(super) struct Fitted {
     pub(super) sides: Sides,
 }
 
-/// [`fit`] on a thread that may block. Waits while others are at work.
+/// Runs [`fit`] on a blocking thread. Waits for a free slot.
 pub(super) async fn fit_apart(
     content: Bytes,
     mime_type: &'static str,
@@ -44,15 +44,15 @@ pub(super) async fn fit_apart(
     let slot = SLOTS.acquire().await.map_err(|_| RejectedImage::TooLarge)?;
     let work = tokio::task::spawn_blocking(move || {
         let fitted = fit(content, mime_type, &limits);
-        // Held until the memory is free again, even when no one waits any more.
+        // Held until the memory is freed, even if the caller is gone.
         drop(slot);
         fitted
     });
-    // A decoder that panics is one that cannot read the image.
+    // If the decoder panics, it cannot read the image.
     work.await.unwrap_or(Err(RejectedImage::TooLarge))
 }
 
-/// An image as a PNG that has room in a square of this side, on a thread that may block. Waits while others are at work.
+/// Converts an image to a PNG that fits into a square with side `max_side`, on a blocking thread. Waits for a free slot.
 pub(super) async fn png_apart(content: Bytes, mime_type: &'static str, max_side: u32) -> Option<Vec<u8>> {
     let slot = SLOTS.acquire().await.ok()?;
     let work = tokio::task::spawn_blocking(move || {
@@ -60,7 +60,7 @@ pub(super) async fn png_apart(content: Bytes, mime_type: &'static str, max_side:
         drop(slot);
         png
     });
-    // A decoder that panics is one that cannot read the image.
+    // If the decoder panics, it cannot read the image.
     work.await.unwrap_or_default()
 }
 
@@ -109,7 +109,7 @@ fn fit(content: Bytes, mime_type: &'static str, limits: &ImageLimits) -> Result<
     })
 }
 
-/// The picture, of an animation the first frame, in eight bits a channel; and how it must be turned.
+/// Decodes an image, or the first frame of an animation, with eight bits per channel. Also returns its orientation.
 fn decode(content: &[u8], mime_type: &str) -> Option<(DynamicImage, Orientation)> {
     let mut reader = ImageReader::with_format(Cursor::new(content), ImageFormat::from_mime_type(mime_type)?);
     let mut limits = Limits::default();
@@ -121,7 +121,7 @@ fn decode(content: &[u8], mime_type: &str) -> Option<(DynamicImage, Orientation)
     if n_pixels == 0 || n_pixels > MAX_PIXELS || decoder.total_bytes() > MAX_DECODED_BYTES {
         return None;
     }
-    // What is said of a picture may be broken while the picture is not.
+    // The metadata may be invalid although the image is not.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let picture = DynamicImage::from_decoder(decoder).ok()?;
     let color = picture.color();
@@ -133,7 +133,7 @@ fn decode(content: &[u8], mime_type: &str) -> Option<(DynamicImage, Orientation)
     Some((picture, orientation))
 }
 
-/// Whether width and height change places.
+/// Returns whether an orientation swaps width and height.
 fn is_turned(orientation: Orientation) -> bool {
     matches!(
         orientation,
@@ -146,12 +146,12 @@ fn upright(mut picture: DynamicImage, orientation: Orientation) -> DynamicImage 
     picture
 }
 
-/// Whether sides are within the limits.
+/// Returns whether the sides are within the limits.
 pub(super) fn has_room((width, height): Sides, limits: &ImageLimits) -> bool {
     width <= limits.max_width && height <= limits.max_height
 }
 
-/// Sides within the limits, in the same proportion.
+/// Returns sides within the limits, with the same aspect ratio.
 fn target((mut width, mut height): Sides, limits: &ImageLimits) -> Sides {
     let scaled = |side: u32, to: u32, by: u32| {
         let side = f64::from(side) * f64::from(to) / f64::from(by);
@@ -167,14 +167,14 @@ fn target((mut width, mut height): Sides, limits: &ImageLimits) -> Sides {
     (width, height)
 }
 
-/// Encodes the picture at a size, or at the largest smaller one whose encoding can be sent: the bytes, their type and the sides.
+/// Encodes an image at the given size, or at the largest smaller one that can be sent. Returns its bytes, type and sides.
 fn shrink(
     picture: DynamicImage,
     orientation: Orientation,
     limits: &ImageLimits,
     (mut width, mut height): Sides,
 ) -> Option<(Vec<u8>, &'static str, Sides)> {
-    // Shrunk first and turned then: a small picture is turned with less memory.
+    // Shrink before rotating, which takes less memory.
     let (across, down) = if is_turned(orientation) { (height, width) } else { (width, height) };
     let mut picture = upright(resized(picture, across, down), orientation);
     loop {
@@ -197,7 +197,7 @@ fn resized(picture: DynamicImage, width: u32, height: u32) -> DynamicImage {
     picture.resize_exact(width, height, FilterType::Lanczos3)
 }
 
-/// The smaller of PNG and JPEG; a worse JPEG when neither can be sent.
+/// Encodes as PNG or JPEG, whichever is smaller, or as a JPEG of lower quality if neither can be sent.
 fn encode(picture: &DynamicImage, limits: &ImageLimits) -> Option<(Vec<u8>, &'static str)> {
     let opaque = on_white(picture);
     let flat = opaque.as_ref().unwrap_or(picture);
@@ -223,7 +223,7 @@ fn jpeg(picture: &DynamicImage, quality: u8) -> Option<(Vec<u8>, &'static str)> 
     Some((out, "image/jpeg"))
 }
 
-/// The picture on white paper, when one can see through it: JPEG knows no transparency.
+/// Draws a transparent image on white, because JPEG does not support transparency.
 fn on_white(picture: &DynamicImage) -> Option<DynamicImage> {
     let seen = picture.as_rgba8()?;
     let mix = |channel: u8, alpha: u8| {

@@ -1,4 +1,4 @@
-//! How images get into a conversation.
+//! Admitting images to a conversation.
 
 use std::borrow::Cow;
 
@@ -13,28 +13,28 @@ use super::{Admitted, MAX_FILE_BYTES, RejectedImage, can_be_sent, sniff};
 #[cfg(feature = "images")]
 use super::{fit, known::KnownImages};
 
-/// Reads base64 with or without padding.
+/// Decodes base64 with or without padding.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What is done to images.
+/// How to process images.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Treatment {
-    /// Nothing.
+    /// Leave them unchanged.
     Untouched,
-    /// Their sizes stay. With the feature `images`, one that cannot be decoded is refused, and BMP becomes PNG.
+    /// Keep their sizes. With the feature `images`, images that cannot be decoded are rejected, and BMP becomes PNG.
     Checked,
-    /// As [`Treatment::Checked`], and with the feature `images` a large one is made smaller.
+    /// Like [`Treatment::Checked`]; with the feature `images`, large images are also shrunk.
     #[default]
     Resized,
 }
 
-/// Where images come into a conversation.
+/// Admits images to a conversation.
 ///
-/// An image that is made fit by who brings it, and then comes into the conversation with a message, is decoded once: clones of an intake know
-/// the images that each of them has admitted, the latest few hundred.
+/// An image that is admitted by its source and again as part of a message is decoded only once: clones of an intake share the few hundred
+/// most recently admitted images.
 #[derive(Clone, Debug, Default)]
 pub struct Intake {
     treatment: Treatment,
@@ -43,7 +43,7 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// An intake that knows no image yet.
+    /// Creates an intake without known images.
     pub fn new(treatment: Treatment) -> Self {
         Self {
             treatment,
@@ -52,12 +52,12 @@ impl Intake {
         }
     }
 
-    /// Makes an image of a [`sniff`]ed type fit for a message.
+    /// Prepares an image of a [`sniff`]ed type for a message.
     ///
-    /// The work is done on a thread for such work; it continues there when the caller stops waiting.
+    /// The work runs on a blocking thread, and continues there if the future is dropped.
     ///
     /// # Errors
-    /// [`RejectedImage`]; its note goes into the message then.
+    /// [`RejectedImage`]; put its note into the message.
     pub async fn admit(
         &self,
         content: Bytes,
@@ -83,8 +83,8 @@ impl Intake {
         Ok(Admitted { image, notes })
     }
 
-    /// Makes the images among blocks fit, as [`Intake::admit`] does, by what their bytes are and not by what is said of them. What the model is
-    /// to know of an image precedes it; a note replaces one that cannot be sent. `None`: all of them fit.
+    /// Prepares the images among blocks like [`Intake::admit`], detecting types by content rather than by label. Notes for the model
+    /// precede an image; a rejected image is replaced by a note. Returns `None` if all images fit already.
     pub async fn admit_blocks(&self, blocks: &[Block], limits: &ImageLimits) -> Option<Vec<Block>> {
         if self.treatment == Treatment::Untouched {
             return None;
@@ -95,12 +95,12 @@ impl Intake {
                 Block::Image(image) if !self.knows(image, limits) => Some(self.admit_image(image, limits).await),
                 _ => None,
             };
-            let stays = match (&done, block) {
+            let is_unchanged = match (&done, block) {
                 (None, _) => true,
                 (Some(Ok(done)), Block::Image(image)) => done.image == *image && done.notes.is_empty(),
                 (Some(_), _) => false,
             };
-            if stays && changed.is_none() {
+            if is_unchanged && changed.is_none() {
                 continue;
             }
             let changed = changed.get_or_insert_with(|| blocks[..at].to_vec());
@@ -129,7 +129,7 @@ impl Intake {
         self.admit(content.into(), mime_type, limits).await
     }
 
-    /// Whether an image has been admitted before and is within the limits.
+    /// Returns whether an image was admitted before and is within the limits.
     #[cfg(feature = "images")]
     fn knows(&self, image: &Image, limits: &ImageLimits) -> bool {
         let is_within = |sides| fit::has_room(sides, &self.limits_of_change(limits));
@@ -141,7 +141,7 @@ impl Intake {
         false
     }
 
-    /// Beyond these an image is changed.
+    /// Returns the limits beyond which images are changed.
     #[cfg(feature = "images")]
     fn limits_of_change(&self, limits: &ImageLimits) -> ImageLimits {
         match self.treatment {
@@ -155,7 +155,7 @@ impl Intake {
         }
     }
 
-    /// How many times an image was decoded: what costs time and memory here.
+    /// Returns how many images were decoded, which is the expensive step.
     #[cfg(feature = "images")]
     pub fn n_decoded(&self) -> u64 {
         self.known.n_decoded()

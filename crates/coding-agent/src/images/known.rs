@@ -1,4 +1,4 @@
-//! Images that were looked at before.
+//! A cache of checked images.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinch_llm::message::Image;
 
-/// Images that are remembered; the oldest are forgotten. Of each there are a few bytes only.
+/// Maximum number of images to remember, at a few bytes each; the oldest are dropped.
 const MAX_KNOWN: usize = 256;
 
-/// Width and height as an image is seen.
+/// Width and height of an image as displayed.
 pub(super) type Sides = (u32, u32);
 
-/// Whole images and their sides. Clones share them.
+/// Valid images and their sides. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownImages(Arc<KnownImagesShared>);
 
 #[derive(Debug, Default)]
 struct KnownImagesShared {
-    /// No one else can construct two images that it considers equal.
+    /// The random seed prevents others from constructing collisions.
     hashes: RandomState,
     sides: Mutex<VecDeque<(u64, Sides)>>,
     n_decoded: AtomicU64,
@@ -36,7 +36,7 @@ impl KnownImages {
         known.push_back((hash, sides));
     }
 
-    /// The sides of an image that was added.
+    /// Returns the sides of a known image.
     pub(super) fn sides(&self, image: &Image) -> Option<Sides> {
         if self.known().is_empty() {
             return None;
@@ -53,7 +53,7 @@ impl KnownImages {
         self.0.sides.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an image that is decoded.
+    /// Counts a decoded image.
     pub(super) fn count(&self) {
         self.0.n_decoded.fetch_add(1, Ordering::Relaxed);
     }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_are_remembered_by_all_that_is_in_them() {
+    fn the_latest_images_are_remembered_by_their_whole_content() {
         let image = |n: usize| Image { data: n.to_string(), mime_type: "image/png".into() };
         let known = KnownImages::default();
         assert_eq!(known.sides(&image(0)), None);

@@ -1,4 +1,4 @@
-//! A login as events and answers, for user interfaces that draw and read in a loop of their own.
+//! Logins as events and answers, for user interfaces with their own event loop.
 //!
 //! ```
 //! # async fn example(auth: pinch_coding_agent::models::RegistryAuth) {
@@ -29,48 +29,48 @@ use futures::future::BoxFuture;
 use pinch_llm::oauth::{LoginChoice, LoginPrompt, LoginUi, SignInPage};
 use tokio::sync::{Notify, oneshot};
 
-/// Lines of progress that are kept.
+/// Maximum progress lines to keep.
 const MAX_PROGRESS: usize = 32;
 
 /// Where the browser runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrowserPlace {
-    /// On this machine, or it is not known.
+    /// On this machine, or unknown.
     Here,
-    /// On another machine: it cannot return to a server on this one.
+    /// On another machine: it cannot redirect to a server on this one.
     Elsewhere,
 }
 
-/// Opens a dialog: the side that a login writes to, and the side that a program shows.
+/// Opens a dialog and returns its two ends: one for the login, and one for the user interface.
 pub fn open(place: BrowserPlace) -> (DialogUi, LoginDialog) {
     let shared = Arc::new(DialogShared::default());
     let dialog = LoginDialog { shared: Arc::clone(&shared), page: None, progress: VecDeque::new(), question: None };
     (DialogUi { shared, place }, dialog)
 }
 
-/// What is new in a dialog.
+/// A change in a dialog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginEvent {
-    /// [`LoginDialog::page`]: a page to open and to show.
+    /// A page to open and show: [`LoginDialog::page`].
     Page,
-    /// [`LoginDialog::progress`]: its last line.
+    /// A new line of [`LoginDialog::progress`].
     Progress,
-    /// [`LoginDialog::question`]: something to answer.
+    /// A question to answer: [`LoginDialog::question`].
     Question,
 }
 
-/// A question of a login.
+/// A question asked by a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginQuestion {
-    /// A text.
+    /// Enter a text.
     Text(LoginPrompt),
-    /// One of several options, by its id.
+    /// Choose an option by id.
     Choice(LoginChoice),
-    /// A redirect URL or a code, which may be pasted while the browser is waited for.
+    /// Paste a redirect URL or a code while waiting for the browser.
     Paste,
 }
 
-/// What a login has shown and asked so far.
+/// The current state of a login, for the user interface.
 #[derive(Debug)]
 pub struct LoginDialog {
     shared: Arc<DialogShared>,
@@ -80,10 +80,10 @@ pub struct LoginDialog {
 }
 
 impl LoginDialog {
-    /// Waits until something is new. Dropping the future loses nothing.
+    /// Waits for the next change. Dropping the future loses nothing.
     pub async fn next(&mut self) -> LoginEvent {
         loop {
-            let news = self.shared.news.notified();
+            let changed = self.shared.changed.notified();
             let item = self.shared.lock().items.pop_front();
             match item {
                 Some(DialogItem::Page(page)) => {
@@ -101,29 +101,29 @@ impl LoginDialog {
                     self.question = Some((question, reply));
                     return LoginEvent::Question;
                 }
-                None => news.await,
+                None => changed.await,
             }
         }
     }
 
-    /// The page to sign in on.
+    /// Returns the page to sign in on.
     pub fn page(&self) -> Option<&SignInPage> {
         self.page.as_ref()
     }
 
-    /// What the login has reported, the newest line last.
+    /// Returns the login's progress lines, newest last.
     pub fn progress(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.progress.iter().map(String::as_str)
     }
 
-    /// The question that waits for an answer.
+    /// Returns the pending question.
     pub fn question(&self) -> Option<&LoginQuestion> {
         let is_waiting = |(_, reply): &&(LoginQuestion, LoginReply)| !reply.is_closed();
         self.question.as_ref().filter(is_waiting).map(|(question, _)| question)
     }
 
-    /// Answers the question: with a text, the id of an option, or what was pasted. `None` declines it, which cancels the login unless a browser
-    /// may still return. Without a question this does nothing.
+    /// Answers the question with a text, the id of an option, or the pasted text. `None` declines it, which cancels the login unless the
+    /// browser may still return. Does nothing without a question.
     pub fn answer(&mut self, answer: Option<String>) {
         if let Some((_, reply)) = self.question.take() {
             // The question may have been withdrawn.
@@ -132,7 +132,7 @@ impl LoginDialog {
     }
 }
 
-/// The side of a dialog that a login writes to.
+/// The login's end of a dialog.
 #[derive(Debug)]
 pub struct DialogUi {
     shared: Arc<DialogShared>,
@@ -143,7 +143,7 @@ impl DialogUi {
     fn ask(&self, question: LoginQuestion) -> BoxFuture<'_, Option<String>> {
         let (reply, answer) = oneshot::channel();
         self.shared.push(DialogItem::Question(question, reply));
-        // A dialog that is gone answers nothing.
+        // A closed dialog gives no answer.
         Box::pin(async { answer.await.ok().flatten() })
     }
 }
@@ -183,18 +183,18 @@ enum DialogItem {
     Question(LoginQuestion, LoginReply),
 }
 
-/// What was written and not yet read.
+/// Updates not read yet.
 #[derive(Debug, Default)]
 struct DialogShared {
     queue: Mutex<DialogQueue>,
-    news: Notify,
+    changed: Notify,
 }
 
-/// Pages and questions wait for their reader; of progress only the newest lines do.
+/// Pages and questions wait until they are read; of progress only the newest lines are kept.
 #[derive(Debug, Default)]
 struct DialogQueue {
     items: VecDeque<DialogItem>,
-    /// Nobody reads any more.
+    /// Whether the reader is gone.
     is_closed: bool,
 }
 
@@ -216,13 +216,13 @@ impl DialogShared {
             queue.items.remove(oldest);
         }
         queue.items.push_back(item);
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 }
 
 impl Drop for LoginDialog {
     fn drop(&mut self) {
-        // Questions that nobody will answer are declined.
+        // Decline questions that nobody will answer.
         let mut queue = self.shared.lock();
         queue.is_closed = true;
         queue.items.clear();
@@ -241,7 +241,7 @@ mod tests {
         let asking = async {
             let name = ui.prompt(&prompt).await;
             let which = ui.select(&choice).await;
-            // A browser that returns withdraws the question for what is pasted.
+            // A returning browser withdraws the request to paste.
             drop(ui.pasted());
             (name, which, ui.prompt(&prompt).await)
         };
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_reader_loses_nothing_but_old_progress() {
+    async fn a_slow_reader_loses_only_old_progress() {
         let (ui, mut dialog) = open(BrowserPlace::Elsewhere);
         assert!(ui.is_headless());
         ui.show(&SignInPage::new("https://x", "go"));

@@ -1,4 +1,4 @@
-//! Whether a provider accepts an API key: the smallest request to its default model answers that for every wire format.
+//! Checking API keys: the smallest request to the provider's default model works for every wire format.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,33 +18,33 @@ use crate::auth::{AuthError, KeyLookup, config_value};
 use crate::models::RegistryAuth;
 use crate::models::dispatch::Dispatch;
 
-/// How long the provider may take.
+/// Timeout of the check.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Tokens of the answer; some providers accept no smaller limit.
+/// Maximum tokens of the answer; some providers accept no smaller limit.
 const MAX_TOKENS: u64 = 16;
-/// Bytes that an API key has at most.
+/// Maximum bytes of an API key.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyCheck {
-    /// The provider accepts the key.
+    /// The provider accepted the key.
     Accepted,
-    /// The provider does not accept it; its words.
+    /// The provider rejected the key, with this message.
     Rejected(String),
-    /// The value names a variable or a command that gives nothing.
+    /// The value refers to a variable or a command without a result.
     Unresolved(String),
-    /// It is not known; why.
+    /// The check was inconclusive, for this reason.
     Unknown(String),
 }
 
-/// An API key without the blanks around it.
+/// Trims an API key.
 ///
 /// # Errors
-/// Why it cannot be one.
+/// Describes why it is invalid.
 pub(super) fn trimmed(entered: &Secret) -> Result<&str, &'static str> {
     let key = entered.reveal().trim();
-    // A command may have anything in it.
+    // A command may contain anything.
     let has_blanks = !key.starts_with('!') && key.contains(|c: char| c.is_whitespace() || c.is_control());
     match key {
         "" => Err("it is empty"),
@@ -54,10 +54,10 @@ pub(super) fn trimmed(entered: &Secret) -> Result<&str, &'static str> {
     }
 }
 
-/// Sends a minimal request with this key: a literal, a `$NAME` or a `!command`, as auth.json has them.
+/// Sends a minimal request with this key: a literal, a `$NAME` or a `!command`, as in auth.json.
 pub(super) async fn check(provider: &ProviderId, value: &str, auth: &RegistryAuth, cancel: &Cancel) -> KeyCheck {
     let Some(model) = auth.registry().default_model(provider) else {
-        return KeyCheck::Unknown("no model of it is known".to_owned());
+        return KeyCheck::Unknown("none of its models is known".to_owned());
     };
     let env = auth.storage().env_of(provider, auth.host().env());
     let key = match config_value::resolve(value, &env).await {
@@ -79,7 +79,7 @@ pub(super) async fn check(provider: &ProviderId, value: &str, auth: &RegistryAut
         .with_host(host);
     let mut events = Dispatch::new(Arc::clone(auth.registry())).stream(request, cancel);
     match events.next().await {
-        // The rest of the answer is of no interest; dropping the stream ends the request.
+        // The rest of the answer is irrelevant; dropping the stream ends the request.
         Some(StreamEvent::End(end)) => end.error.map_or(KeyCheck::Accepted, |error| judge(&error)),
         Some(_) => KeyCheck::Accepted,
         None => KeyCheck::Unknown("there was no answer".to_owned()),
@@ -91,7 +91,7 @@ fn judge(error: &LlmError) -> KeyCheck {
         || matches!(error.kind, LlmErrorKind::Auth | LlmErrorKind::AuthPermanent);
     match error.kind {
         _ if is_refused => KeyCheck::Rejected(error.text.clone()),
-        // Whoever has no requests or no credit left was recognised.
+        // A key without quota or credit was recognized.
         LlmErrorKind::RateLimit | LlmErrorKind::Quota => KeyCheck::Accepted,
         LlmErrorKind::Aborted => timed_out(),
         _ => KeyCheck::Unknown(error.text.clone()),
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_trimmed_and_have_no_blanks() {
+    fn keys_are_trimmed_and_contain_no_whitespace() {
         let check = |text: &str| trimmed(&text.into()).map(str::to_owned);
         assert_eq!(check(" sk-1\r\n"), Ok("sk-1".into()));
         assert_eq!(check("!pass show key"), Ok("!pass show key".into()));

@@ -7,17 +7,17 @@ use pinch_llm::ids::ProviderId;
 use crate::auth::storage::StoreAuthError;
 use crate::models::RegistryAuth;
 
-/// What a logout leaves alone.
+/// What a logout does not change.
 const ELSEWHERE: &str = "Environment variables and models.json config are unchanged.";
 
-/// What a logout removed.
+/// The result of a logout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogoutOutcome {
-    /// A login of this provider, by its display name.
+    /// The login of this provider (its display name) was removed.
     LoggedOut(String),
-    /// An API key of this provider.
+    /// The API key of this provider was removed.
     KeyRemoved(String),
-    /// Nothing: there was nothing stored for this provider.
+    /// Nothing was stored for this provider.
     NothingStored(String),
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for LogoutOutcome {
 /// Removes the stored credentials of a provider.
 ///
 /// # Errors
-/// [`StoreAuthError`]; nothing has changed then.
+/// [`StoreAuthError`]; nothing has changed.
 pub async fn log_out(auth: &RegistryAuth, provider: &ProviderId) -> Result<LogoutOutcome, StoreAuthError> {
     let name = auth.registry().display_name(provider);
     let Some(entry) = auth.storage().get(provider) else { return Ok(LogoutOutcome::NothingStored(name)) };

@@ -1,4 +1,4 @@
-//! Which providers there are to log in to, and in which ways.
+//! The providers that support logins, and their login methods.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use pinch_llm::oauth::OAuthFlow;
 
 use crate::models::RegistryAuth;
 
-/// A way to log in.
+/// A login method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoginMethod {
-    /// A person signs in with a browser, and requests carry a token that is refreshed.
+    /// Sign in with a browser; requests carry a token that is refreshed.
     Subscription,
-    /// A person enters an API key.
+    /// Enter an API key.
     ApiKey,
 }
 
 impl LoginMethod {
-    /// The name on a command line.
+    /// Returns the name used on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Subscription => "subscription",
@@ -28,7 +28,7 @@ impl LoginMethod {
         }
     }
 
-    /// What a person chooses.
+    /// Returns the label shown to users.
     pub fn label(self) -> &'static str {
         match self {
             Self::Subscription => "Use a subscription",
@@ -46,7 +46,7 @@ impl fmt::Display for LoginMethod {
     }
 }
 
-/// A provider that a person can log in to.
+/// A provider that users can log in to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoginProvider {
@@ -54,12 +54,12 @@ pub struct LoginProvider {
     pub id: ProviderId,
     /// Its display name.
     pub name: String,
-    /// The ways to log in, the usual one first; none where credentials are kept elsewhere, as those of clouds are.
+    /// The login methods, preferred one first; empty if credentials are stored elsewhere, as for cloud providers.
     pub methods: Vec<LoginMethod>,
 }
 
 impl LoginProvider {
-    /// All providers, sorted by name.
+    /// Returns all providers, sorted by name.
     pub fn all(auth: &RegistryAuth) -> Vec<Self> {
         let mut ids = auth.registry().providers();
         for flow in auth.logins().flows().iter().filter(|flow| flow.signs_in()) {
@@ -73,7 +73,7 @@ impl LoginProvider {
         all
     }
 
-    /// A provider by its id, in any spelling of capitals, or by an older id.
+    /// Finds a provider by its id, ignoring case, or by a legacy id.
     pub fn find(auth: &RegistryAuth, name: &str) -> Option<Self> {
         let name = canonical_provider(name);
         Self::all(auth).into_iter().find(|provider| provider.id.as_str().eq_ignore_ascii_case(name))
@@ -88,13 +88,13 @@ impl LoginProvider {
         let subscription = flow.is_some().then_some(LoginMethod::Subscription);
         let methods = subscription.into_iter().chain(takes_key.then_some(LoginMethod::ApiKey)).collect();
         let name = auth.registry().display_name(&id);
-        // A provider without models and name of its own has that of its flow.
+        // A provider without models and a name of its own gets its flow's name.
         let name = flow.filter(|_| name == id.as_str()).map_or(name, |flow| flow.name().to_owned());
         Self { id, name, methods }
     }
 }
 
-/// The flow that signs a person in: that of an extension, else a built-in one.
+/// Returns the sign-in flow of a provider: an extension's, or else a built-in one.
 pub(super) fn flow(auth: &RegistryAuth, provider: &ProviderId) -> Option<Arc<dyn OAuthFlow>> {
     let of_extension = auth.registry().flow_of(provider);
     let known = || auth.logins().flows().iter().find(|flow| flow.id() == provider.as_str()).cloned();

@@ -1,4 +1,4 @@
-//! What is known of a provider's credentials, as lists of providers show it.
+//! The status of a provider's credentials, as shown in lists.
 
 use std::fmt;
 
@@ -10,21 +10,21 @@ use crate::models::request_auth::AuthSource;
 /// Where the credentials of a provider come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginStatus {
-    /// auth.json has some.
+    /// auth.json has matching credentials.
     Configured,
-    /// auth.json has some of the other kind.
+    /// auth.json has credentials for the other method.
     OtherMethod(LoginMethod),
-    /// A variable, or several.
+    /// One or more environment variables.
     Environment(String),
-    /// The files or the environment of a cloud.
+    /// Files or the environment of a cloud provider.
     Machine,
     /// A key in models.json.
     ModelsJsonKey,
     /// A command in models.json.
     ModelsJsonCommand,
-    /// A key that was given for this run.
+    /// A key given for this run.
     Runtime,
-    /// There are some that cannot be used; why.
+    /// There are credentials, but they are unusable for this reason.
     Unusable(String),
     /// There are none.
     Unconfigured,
@@ -46,7 +46,7 @@ impl fmt::Display for LoginStatus {
     }
 }
 
-/// The status of a provider as a list for one method shows it, or one for all. No command runs, and no server is asked.
+/// Returns the status of a provider for a list of one login method, or of all. Runs no command and contacts no server.
 pub async fn status(auth: &RegistryAuth, provider: &LoginProvider, method: Option<LoginMethod>) -> LoginStatus {
     let id = &provider.id;
     let is_login = auth.is_using_oauth(id);

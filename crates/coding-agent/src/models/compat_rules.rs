@@ -1,8 +1,8 @@
-//! The values of the members of `compat`. An invalid one is reported, and the model is used all the same.
+//! Validation of `compat` members. Invalid ones are reported, and the model is used nevertheless.
 
 use serde_json::{Map, Value};
 
-/// Members that are one of some words.
+/// Members with one of several words as value.
 const WORDS: &[(&str, &[&str])] = &[
     ("maxTokensField", &["max_completion_tokens", "max_tokens"]),
     (
@@ -31,7 +31,7 @@ const WORDS: &[(&str, &[&str])] = &[
 const OBJECTS: [&str; 5] =
     ["openRouterRouting", "vercelGatewayRouting", "chatTemplateKwargs", "chatTemplateArgs", "reasoningEffortMap"];
 
-/// Flags whose names do not tell.
+/// Flags not recognizable by their names.
 const FLAGS: [&str; 5] = [
     "zaiToolStream",
     "sendSessionAffinityHeaders",
@@ -43,7 +43,7 @@ const FLAGS: [&str; 5] = [
 /// Members of routing preferences that are lists of names.
 const LISTS: [&str; 4] = ["order", "only", "ignore", "quantizations"];
 
-/// Places below `at` that are wrong, and what they must be.
+/// Returns the invalid paths below `at`, and the expected values.
 pub(super) fn check(at: &str, compat: &Map<String, Value>) -> Vec<(String, String)> {
     let mut wrong = Vec::new();
     for (name, value) in compat {
@@ -57,7 +57,7 @@ pub(super) fn check(at: &str, compat: &Map<String, Value>) -> Vec<(String, Strin
     wrong
 }
 
-/// What a member must be, when it is not that.
+/// Returns the expected value of a member, if it is invalid.
 fn wanted(name: &str, value: &Value) -> Option<String> {
     if let Some((_, words)) = WORDS.iter().find(|(known, _)| *known == name) {
         let is_word = value.as_str().is_some_and(|word| words.contains(&word));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_members_are_named() {
+    fn invalid_members_are_named() {
         check_places(
             &json!({
                 "supportsStore": "no", "maxTokensField": "tokens", "thinkingFormat": "qwen", "unknown": 1,

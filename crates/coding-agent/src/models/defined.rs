@@ -1,4 +1,4 @@
-//! What models.json says, provider by provider: some of it perhaps not read yet.
+//! The content of models.json by provider, part of which may not be parsed yet.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,17 +13,17 @@ use super::outline::{self, ModelsOutline, Sketch};
 use super::schema;
 use crate::document::{self, Problem};
 
-/// Bytes of a document that is read and checked as a whole. Of a longer one the models of a provider are read on first use.
+/// Maximum bytes of a document that is parsed and checked as a whole. In longer ones, the models of a provider are parsed on first use.
 const AT_ONCE: usize = 256 * 1024;
 
-/// What a document says of one provider.
+/// A document's definition of one provider.
 #[derive(Debug)]
 pub(super) struct Defined {
     head: Definition,
     rest: Option<Rest>,
 }
 
-/// What was not read yet.
+/// The part not parsed yet.
 #[derive(Debug)]
 struct Rest {
     id: ProviderId,
@@ -37,12 +37,12 @@ struct Rest {
 }
 
 impl Defined {
-    /// All but the models, which may lack.
+    /// Returns the definition, possibly without models.
     pub(super) fn head(&self) -> &Definition {
         &self.head
     }
 
-    /// All of it.
+    /// Returns the complete definition.
     pub(super) fn whole(&self) -> &Definition {
         self.rest.as_ref().map_or(&self.head, |rest| &rest.read().0)
     }
@@ -67,13 +67,13 @@ impl Rest {
     }
 }
 
-/// All that a document says.
+/// The content of a document.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ModelsDocument {
     pub(super) providers: Vec<(ProviderId, Arc<Defined>)>,
     file: PathBuf,
-    /// What is wrong, in the order of the document; parts that were not read have their place in it.
-    told: Vec<Reported>,
+    /// The problems in document order; unparsed parts have a placeholder.
+    reported: Vec<Reported>,
 }
 
 #[derive(Clone, Debug)]
@@ -83,10 +83,10 @@ enum Reported {
 }
 
 impl ModelsDocument {
-    /// Reads a file; one that is missing says nothing.
+    /// Reads a file; a missing one is empty.
     ///
     /// # Errors
-    /// What is wrong with the document as a whole.
+    /// Returns the problem with the document as a whole.
     pub(super) fn read(file: &Path, catalog: Option<&Catalog>) -> Result<Self, Problem> {
         let Some(text) = document::read_long_text(file)? else { return Ok(Self::default()) };
         if text.len() > AT_ONCE
@@ -97,13 +97,13 @@ impl ModelsDocument {
         document::value_of(file, outline::as_str(&text)).map(|root| Self::of_value(root, catalog, file))
     }
 
-    /// A document that is in memory already.
+    /// Creates a document from a value in memory.
     pub(super) fn of_value(root: Value, catalog: Option<&Catalog>, file: &Path) -> Self {
         let mut findings = ModelProblems { file, all: Vec::new() };
         let read = definition::read_document(root, catalog, &mut findings);
         let whole = |(id, head)| (id, Arc::new(Defined { head, rest: None }));
-        let told = findings.all.into_iter().map(Reported::Finding).collect();
-        Self { providers: read.into_iter().map(whole).collect(), file: file.to_owned(), told }
+        let reported = findings.all.into_iter().map(Reported::Finding).collect();
+        Self { providers: read.into_iter().map(whole).collect(), file: file.to_owned(), reported }
     }
 
     fn of_outline(outline: ModelsOutline, catalog: Option<&Catalog>, file: &Path) -> Self {
@@ -115,27 +115,27 @@ impl ModelsDocument {
             let mut misfits = Vec::new();
             schema::provider(&at, &sketch.head, &mut misfits);
             let head = Definition::of(sketch.head.clone()).0;
-            // Whether what is said makes sense may hang on the models, unless there is a URL for all of them.
+            // Whether the definition is valid may depend on its models, unless there is a URL for all of them.
             if misfits.is_empty() && head.base_url.is_some() && sketch.has_good_parts() {
                 let (file, whole, is_told) = (file.to_owned(), OnceLock::new(), AtomicBool::new(false));
                 let rest = Rest { id: id.clone(), at, file, is_built_in, sketch, whole, is_told };
                 let defined = Arc::new(Defined { head, rest: Some(rest) });
-                document.told.push(Reported::Of(Arc::clone(&defined)));
+                document.reported.push(Reported::Of(Arc::clone(&defined)));
                 document.providers.push((id, defined));
                 continue;
             }
             let mut findings = ModelProblems { file, all: Vec::new() };
             let config = sketch.read().unwrap_or_else(|_| Value::Object(sketch.head.clone()));
             let read = Definition::read(&id, &at, config, is_built_in, &mut findings);
-            document.told.extend(findings.all.into_iter().map(Reported::Finding));
+            document.reported.extend(findings.all.into_iter().map(Reported::Finding));
             document.providers.extend(read.map(|head| (id, Arc::new(Defined { head, rest: None }))));
         }
         document
     }
 
-    /// What is wrong with what was read until now.
+    /// Returns the problems found so far.
     pub(super) fn problems_so_far(&self) -> Vec<Problem> {
-        let so_far = self.told.iter().flat_map(|told| match told {
+        let so_far = self.reported.iter().flat_map(|reported| match reported {
             Reported::Finding(finding) => std::slice::from_ref(finding),
             Reported::Of(defined) => {
                 defined.rest.as_ref().and_then(|rest| rest.whole.get()).map_or(&[][..], |(_, all)| all)
@@ -144,23 +144,23 @@ impl ModelsDocument {
         so_far.map(|finding| finding.problem.clone()).collect()
     }
 
-    /// The problems of parts that were read since the last call.
+    /// Returns the problems of parts parsed since the last call.
     pub(super) fn new_problems(&self) -> Vec<Problem> {
         let rests = self.providers.iter().filter_map(|(_, defined)| defined.rest.as_ref());
         let new = rests.filter(|rest| rest.whole.get().is_some() && !rest.is_told.swap(true, Ordering::Relaxed));
         new.flat_map(|rest| &rest.read().1).map(|finding| finding.problem.clone()).collect()
     }
 
-    /// All that is wrong; what was not read yet is read now.
+    /// Returns all problems, parsing the remaining parts.
     pub(super) fn findings(&self) -> Vec<ModelProblem> {
-        let all = self.told.iter().flat_map(|told| match told {
+        let all = self.reported.iter().flat_map(|reported| match reported {
             Reported::Finding(finding) => std::slice::from_ref(finding),
             Reported::Of(defined) => defined.rest.as_ref().map_or(&[][..], |rest| &rest.read().1),
         });
         all.cloned().collect()
     }
 
-    /// All that stops something from being used, in pi's words.
+    /// Returns all problems that prevent something from being used, in pi's words.
     pub(super) fn error(&self) -> Option<String> {
         definition::error_text(&self.findings(), &self.file)
     }

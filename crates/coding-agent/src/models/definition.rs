@@ -1,4 +1,4 @@
-//! What is said of a provider and its models, in models.json or by an extension: checked, and ready to be laid over the catalog.
+//! Validated definitions of providers and their models, from models.json or an extension, ready to be applied to the catalog.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(super) struct Definition {
     pub(super) auth_header: Option<bool>,
     pub(super) headers: Map<String, Value>,
     pub(super) compat: Option<Map<String, Value>>,
-    /// Models of the provider's own; each has an id and, with the provider, an api.
+    /// The provider's additional models; each has an id and, possibly from the provider, an api.
     pub(super) models: Vec<Map<String, Value>>,
     pub(super) overrides: Map<String, Value>,
 }
@@ -29,22 +29,22 @@ pub(super) struct Definition {
 pub(super) enum FindingKind {
     /// The document cannot be read.
     Document,
-    /// Something has the wrong shape.
+    /// A value has the wrong shape.
     Shape,
-    /// Something is missing or invalid.
+    /// A value is missing or invalid.
     Rule(ProviderId),
-    /// It is used all the same.
+    /// The value is used nevertheless.
     Warning,
 }
 
-/// Something wrong in a document.
+/// A problem in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ModelProblem {
     pub(super) sort: FindingKind,
     pub(super) problem: Problem,
 }
 
-/// Where findings are noted.
+/// Collects problems.
 pub(super) struct ModelProblems<'a> {
     pub(super) file: &'a Path,
     pub(super) all: Vec<ModelProblem>,
@@ -56,7 +56,7 @@ impl ModelProblems<'_> {
         self.all.push(ModelProblem { sort, problem });
     }
 
-    /// Notes misfits; whether there were any.
+    /// Adds misfits; returns whether there were any.
     fn misfits(&mut self, misfits: Vec<schema::Misfit>, remedy: &str) -> bool {
         let any = !misfits.is_empty();
         for (at, what) in misfits {
@@ -66,7 +66,7 @@ impl ModelProblems<'_> {
     }
 }
 
-/// Reads all providers of a document. What is broken is noted and left out; the rest counts.
+/// Parses all providers of a document. Invalid ones are reported and skipped.
 pub(super) fn read_document(
     root: Value,
     catalog: Option<&Catalog>,
@@ -96,7 +96,7 @@ pub(super) fn read_document(
 }
 
 impl Definition {
-    /// Reads what a document says of one provider; `None` when nothing of it can be used.
+    /// Parses a document's definition of one provider. Returns `None` if nothing in it is usable.
     pub(super) fn read(
         id: &ProviderId,
         at: &str,
@@ -124,13 +124,13 @@ impl Definition {
             let what = format!(
                 "Provider {id}: must specify \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\", or \"models\"."
             );
-            findings.note(FindingKind::Rule(id.clone()), at, what, "Its key counts all the same, if it has one");
+            findings.note(FindingKind::Rule(id.clone()), at, what, "Its key still applies, if it has one");
             return definition.api_key.is_some().then_some(definition);
         }
         let lacks_url = |model: &Value| model.get("baseUrl").is_none();
         if !is_built_in && definition.base_url.is_none() && models.iter().any(lacks_url) {
             let what = format!("Provider {id}: \"baseUrl\" is required when defining custom models.");
-            findings.note(FindingKind::Rule(id.clone()), at, what, "Name the server's URL");
+            findings.note(FindingKind::Rule(id.clone()), at, what, "Set the server's URL");
             return None;
         }
         definition.compat_warnings(at, findings);
@@ -138,7 +138,7 @@ impl Definition {
         Some(definition)
     }
 
-    /// The members of a provider whose shape is right, and its models, not checked yet.
+    /// Splits a provider into its well-formed members and its unchecked models.
     pub(super) fn of(mut config: Map<String, Value>) -> (Self, Vec<Value>) {
         let mut text = |name: &str| match config.shift_remove(name) {
             Some(Value::String(text)) => Some(text),
@@ -168,7 +168,7 @@ impl Definition {
         (definition, models)
     }
 
-    /// Takes in the models that make sense.
+    /// Adds the valid models.
     pub(super) fn add_models(
         &mut self,
         id: &ProviderId,
@@ -219,7 +219,7 @@ impl Definition {
     }
 }
 
-/// Why a well-formed model is invalid.
+/// Returns why a well-formed model is invalid.
 fn broken_rule(provider: &ProviderId, model: &Map<String, Value>, has_api: bool) -> Option<String> {
     let id = model.get("id").and_then(Value::as_str).unwrap_or_default();
     if !has_api && !model.contains_key("api") {
@@ -236,7 +236,7 @@ fn warn_of(at: &str, compat: &Map<String, Value>, findings: &mut ModelProblems<'
     }
 }
 
-/// All that stops something from being used, in pi's words; `None` when nothing does.
+/// Returns everything that prevents something from being used, in pi's words; `None` if there is nothing.
 pub(super) fn error_text(findings: &[ModelProblem], file: &Path) -> Option<String> {
     let mut parts = Vec::new();
     let mut shapes = Vec::new();

@@ -1,4 +1,4 @@
-//! A provider for all models of a registry: each request goes to the provider of its model.
+//! A provider for all models of a registry: each request goes to its model's provider.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use pinch_stdx::cancel::Cancel;
 
 use super::ModelRegistry;
 
-/// Hands every request to the provider that a registered extension brought for its model, else to the wire format that its model names.
+/// Forwards each request to the implementation that an extension registered for its model, or else to the model's wire format.
 pub struct Dispatch {
     registry: Arc<ModelRegistry>,
     formats: ProviderRegistry,
 }
 
 impl Dispatch {
-    /// The built-in wire formats, and what the registry knows beyond them.
+    /// Creates a dispatcher with the built-in wire formats and the registry's additions.
     pub fn new(registry: Arc<ModelRegistry>) -> Self {
         Self::with_formats(registry, ProviderRegistry::builtin())
     }
 
-    /// Other wire formats in place of the built-in ones.
+    /// Creates a dispatcher with other wire formats.
     pub fn with_formats(registry: Arc<ModelRegistry>, formats: ProviderRegistry) -> Self {
         Self { registry, formats }
     }

@@ -1,4 +1,4 @@
-//! Providers that are registered while the program runs.
+//! Providers registered at run time.
 
 use std::fmt;
 use std::path::Path;
@@ -12,30 +12,30 @@ use serde_json::{Map, Value};
 use super::definition::{Definition, FindingKind, ModelProblems};
 use super::schema;
 
-/// A provider as an extension describes it.
+/// A provider as defined by an extension.
 #[derive(Clone, Default)]
 pub struct ProviderDefinition {
-    /// What models.json would say of it: `name`, `baseUrl`, `apiKey`, `api`, `headers`, `authHeader`, `compat`, `models`.
+    /// Its definition as in models.json: `name`, `baseUrl`, `apiKey`, `api`, `headers`, `authHeader`, `compat`, `models`.
     pub document: Map<String, Value>,
-    /// Answers for its models, in place of the wire format that their `api` names.
+    /// Serves its models, instead of the wire format named in `api`.
     pub stream: Option<Arc<dyn Provider>>,
-    /// How people sign in there.
+    /// The sign-in flow.
     pub oauth: Option<Arc<dyn OAuthFlow>>,
 }
 
 impl fmt::Debug for ProviderDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The document may hold a key.
+        // The document may contain a key.
         let members: Vec<&String> = self.document.keys().collect();
         f.debug_struct("ProviderConfig").field("document", &members).finish_non_exhaustive()
     }
 }
 
-/// An invalid provider.
+/// An invalid provider definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct RegisterError {
-    /// Which provider.
+    /// The provider.
     pub provider: ProviderId,
     /// What is wrong.
     pub text: String,
@@ -44,15 +44,15 @@ pub struct RegisterError {
 /// A registered provider.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DynamicProvider {
-    /// All that was ever said of it.
+    /// The merged definitions.
     pub(super) config: ProviderDefinition,
     pub(super) definition: Definition,
-    /// It has models of its own, in place of all others of this name.
+    /// Whether its models replace all others of this provider.
     pub(super) replaces: bool,
 }
 
 impl DynamicProvider {
-    /// Lays a description over an earlier one and checks what comes out.
+    /// Merges a definition into an earlier one and validates the result.
     pub(super) fn new(
         id: &ProviderId,
         before: Option<&Self>,

@@ -1,4 +1,4 @@
-//! The model a session begins with, and the level it thinks at.
+//! Selecting the initial model and thinking level of a session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,49 +9,49 @@ use pinch_llm::thinking::ThinkingLevel;
 
 use super::pattern::ModelMatch;
 
-/// What a session begins with is chosen from.
+/// The inputs for selecting a model.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InitialModelOptions<'a> {
-    /// The model that was named for this run.
+    /// The model requested for this run.
     pub named: Option<&'a ModelMatch>,
-    /// The level that was named for this run.
+    /// The thinking level requested for this run.
     pub thinking: Option<ThinkingLevel>,
-    /// The models to go through, in order.
+    /// The scoped models, in order.
     pub scope: &'a [ModelMatch],
-    /// The session has a past: the scope does not choose its model.
+    /// Whether the session is resumed: then the scope does not determine its model.
     pub is_continued: bool,
-    /// Provider and id of the configured model.
+    /// Provider and id of the default model in the settings.
     pub default: Option<(&'a str, &'a str)>,
-    /// The configured levels of single models, by `provider/id`.
+    /// Default levels of single models, by `provider/id`.
     pub of_models: Option<&'a BTreeMap<String, ThinkingLevel>>,
-    /// The configured level.
+    /// Default level in the settings.
     pub default_thinking: Option<ThinkingLevel>,
 }
 
-/// What a session begins with.
+/// The initial model and thinking level.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Initial {
-    /// The model; `None` = there is none.
+    /// The model, or `None` if none is available.
     pub model: Option<Arc<Model>>,
-    /// The level, one that the model has.
+    /// The level, supported by the model.
     pub thinking: ThinkingLevel,
 }
 
-/// Chooses among the models that can be asked: the named one, the first of the scope, the configured one, the usual one of the preferred
-/// provider, any.
-pub fn choose(available: &[Arc<Model>], wishes: &InitialModelOptions<'_>) -> Initial {
-    let in_scope = || if wishes.is_continued { None } else { wishes.scope.first() };
-    let found = wishes.named.or_else(in_scope);
+/// Selects among the available models: the requested one, the first of the scope, the configured default, the default of the preferred
+/// provider, or any.
+pub fn choose(available: &[Arc<Model>], options: &InitialModelOptions<'_>) -> Initial {
+    let in_scope = || if options.is_continued { None } else { options.scope.first() };
+    let found = options.named.or_else(in_scope);
     let model = found.map(|found| Arc::clone(&found.model)).or_else(|| {
-        let configured = wishes.default.and_then(|(provider, id)| find(available, provider, id));
+        let configured = options.default.and_then(|(provider, id)| find(available, provider, id));
         let usual = || default_ids().find_map(|(provider, id)| find(available, provider, id));
         configured.or_else(usual).or_else(|| available.first()).cloned()
     });
     let Some(model) = model else { return Initial { model: None, thinking: ThinkingLevel::Off } };
     let of_model =
-        || wishes.of_models.and_then(|levels| levels.get(&format!("{}/{}", model.provider, model.id))).copied();
-    let wanted = wishes.thinking.or_else(|| found?.thinking).or_else(of_model).or(wishes.default_thinking);
+        || options.of_models.and_then(|levels| levels.get(&format!("{}/{}", model.provider, model.id))).copied();
+    let wanted = options.thinking.or_else(|| found?.thinking).or_else(of_model).or(options.default_thinking);
     let thinking = thinking::clamp(&model, wanted.unwrap_or(ThinkingLevel::Medium));
     Initial { model: Some(model), thinking }
 }
@@ -60,7 +60,7 @@ fn find<'a>(available: &'a [Arc<Model>], provider: &str, id: &str) -> Option<&'a
     available.iter().find(|model| model.provider == *canonical_provider(provider) && model.id == *id)
 }
 
-/// The note for a session that continues with another model.
+/// Returns the note for a session resumed with another model.
 pub fn not_restored(provider: &str, id: &str, using: Option<&Model>) -> String {
     let using = using.map(|model| format!(". Using {}/{}", model.provider, model.id)).unwrap_or_default();
     format!("Could not restore model {provider}/{id}{using}")

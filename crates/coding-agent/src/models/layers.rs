@@ -1,4 +1,4 @@
-//! The sources of models over each other: catalog, models.json, registered providers.
+//! The layers of the registry: catalog, models.json, registered providers.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,22 +13,22 @@ use super::dynamic::DynamicProvider;
 use super::merge;
 use super::shelf::ProviderModels;
 
-/// A state of the registry. Models of a provider are loaded on first use.
+/// A version of the registry. Models of a provider are loaded on first use.
 #[derive(Clone, Debug)]
 pub(super) struct RegistryLayers {
     pub(super) catalog: Option<Catalog>,
-    /// What the document says, by provider.
+    /// The document's definitions, by provider.
     defined: ByProvider<Arc<Defined>>,
     order: Vec<ProviderId>,
     pub(super) registered: ByProvider<Arc<DynamicProvider>>,
     shelves: ByProvider<OnceLock<Arc<ProviderModels>>>,
     pub(super) document: ModelsDocument,
-    /// Why the document could not be read again; what it said before holds.
+    /// Why the document could not be reloaded; its previous content stays in effect.
     pub(super) unread: Option<String>,
 }
 
 impl RegistryLayers {
-    /// A catalog with nothing over it; without one there is nothing at all.
+    /// Creates a registry with only a catalog, or an empty one.
     pub(super) fn over(catalog: Option<Catalog>) -> Self {
         let mut layers = Self {
             catalog,
@@ -43,7 +43,7 @@ impl RegistryLayers {
         layers
     }
 
-    /// Puts finished models of providers that are in no catalog on their shelves.
+    /// Adds complete models of providers that are not in the catalog.
     pub(super) fn put(&mut self, models: impl IntoIterator<Item = Arc<Model>>) {
         let mut by_provider: Vec<(ProviderId, Vec<Arc<Model>>)> = Vec::new();
         for model in models {
@@ -58,7 +58,7 @@ impl RegistryLayers {
         }
     }
 
-    /// Takes over what a document says, in place of what it said before.
+    /// Replaces the document.
     pub(super) fn define(&mut self, document: ModelsDocument) {
         self.order = document.providers.iter().map(|(id, _)| id.clone()).collect();
         self.defined = document.providers.iter().cloned().collect();
@@ -67,25 +67,25 @@ impl RegistryLayers {
         self.shelves = all.into_iter().map(|id| (id, OnceLock::new())).collect();
     }
 
-    /// Empties a shelf: its provider has changed.
+    /// Drops the cached models of a provider that has changed.
     pub(super) fn forget(&mut self, id: &ProviderId) {
         self.shelves.insert(id.clone(), OnceLock::new());
     }
 
-    /// All providers, some perhaps twice.
+    /// Returns all providers, possibly with duplicates.
     pub(super) fn providers(&self) -> impl Iterator<Item = &ProviderId> {
         let known = self.catalog.iter().flat_map(Catalog::providers);
         known.chain(&self.order).chain(self.registered.keys())
     }
 
-    /// What is said of a provider, not of its models; what is said last wins.
+    /// Returns the definitions of a provider, without models; the last one has precedence.
     pub(super) fn definitions(&self, provider: &ProviderId) -> impl DoubleEndedIterator<Item = &Definition> {
         let id = ProviderId::new(canonical_provider(provider.as_str()));
         let registered = self.registered.get(&id).map(|registered| &registered.definition);
         self.defined.get(&id).map(|defined| defined.head()).into_iter().chain(registered)
     }
 
-    /// The shelf of a provider.
+    /// Returns the models of a provider.
     pub(super) fn shelf(&self, provider: &ProviderId) -> Option<&Arc<ProviderModels>> {
         let shelf = match self.shelves.get(provider) {
             Some(shelf) => shelf,

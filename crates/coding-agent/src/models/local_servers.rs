@@ -1,4 +1,4 @@
-//! Model servers on this machine that need no key.
+//! Local model servers that need no key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use serde_json::json;
 
 use crate::web::json_answer;
 
-/// Servers that speak OpenAI's format, and where they usually listen.
+/// Servers with an OpenAI-compatible API and their default ports.
 pub const LOCAL_SERVERS: [(&str, u16); 3] = [("ollama", 11434), ("llama.cpp", 8080), ("lmstudio", 1234)];
 
-/// How long a server may take to say which models it has.
+/// Timeout for listing a server's models.
 const PROBE: Duration = Duration::from_millis(400);
 
-/// The models of one server.
+/// A running server and its models.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LocalServer {
     /// Its name.
     pub name: &'static str,
-    /// Where it listens.
+    /// Its base URL.
     pub base_url: String,
     /// Its models.
     pub models: Vec<Arc<Model>>,
 }
 
-/// The servers that answer, in the order of [`LOCAL_SERVERS`]. They are asked all at once, and none is waited for longer than 400 ms.
+/// Returns the servers that respond, in the order of [`LOCAL_SERVERS`]. Probes them in parallel, for at most 400 ms.
 pub async fn find(host: &Host) -> Vec<LocalServer> {
     let client = HttpClient::new();
     let probes = LOCAL_SERVERS.map(|(name, port)| probe(&client, host, name, port));

@@ -1,4 +1,4 @@
-//! How what documents say changes model records.
+//! Merging definitions into model records.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const REPLACED: [&str; 9] = [
     "promptCache",
 ];
 
-/// A model of another source with what a definition says of its provider and of itself.
+/// Applies a definition of the provider and the model to a model from another source.
 pub(super) fn change(definition: &Definition, model: &Arc<Model>) -> Arc<Model> {
     let own = definition.overrides.get(model.id.as_str()).and_then(Value::as_object);
     if own.is_none() && definition.base_url.is_none() && definition.compat.is_none() {
@@ -38,7 +38,7 @@ pub(super) fn change(definition: &Definition, model: &Arc<Model>) -> Arc<Model> 
     Model::from_record(&record).map_or_else(|_| Arc::clone(model), Arc::new)
 }
 
-/// A model with its own overrides only: its provider was defined somewhere else.
+/// Applies only the overrides of a model whose provider is defined elsewhere.
 pub(super) fn override_one(definition: &Definition, model: &Arc<Model>) -> Arc<Model> {
     let Some(own) = definition.overrides.get(model.id.as_str()).and_then(Value::as_object) else {
         return Arc::clone(model);
@@ -48,7 +48,7 @@ pub(super) fn override_one(definition: &Definition, model: &Arc<Model>) -> Arc<M
     Model::from_record(&record).map_or_else(|_| Arc::clone(model), Arc::new)
 }
 
-/// A model that a definition has: its own members over those of the provider, and what is in neither from a model beside it.
+/// Builds a model from a definition: its own members, then the provider's, then those of a related model.
 pub(super) fn build(
     provider: &ProviderId,
     definition: &Definition,
@@ -58,7 +58,7 @@ pub(super) fn build(
     let text = |name: &str| own.get(name).and_then(Value::as_str);
     let api = text("api").or(definition.api.as_deref()).or(beside.map(|model| model.api.as_str()))?;
     let base_url = text("baseUrl").or(definition.base_url.as_deref()).or(beside.map(|model| model.base_url.as_str()));
-    // Headers may name variables and commands; they are resolved for each request, not kept in the model.
+    // Headers may refer to variables and commands; they are resolved per request, not stored in the model.
     let members = own.iter().filter(|(name, _)| !matches!(name.as_str(), "headers" | "compat"));
     let mut record: Map<String, Value> = members.map(|(name, value)| (name.clone(), value.clone())).collect();
     record.insert("provider".into(), provider.as_str().into());
@@ -70,7 +70,7 @@ pub(super) fn build(
     Model::from_record(&record).ok()
 }
 
-/// Lays peculiarities over a record's own; routing preferences merge one level deeper.
+/// Merges `compat` members into a record's own; routing preferences are merged one level deeper.
 fn merge_compat(record: &mut Value, over: Option<&Map<String, Value>>) {
     let (Some(over), Some(record)) = (over, record.as_object_mut()) else { return };
     let compat = record.entry("compat").or_insert_with(|| Value::Object(Map::new()));
@@ -87,7 +87,7 @@ fn merge_compat(record: &mut Value, over: Option<&Map<String, Value>>) {
     }
 }
 
-/// Lays one `modelOverrides` entry over a record.
+/// Applies one `modelOverrides` entry to a record.
 fn apply_override(record: &mut Value, over: &Map<String, Value>) {
     for name in REPLACED {
         if let Some(value) = over.get(name) {

@@ -1,6 +1,6 @@
-//! Names of providers that people know.
+//! Display names of providers.
 
-/// The display name of a provider, if it differs from its id.
+/// Returns the display name of a provider, if it differs from its id.
 pub(super) fn of(provider: &str) -> Option<&'static str> {
     Some(match provider {
         "amazon-bedrock" => "Amazon Bedrock",

@@ -1,4 +1,4 @@
-//! A long models.json, taken apart in one pass: lists of models stay text until they are used.
+//! Splitting a long models.json in one pass: lists of models stay text until they are used.
 
 use std::fmt;
 
@@ -11,21 +11,21 @@ use serde_json::{Map, Value};
 /// Members of a provider that may be very long.
 const LONG: [&str; 2] = ["models", "modelOverrides"];
 
-/// A document, provider by provider.
+/// A document, split by provider.
 pub(super) struct ModelsOutline {
     pub(super) providers: Vec<(String, Sketch)>,
 }
 
-/// What is said of one provider.
+/// The outline of one provider.
 #[derive(Clone, Debug)]
 pub(super) struct Sketch {
-    /// The members that are short.
+    /// The short members.
     pub(super) head: Map<String, Value>,
-    /// The long ones, by name.
+    /// The long members, by name.
     pub(super) parts: Vec<(&'static str, UnreadValue)>,
 }
 
-/// A value that was not read yet.
+/// A value not parsed yet.
 #[derive(Clone)]
 pub(super) struct UnreadValue(Bytes);
 
@@ -35,7 +35,7 @@ impl fmt::Debug for UnreadValue {
     }
 }
 
-/// The text of a document or a part of it, which is UTF-8.
+/// Returns the text of a document or a part of it, which is valid UTF-8.
 pub(super) fn as_str(text: &Bytes) -> &str {
     std::str::from_utf8(text).unwrap_or_default()
 }
@@ -45,14 +45,14 @@ impl UnreadValue {
         as_str(&self.0)
     }
 
-    /// Whether the value is of the kind that its member is to be.
+    /// Returns whether the value starts with the expected bracket.
     fn begins_with(&self, bracket: u8) -> bool {
         self.0.first() == Some(&bracket)
     }
 }
 
 impl Sketch {
-    /// What is said of the provider that a walk over a text comes to.
+    /// Reads the provider at the current position of a walk over the text.
     fn of(text: &Bytes, walk: &mut Walk<'_>) -> Option<Self> {
         let mut sketch = Self { head: Map::new(), parts: Vec::new() };
         walk.object(2, |walk, name| {
@@ -70,15 +70,15 @@ impl Sketch {
         Some(sketch)
     }
 
-    /// Whether the long members are what they are to be: a list of models, and an object of overrides.
+    /// Returns whether the long members have the expected types: a list of models, and an object of overrides.
     pub(super) fn has_good_parts(&self) -> bool {
         self.parts.iter().all(|(name, part)| part.begins_with(if *name == LONG[0] { b'[' } else { b'{' }))
     }
 
-    /// Everything that is said of the provider.
+    /// Parses the provider completely.
     ///
     /// # Errors
-    /// The reader's error.
+    /// The parse error.
     pub(super) fn read(&self) -> Result<Value, serde_json::Error> {
         let mut config = self.head.clone();
         for (name, part) in &self.parts {
@@ -89,7 +89,7 @@ impl Sketch {
 }
 
 impl ModelsOutline {
-    /// Takes a document apart; `None` when it has not the shape that it is to have, so that it is to be read as a whole to say why.
+    /// Splits a document. Returns `None` if its shape is unexpected, so that it must be parsed as a whole to find out why.
     pub(super) fn of(text: &Bytes) -> Option<Self> {
         let text = &text.slice(bom_len(text)..);
         let mut walk = Walk::new(text);
@@ -102,7 +102,7 @@ impl ModelsOutline {
             walk.object(1, |walk, name| {
                 let name = resolve(name)?.into_owned();
                 let sketch = Sketch::of(text, walk)?;
-                // As everywhere in JSON: of two with one name the later counts, in the place of the first.
+                // As usual in JSON, the later of two equal names wins, at the position of the first.
                 match sketches.iter_mut().find(|(known, _)| *known == name) {
                     Some((_, known)) => *known = sketch,
                     None => sketches.push((name, sketch)),
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_together_is_what_was_taken_apart() {
+    fn split_documents_are_reassembled_unchanged() {
         let models = json!([{"id": "m", "deep": [[{"models": 1}]]}]);
         let provider = json!({"baseUrl": "u", "models": models, "modelOverrides": {"x": {}}});
         let text = json!({"$schema": 1, "providers": {"a": provider, "b": {}}}).to_string();
         let expected = json!([["a", {"baseUrl": "u", "models": models, "modelOverrides": {"x": {}}}], ["b", {}]]);
         check(&text, Some(expected.clone()));
         check(&format!("\u{feff} {text}"), Some(expected));
-        // Half of a pair of surrogates is found when the part is read.
+        // A lone surrogate is detected when its part is parsed.
         check(r#"{"providers":{"a":{"models":["\ud83d"]}}}"#, Some(json!([["a", {"models": ["\u{fffd}"]}]])));
         check(r#"{"providers":{"a":{"x":1,"models":[1],"models":[2]},"a":{"y":1}}}"#, Some(json!([["a", {"y": 1}]])));
         for wrong in ["[]", "{}", r#"{"providers":[]}"#, r#"{"providers":{"a":7}}"#, r#"{"providers":{}"#, "{} // c"] {

@@ -1,6 +1,6 @@
-//! Finding a model by what a person types.
+//! Finding a model by user input.
 //!
-//! An exact name always beats a similar one, and what fits several models equally well is an error that lists them.
+//! An exact name always beats a similar one; several equally good matches are an error that lists them.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -11,47 +11,47 @@ use pinch_llm::thinking::ThinkingLevel;
 
 use super::ModelRegistry;
 
-/// A model that was found, with the level that stood behind a colon.
+/// A matching model, with the level given after a colon.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelMatch {
     /// The model.
     pub model: Arc<Model>,
-    /// The level, when one was named.
+    /// The level, if given.
     pub thinking: Option<ThinkingLevel>,
-    /// What should be said about it.
+    /// A warning to show.
     pub warning: Option<String>,
 }
 
-/// No model fits, or too many do.
+/// Why no model was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotFound {
     /// The provider is unknown.
     #[error("Unknown provider \"{provider}\". Use --list-models to see available providers/models.")]
     Provider {
-        /// What was typed.
+        /// The user's input.
         provider: String,
     },
-    /// Nothing fits.
+    /// No model matches.
     #[error("Model \"{pattern}\" not found. Use --list-models to see available models.")]
     Model {
-        /// What was typed.
+        /// The user's input.
         pattern: String,
     },
-    /// Several fit equally well.
+    /// Several models match equally well.
     #[error("Model \"{pattern}\" is ambiguous: {}. Name the provider.", candidates.join(", "))]
     Ambiguous {
-        /// What was typed.
+        /// The user's input.
         pattern: String,
-        /// What it could mean, eight at most.
+        /// Up to eight candidates.
         candidates: Vec<String>,
     },
 }
 
-/// Candidates that an error lists at most.
+/// Maximum candidates listed in an error.
 const MAX_LISTED: usize = 8;
 
-/// Finds the model that a pattern names. `has_auth` says which providers have credentials: they come first.
+/// Finds the model for a pattern. `has_auth` returns whether a provider has credentials; such providers are preferred.
 ///
 /// # Errors
 /// [`NotFound`].
@@ -66,7 +66,7 @@ pub fn resolve(
         let provider = registry.provider(name).ok_or_else(|| NotFound::Provider { provider: name.to_owned() })?;
         let own = pattern.split_once('/').filter(|(before, _)| before.eq_ignore_ascii_case(name));
         let models = registry.models(&provider);
-        // An id may begin like its provider.
+        // An id may start with its provider's name.
         let found = own.and_then(|_| with_level(pattern, |pattern| by_id(&models, pattern)));
         let pattern = own.map_or(pattern, |(_, rest)| rest);
         return found
@@ -80,7 +80,7 @@ pub fn resolve(
         return Ok(found);
     }
     let all = registry.all();
-    // Whatever looks like a provider in front may be a part of the id.
+    // What looks like a provider prefix may be part of the id.
     if named.is_some()
         && let Some(found) = narrowed(pattern, &all, by_ids, has_auth)?
     {
@@ -96,7 +96,7 @@ pub fn resolve(
     }
 }
 
-/// The one model that a reference names: `provider/id`, or an id that only one provider has. Capitals do not matter.
+/// Finds the model for a reference: `provider/id`, or an id that only one provider has. Case-insensitive.
 pub fn exact(models: &[Arc<Model>], reference: &str) -> Option<Arc<Model>> {
     let wanted = reference.trim().to_lowercase();
     if wanted.is_empty() {
@@ -112,7 +112,7 @@ fn only<'a>(mut all: impl Iterator<Item = &'a Arc<Model>>) -> Option<&'a Arc<Mod
     if all.next().is_some() { None } else { first }
 }
 
-/// Finds the model that a pattern of a list names. An invalid level after a colon is reported, and the model is still found.
+/// Finds the model for a list pattern. An invalid level after a colon is reported, and the model is found nevertheless.
 pub fn parse(models: &[Arc<Model>], pattern: &str) -> Option<ModelMatch> {
     let hit = exact(models, pattern).or_else(|| best(models, pattern.trim()).into_iter().next());
     if let Some(model) = hit {
@@ -130,7 +130,7 @@ pub fn parse(models: &[Arc<Model>], pattern: &str) -> Option<ModelMatch> {
     }
 }
 
-/// What fits a pattern in all providers, narrowed to those that can be asked; several are an error.
+/// Searches all providers, preferring those with credentials; several matches are an error.
 fn narrowed(
     pattern: &str,
     all: &[Arc<Model>],
@@ -155,7 +155,7 @@ fn narrowed(
     }
 }
 
-/// Tries the whole text first, then the part before a colon that a thinking level follows.
+/// Tries the whole text first, then the part before a colon followed by a thinking level.
 fn with_level(pattern: &str, mut find: impl FnMut(&str) -> Option<Arc<Model>>) -> Option<ModelMatch> {
     if let Some(model) = find(pattern) {
         return Some(ModelMatch { model, thinking: None, warning: None });
@@ -177,7 +177,7 @@ fn by_ids(models: &[Arc<Model>], id: &str) -> Vec<Arc<Model>> {
     models.iter().filter(|model| model.id.as_str().to_lowercase() == wanted).cloned().collect()
 }
 
-/// The models that fit best: those of that very name, else the newest of those that contain the text. Several only when they share a name.
+/// Returns the best matches: exact names, or else the newest model that contains the text. Returns several only if they share a name.
 fn best(models: &[Arc<Model>], pattern: &str) -> Vec<Arc<Model>> {
     if pattern.is_empty() {
         return Vec::new();
@@ -203,7 +203,7 @@ fn best(models: &[Arc<Model>], pattern: &str) -> Vec<Arc<Model>> {
     group.into_iter().filter(|model| model.id == id).cloned().collect()
 }
 
-/// Ids with a date at their end are snapshots; the others move on.
+/// Returns whether an id is an alias, rather than a snapshot that ends with a date.
 fn is_alias(id: &str) -> bool {
     id.ends_with("-latest") || without_date(id) == id
 }
@@ -215,7 +215,7 @@ fn without_date(id: &str) -> &str {
     }
 }
 
-/// Compares ids with numbers as numbers, so that 4-10 is newer than 4-9; dates count last.
+/// Compares ids with numbers as numbers, so that 4-10 is newer than 4-9; dates come last.
 fn by_version(a: &str, b: &str) -> Ordering {
     let key = |id: &str| -> Vec<(u8, u64, String)> {
         let mut parts: Vec<(u8, u64, String)> = Vec::new();
@@ -232,7 +232,7 @@ fn by_version(a: &str, b: &str) -> Ordering {
     key(a).cmp(&key(b)).then_with(|| a.cmp(b))
 }
 
-/// A model that is not listed, of a known provider: a copy of one of its models under the new name.
+/// Creates an unlisted model of a known provider: a copy of one of its models under the new name.
 fn custom(registry: &ModelRegistry, provider: &ProviderId, pattern: &str) -> Result<ModelMatch, NotFound> {
     let missing = || NotFound::Model { pattern: pattern.to_owned() };
     if pattern.is_empty() {
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_numbers() {
+    fn versions_compare_as_numbers() {
         assert_eq!(by_version("claude-opus-4-10", "claude-opus-4-9"), Ordering::Greater);
         assert_eq!(by_version("claude-opus-4-1-20250805", "claude-opus-4-20250514"), Ordering::Greater);
     }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_names_win_and_doubtful_ones_are_listed() {
+    fn exact_names_win_and_ambiguous_ones_are_listed() {
         check(Some("a"), "text-2000", &[], "a/text-2000");
         check(None, "a/text-2000:high", &[], "a/text-2000:high");
         check(None, "own", &[], "Model \"own\" is ambiguous: a/own, b/own. Name the provider.");
@@ -306,7 +306,7 @@ mod tests {
             "Model \"no-such-model-anywhere\" not found. Use --list-models to see available models.",
         );
         check(Some("a"), "a/new:low", &[], "a/new:low");
-        // The whole text is the id of another provider's model; the text behind the slash only resembles one of this provider.
+        // The whole text is the id of another provider's model; the part after the slash only resembles one of this provider.
         check(None, "a/text", &[], "c/a/text");
         check(None, "a/text:low", &[], "c/a/text:low");
         check(None, "A/TEXT-2000", &[], "a/text-2000");

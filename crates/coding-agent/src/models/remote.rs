@@ -1,7 +1,8 @@
-//! Newer models than those of the program: fetched from a server of catalogs when the user asks for it, kept in `models-store.json`, and laid over
+//! Remote catalogs: models newer than the program's, fetched on request from a catalog server, stored in `models-store.json`, and laid over
 //! the built-in catalog.
 //!
-//! The file has pi's shape. Only what the running version of pinch has fetched counts: a later one may know better.
+//! The file has pi's format. Only entries fetched by the running version of pinch are used, since a newer one may have better built-in
+//! data.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,28 +25,28 @@ use crate::web::json_request;
 
 /// The server that pi's programs use.
 pub const DEFAULT_URL: &str = "https://pi.dev";
-/// The file in the agent directory.
+/// File name in the agent directory.
 pub const FILE: &str = "models-store.json";
 
-/// Bytes of a catalog of one provider at most.
+/// Maximum bytes of a provider's catalog.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// How long one request may take.
+/// Timeout of one request.
 const REQUEST: Duration = Duration::from_secs(4);
-/// How long all of it may take.
+/// Timeout of the whole refresh.
 const TOTAL: Duration = Duration::from_secs(15);
-/// Requests for one catalog at most.
+/// Maximum requests per catalog.
 const ATTEMPTS: usize = 3;
-/// The member that names the version of pinch that fetched an entry.
+/// Member with the version of pinch that fetched an entry.
 const VERSION_KEY: &str = "pinchVersion";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// What is encoded in the name of a provider as a part of a path: all but the unreserved characters of RFC 3986.
+/// Characters to encode in a provider's name as part of a path: all except the unreserved ones of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Fetching catalogs.
+/// Fetches catalogs.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CatalogRefresh {
-    /// The server: an https URL, or an http one of this machine.
+    /// URL of the server: https, or http on this machine.
     pub base_url: String,
     /// `models-store.json`.
     pub file: PathBuf,
@@ -53,54 +54,54 @@ pub struct CatalogRefresh {
     pub host: Host,
 }
 
-/// What became of the catalog of one provider.
+/// The result for one provider's catalog.
 #[derive(Debug)]
 pub struct CatalogUpdate {
     /// The provider.
     pub provider: ProviderId,
-    /// What happened.
+    /// The result.
     pub outcome: Result<CatalogOutcome, CatalogError>,
 }
 
-/// What a server said of a provider.
+/// The server's answer for a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CatalogOutcome {
-    /// A catalog.
+    /// A new catalog.
     Updated {
-        /// Models that can be used.
+        /// Number of usable models.
         n_models: usize,
-        /// Records that were left out: unreadable ones, and those that would send requests to another server than the built-in models do.
+        /// Number of rejected records: unreadable ones, and those that would send requests to servers not used by the built-in models.
         n_refused: usize,
     },
-    /// The catalog that was there already is the newest.
+    /// The stored catalog is up to date.
     Unchanged,
-    /// It has none.
+    /// The server has no catalog for it.
     Unknown,
 }
 
-/// A catalog was not fetched.
+/// Why a catalog was not fetched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogError {
-    /// The server cannot be used.
-    #[error("{url} is not an https URL, nor one of this machine")]
+    /// The server URL is invalid.
+    #[error("{url} is neither an https URL nor a URL of this machine")]
     BadUrl {
         /// The URL.
         url: String,
     },
-    /// No answer.
+    /// The request failed.
     #[error(transparent)]
     Http(#[from] HttpError),
-    /// No answer in time.
+    /// The request timed out.
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// It was stopped.
+    /// The refresh was cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// The server refused.
-    #[error("the server answered {0}")]
+    /// The server returned an error status.
+    #[error("the server responded with {0}")]
     Status(StatusCode),
-    /// The answer is no catalog.
+    /// The answer is not a catalog.
     #[error("the answer is not a catalog of models")]
     Invalid,
     /// The file could not be written.
@@ -109,15 +110,15 @@ pub enum CatalogError {
 }
 
 impl CatalogRefresh {
-    /// Fetching from the usual server into the file of an agent directory.
+    /// Creates a refresh from the default server into the file in an agent directory.
     pub fn new(agent_dir: &Path, host: Host) -> Self {
         Self { base_url: DEFAULT_URL.to_owned(), file: agent_dir.join(FILE), host }
     }
 
-    /// Fetches the catalogs of these providers, all at once, and writes what came. What fails leaves the catalog of its provider as it was.
+    /// Fetches the catalogs of these providers in parallel and stores them. A failure leaves a provider's catalog unchanged.
     ///
     /// # Errors
-    /// [`CatalogError::BadUrl`] and [`CatalogError::Write`]; the outcomes of the single providers are in the answer.
+    /// [`CatalogError::BadUrl`] or [`CatalogError::Write`]; failures of single providers are in the returned outcomes.
     pub async fn run(&self, providers: &[ProviderId], cancel: &Cancel) -> Result<Vec<CatalogUpdate>, CatalogError> {
         let url = self.base_url.trim_end_matches('/');
         if !url_parts::is_confidential(url) {
@@ -151,7 +152,7 @@ impl CatalogRefresh {
         Ok(updates)
     }
 
-    /// The outcome, and the entry that is to be kept.
+    /// Returns the outcome, and the entry to store.
     async fn fetch(
         &self,
         client: &HttpClient,
@@ -198,7 +199,7 @@ impl CatalogRefresh {
         }
     }
 
-    /// Sends a request, again if the server is out of order.
+    /// Sends a request, retrying on server errors.
     async fn send(
         &self,
         client: &HttpClient,
@@ -225,7 +226,7 @@ impl CatalogRefresh {
     }
 }
 
-/// The records of an answer: a list, an object with a list of `models`, or an object of records.
+/// Extracts the records of an answer: a list, an object with a list of `models`, or an object of records.
 fn records(body: &[u8]) -> Option<Vec<Value>> {
     match serde_json::from_slice(body).ok()? {
         Value::Array(records) => Some(records),
@@ -237,12 +238,12 @@ fn records(body: &[u8]) -> Option<Vec<Value>> {
     }
 }
 
-/// The servers that the built-in models of a provider are at.
+/// Returns the servers of a provider's built-in models.
 fn servers(models: &[std::sync::Arc<Model>]) -> BTreeSet<String> {
     models.iter().map(|model| server(&model.base_url)).collect()
 }
 
-/// Scheme and authority of a URL; a URL that is none stands for itself.
+/// Returns scheme and authority of a URL; an invalid URL is returned unchanged.
 fn server(url: &str) -> String {
     match url.parse::<Uri>() {
         Ok(uri) if uri.scheme().is_some() && uri.authority().is_some() => {
@@ -252,7 +253,7 @@ fn server(url: &str) -> String {
     }
 }
 
-/// A record that can be used. The server of catalogs cannot move a provider, or keys would be sent to wherever it likes.
+/// Returns a record if it is usable. The catalog server must not redirect a provider, or keys would be sent to a server of its choice.
 fn usable(record: Value, provider: &ProviderId, servers: &BTreeSet<String>) -> Option<Value> {
     let Value::Object(mut record) = record else { return None };
     if record.get("type").and_then(Value::as_str).is_some_and(|kind| kind != "chat") {
@@ -269,7 +270,7 @@ fn is_ours(entry: &Value) -> bool {
     entry.get(VERSION_KEY).and_then(Value::as_str) == Some(VERSION)
 }
 
-/// A catalog with what was fetched over it, and what is wrong with the file.
+/// Applies the fetched records to a catalog; also returns problems with the file.
 pub(super) fn laid_over(catalog: Catalog, file: &Path) -> (Catalog, Vec<Problem>) {
     let stored = match read_object(file) {
         Ok(stored) => stored,

@@ -1,4 +1,4 @@
-//! Credentials of a request, from the first source that has some.
+//! Credentials of a request, from the first source that has them.
 
 use futures::future::BoxFuture;
 use pinch_llm::ids::ProviderId;
@@ -15,10 +15,10 @@ use super::ModelRegistry;
 use crate::auth::config_value::{self, ValueOrigin};
 use crate::auth::{AuthError, AuthStorage, KeyLookup, Logins, RequestAuth};
 
-/// In models.json: the server takes requests without a key.
+/// Value in models.json for servers that need no key.
 const NO_KEY: &str = "none";
 
-/// Looks for credentials in this order: given for this program run, stored in auth.json, named in models.json, set in the environment.
+/// Looks up credentials in this order: the command line, auth.json, models.json, the environment.
 pub struct RegistryAuth {
     registry: Arc<ModelRegistry>,
     storage: AuthStorage,
@@ -32,18 +32,18 @@ pub struct RegistryAuth {
 pub enum AuthSource {
     /// auth.json.
     Stored,
-    /// The command line, for this program run.
+    /// The command line, for this run.
     Runtime,
-    /// A command that models.json names.
+    /// A command in models.json.
     ModelsJsonCommand,
-    /// models.json.
+    /// A key in models.json.
     ModelsJsonKey,
-    /// A variable, or files of a cloud.
+    /// A variable, or files of a cloud provider.
     Environment,
 }
 
 impl AuthSource {
-    /// The word for it in JSON.
+    /// Returns the name used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stored => "stored",
@@ -55,18 +55,18 @@ impl AuthSource {
     }
 }
 
-/// What is known of a provider's credentials without sending a request.
+/// The status of a provider's credentials, determined without a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuthStatus {
-    /// Where they come from; `None` = there are none.
+    /// Where they come from; `None` if there are none.
     pub source: Option<AuthSource>,
     /// The variable or option they come from.
     pub label: Option<String>,
 }
 
 impl AuthStatus {
-    /// Whether there are credentials.
+    /// Returns whether there are credentials.
     pub fn is_configured(&self) -> bool {
         self.source.is_some()
     }
@@ -77,7 +77,7 @@ impl AuthStatus {
 }
 
 impl RegistryAuth {
-    /// Puts the sources together. `given` is a key from the command line and for one provider only.
+    /// Combines the sources. `given` is a key from the command line, for one provider only.
     pub fn new(
         registry: Arc<ModelRegistry>,
         storage: AuthStorage,
@@ -88,28 +88,28 @@ impl RegistryAuth {
         Self { registry, storage, logins, given, host }
     }
 
-    /// Renews logins in another way than over the network with the built-in flows.
+    /// Sets how logins are refreshed, instead of the built-in flows with network access.
     #[must_use]
     pub fn with_logins(self, logins: impl Into<Arc<Logins>>) -> Self {
         Self { logins: logins.into(), ..self }
     }
 
-    /// The models that credentials are for.
+    /// Returns the registry of models.
     pub fn registry(&self) -> &Arc<ModelRegistry> {
         &self.registry
     }
 
-    /// Clock, ids and environment of the look-up.
+    /// Returns the host used for lookups.
     pub(crate) fn host(&self) -> &Host {
         &self.host
     }
 
-    /// What is stored.
+    /// Returns the credential storage.
     pub fn storage(&self) -> &AuthStorage {
         &self.storage
     }
 
-    /// Whether a provider has credentials, as far as is known without running commands.
+    /// Returns whether a provider has credentials, without running commands.
     pub fn is_configured(&self, provider: &ProviderId) -> bool {
         self.given_for(provider).is_some()
             || self.storage.has(provider)
@@ -117,9 +117,9 @@ impl RegistryAuth {
             || self.of_machine(provider).is_some()
     }
 
-    /// The source of a provider's credentials, as far as is known without running commands or asking servers.
+    /// Returns the status of a provider's credentials, without running commands or contacting servers.
     pub fn status(&self, provider: &ProviderId) -> AuthStatus {
-        // What is given for a run is used first.
+        // Keys given for this run take precedence.
         if self.given_for(provider).is_some() {
             return AuthStatus::of(AuthSource::Runtime, None);
         }
@@ -141,30 +141,30 @@ impl RegistryAuth {
         AuthStatus::of(AuthSource::Environment, variable.map(str::to_owned))
     }
 
-    /// Whether requests of a provider carry the access of a login.
+    /// Returns whether requests to a provider use a login's access token.
     pub fn is_using_oauth(&self, provider: &ProviderId) -> bool {
         self.given_for(provider).is_none() && self.storage.get(provider).is_some_and(|entry| entry["type"] == "oauth")
     }
 
-    /// The way to renew logins.
+    /// Returns the refresher of logins.
     pub fn logins(&self) -> &Logins {
         &self.logins
     }
 
-    /// What a person should know about a provider's key: a literal that is the name of a variable was meant to be the variable, most likely.
+    /// Returns a hint about a provider's key: a literal that is a variable's name was most likely meant as the variable.
     pub fn hint(&self, provider: &ProviderId) -> Option<String> {
         let entry = self.storage.get(provider);
         let stored = entry.and_then(|entry| entry["key"].as_str().map(str::to_owned));
         let value = stored.or_else(|| self.registry.key_value(provider))?;
         config_value::is_old_variable(&value, &self.env(provider)).then(|| {
-            format!("The key of {provider} is the text \"{value}\", and a variable of that name is set. Write \"${value}\" to use it")
+            format!("The key of {provider} is the literal text \"{value}\", but a variable of that name is set. Write \"${value}\" to use it")
         })
     }
 
-    /// Key and headers for a model, also without a key; what the provider's server makes of that is its business.
+    /// Returns key and headers for a model, even without a key, which the server may or may not accept.
     ///
     /// # Errors
-    /// When a configured value resolves to nothing, a login cannot be renewed, or a header is to hold a key that is not there.
+    /// Fails if a configured value cannot be resolved, a login cannot be refreshed, or a header requires a missing key.
     pub async fn key_and_headers(&self, model: &Model, lookup: KeyLookup) -> Result<Option<Auth>, AuthError> {
         let found = self.key(&model.provider, lookup).await?;
         let has_key = found.is_some();
@@ -173,10 +173,10 @@ impl RegistryAuth {
         Ok((has_key || !auth.headers.is_empty()).then_some(auth))
     }
 
-    /// Completes credentials from another source: a key that has to be exchanged is, and the configured headers are added.
+    /// Completes credentials from another source: exchanges a key if required, and adds the configured headers.
     ///
     /// # Errors
-    /// As [`RegistryAuth::key_and_headers`].
+    /// Same as [`RegistryAuth::key_and_headers`].
     pub async fn complete(&self, model: &Model, auth: Auth, lookup: KeyLookup) -> Result<Auth, AuthError> {
         let (provider, mut auth) = (&model.provider, auth);
         if let Some(key) = auth.key.as_ref().filter(|key| !key.is_empty())
@@ -196,7 +196,7 @@ impl RegistryAuth {
         Ok(auth)
     }
 
-    /// Renews the stored login of a provider after its server refused this access; whether there is another one now.
+    /// Refreshes a provider's stored login after its server rejected this access token. Returns whether there is a different token now.
     pub async fn renew_login(&self, provider: &ProviderId, refused: &Secret) -> bool {
         self.given_for(provider).is_none() && self.logins.renew(provider, &self.storage, &self.host, refused).await
     }
@@ -207,10 +207,10 @@ impl RegistryAuth {
         found.ok_or_else(|| AuthError::Missing { provider: model.provider.clone() })
     }
 
-    /// The API key of a provider; `None` when there is none.
+    /// Returns the API key of a provider, or `None` if there is none.
     ///
     /// # Errors
-    /// When a configured value resolves to nothing, or a login cannot be renewed.
+    /// Fails if a configured value cannot be resolved, or a login cannot be refreshed.
     pub async fn key(&self, provider: &ProviderId, lookup: KeyLookup) -> Result<Option<Auth>, AuthError> {
         if let Some(key) = self.given_for(provider) {
             return Ok(Some(Auth::key(key.clone())));
@@ -232,7 +232,7 @@ impl RegistryAuth {
         Ok(self.of_machine(provider).map(Auth::key))
     }
 
-    /// What auth.json has for a provider; `None` when the next source is to be asked.
+    /// Returns the credentials in auth.json for a provider, or `None` to continue with the next source.
     async fn stored(&self, provider: &ProviderId, lookup: KeyLookup) -> Result<Option<StoredAuth>, AuthError> {
         let Some(entry) = self.storage.get(provider) else { return Ok(None) };
         if entry["type"] == "oauth" {
@@ -240,7 +240,7 @@ impl RegistryAuth {
                 Some(flow) => self.logins.resolve_with(&flow, provider, &self.storage, &self.host).await?,
                 None => self.logins.resolve(provider, &self.storage, &self.host).await?,
             };
-            // A login that no one here can use is still what the user chose: no other source takes its place.
+            // An unusable login is still the user's choice, so no other source replaces it.
             let is_still_there = self.storage.get(provider).is_some_and(|entry| entry["type"] == "oauth");
             return Ok((auth.is_some() || is_still_there).then_some(StoredAuth { auth }));
         }
@@ -252,12 +252,12 @@ impl RegistryAuth {
         self.given.as_ref().filter(|(owner, _)| owner == provider).map(|(_, key)| key)
     }
 
-    /// The environment of a provider: variables of its own entry win.
+    /// Returns the environment for a provider, with the variables of its entry taking precedence.
     fn env(&self, provider: &ProviderId) -> Env {
         self.storage.env_of(provider, self.host.env())
     }
 
-    /// A key in the environment, or the sign that the machine has credentials for a cloud.
+    /// Returns a key from the environment, or a marker for cloud credentials on this machine.
     fn of_machine(&self, provider: &ProviderId) -> Option<Secret> {
         let env = self.env(provider);
         let has_file =
@@ -289,7 +289,7 @@ impl RegistryAuth {
     }
 }
 
-/// What a source has; perhaps nothing that can be used.
+/// The result of a source, possibly unusable.
 struct StoredAuth {
     auth: Option<Auth>,
 }

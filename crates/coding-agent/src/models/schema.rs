@@ -2,30 +2,30 @@
 
 use serde_json::{Map, Value};
 
-/// A value that does not fit: its place, with dots, and what it must be.
+/// An invalid value: its dotted path, and the expected value.
 pub(super) type Misfit = (String, String);
 
-/// Texts that a provider may have; none may be empty.
+/// String members of a provider; none may be empty.
 const TEXTS: [&str; 4] = ["name", "baseUrl", "apiKey", "api"];
 /// The members of a price; a model's own price has all of them.
 const PRICES: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
 /// The names of thinking levels.
 const LEVELS: [&str; 7] = ["off", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// Limits to which an image is made fit, and the most that each may be.
+/// Limits for resizing images, and their maximum values.
 const IMAGE_LIMITS: [(&str, f64); 4] =
     [("maxWidth", f64::MAX), ("maxHeight", f64::MAX), ("maxBytes", f64::MAX), ("jpegQuality", 100.0)];
 
-/// A place that is formatted only when something is wrong there: documents may have very many models.
+/// A path formatted only if a value is invalid, because documents may contain very many models.
 pub(super) type ValuePath<'a> = &'a dyn Fn() -> String;
 
-/// Collects misfits below one place.
+/// Collects misfits below a path.
 struct SchemaCheck<'a> {
     misfits: &'a mut Vec<Misfit>,
     at: ValuePath<'a>,
 }
 
-/// Checks what is said of a provider itself, not of its models.
+/// Checks the members of a provider, except its models.
 pub(super) fn provider(at: &str, config: &Map<String, Value>, misfits: &mut Vec<Misfit>) {
     let at = || at.to_owned();
     let mut check = SchemaCheck { misfits, at: &at };
@@ -57,13 +57,13 @@ pub(super) fn model(at: ValuePath<'_>, model: &Value, misfits: &mut Vec<Misfit>)
     }
 }
 
-/// Checks one of the `modelOverrides`.
+/// Checks an entry of `modelOverrides`.
 pub(super) fn model_override(at: ValuePath<'_>, over: &Value, misfits: &mut Vec<Misfit>) {
     let Some(over) = object(at, over, misfits) else { return };
     SchemaCheck { misfits, at }.common(over);
 }
 
-/// The object at a place.
+/// Returns the object at a path, or reports a misfit.
 fn object<'a>(at: ValuePath<'_>, value: &'a Value, misfits: &mut Vec<Misfit>) -> Option<&'a Map<String, Value>> {
     let object = value.as_object();
     if object.is_none() {
@@ -100,14 +100,14 @@ impl SchemaCheck<'_> {
     fn headers(&mut self, map: &Map<String, Value>) {
         self.kind(map, "headers", Value::is_object, "must be object");
         for (name, value) in members(map, "headers") {
-            // Null takes a header away.
+            // Null removes a header.
             if !value.is_string() && !value.is_null() {
                 self.misfit(&format!("headers.{name}"), "must be string");
             }
         }
     }
 
-    /// The limits of images that are used: `inputLimits.images.resize`.
+    /// Checks the limits for resizing images: `inputLimits.images.resize`.
     fn image_limits(&mut self, map: &Map<String, Value>) {
         const PATH: [(&str, &str); 3] =
             [("inputLimits", "inputLimits"), ("images", "inputLimits.images"), ("resize", "inputLimits.images.resize")];
@@ -131,7 +131,7 @@ impl SchemaCheck<'_> {
         }
     }
 
-    /// How many images are taken: `maxPerMessage` and `maxPerRequest` of `inputLimits.images`.
+    /// Checks the maximum numbers of images: `maxPerMessage` and `maxPerRequest` of `inputLimits.images`.
     fn image_counts(&mut self, map: &Map<String, Value>) {
         let images = map.get("inputLimits").and_then(|limits| limits.get("images"));
         for name in ["maxPerMessage", "maxPerRequest"] {
@@ -146,7 +146,7 @@ impl SchemaCheck<'_> {
         }
     }
 
-    /// What models and overrides have in common.
+    /// Checks the members common to models and overrides.
     fn common(&mut self, map: &Map<String, Value>) {
         self.text(map, "name");
         self.flag(map, "reasoning");

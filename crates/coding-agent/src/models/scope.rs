@@ -1,4 +1,4 @@
-//! A choice of models, by patterns: what a person goes through with one key.
+//! Scoped models: a selection by patterns, which users can cycle through.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use pinch_llm::thinking::ThinkingLevel;
 
 use super::pattern::{self, ModelMatch};
 
-/// The models that patterns choose, in the order of the patterns, each once; and what is to be said about the patterns.
+/// Returns the models that patterns select, in the order of the patterns and without duplicates, and messages about the patterns.
 ///
-/// A pattern with `*`, `?` or `[` is a glob over `provider/id` and over the id; `*` stops at slashes, but `provider/*` is all of a provider. Any
-/// pattern may end with `:level`. The first pattern that names a model decides its level.
+/// A pattern with `*`, `?` or `[` is a glob matched against `provider/id` and the id; `*` stops at slashes, but `provider/*` matches all
+/// models of a provider. Any pattern may end with `:level`. The first pattern that matches a model determines its level.
 pub fn choose(available: &[Arc<Model>], patterns: &[String]) -> (Vec<ModelMatch>, Vec<String>) {
     let mut chosen: Vec<ModelMatch> = Vec::new();
     let mut warnings = Vec::new();
@@ -37,7 +37,7 @@ fn by_pattern(available: &[Arc<Model>], pattern: &str) -> Vec<ModelMatch> {
     if !pattern.contains(['*', '?', '[']) {
         return pattern::parse(available, pattern).into_iter().collect();
     }
-    // Ids may hold brackets.
+    // Ids may contain brackets.
     if let Some(model) = pattern::exact(available, pattern) {
         return vec![found(&model, None)];
     }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns() {
+    fn patterns_select_models_and_levels() {
         check(&["a/*:low"], &["a/m-1:low", "a/x/m-1:low"], 0);
         check(&["*/m-?"], &["a/m-1", "a/x/m-1", "b/m-2"], 0);
         check(&["*/m-1", "m-1:high"], &["a/m-1", "a/x/m-1"], 0);

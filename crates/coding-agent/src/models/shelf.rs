@@ -1,4 +1,4 @@
-//! The models of one provider, found by their names.
+//! The models of one provider, indexed by id.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use super::definition::Definition;
 pub(super) struct ProviderModels {
     models: Arc<[Arc<Model>]>,
     by_id: HashMap<String, usize, foldhash::fast::RandomState>,
-    /// Headers that documents give single models; they are resolved for each request.
+    /// Headers of single models from documents; resolved per request.
     headers: HashMap<String, Map<String, Value>, foldhash::fast::RandomState>,
 }
 
 impl ProviderModels {
-    /// Puts models in order; of two with one name the later one counts, in the place of the first.
+    /// Indexes models; the later of two with the same id wins, at the position of the first.
     pub(super) fn of(models: impl IntoIterator<Item = Arc<Model>>) -> Self {
         let mut by_id = HashMap::default();
         let mut list: Vec<Arc<Model>> = Vec::new();
@@ -34,7 +34,7 @@ impl ProviderModels {
         Self { models: list.into(), by_id, headers: HashMap::default() }
     }
 
-    /// Remembers the headers that definitions give single models; those of the last one win.
+    /// Adds the headers of single models from definitions; the last definition wins.
     pub(super) fn with_headers<'a>(mut self, definitions: impl Iterator<Item = &'a Definition>) -> Self {
         for definition in definitions {
             let overridden = definition.overrides.iter().map(|(id, own)| (id.as_str(), own.get("headers")));
@@ -49,17 +49,17 @@ impl ProviderModels {
         self
     }
 
-    /// All models in order.
+    /// Returns all models in order.
     pub(super) fn models(&self) -> &Arc<[Arc<Model>]> {
         &self.models
     }
 
-    /// One model by its exact name.
+    /// Finds a model by its exact id.
     pub(super) fn find(&self, id: &str) -> Option<&Arc<Model>> {
         self.models.get(*self.by_id.get(id)?)
     }
 
-    /// The headers of one model.
+    /// Returns the headers of a model.
     pub(super) fn headers(&self, id: &str) -> Option<&Map<String, Value>> {
         self.headers.get(id)
     }

@@ -1,4 +1,4 @@
-//! JSON mode: the session's header, then one event a line.
+//! JSON mode: the session's header, then one event per line.
 
 use std::io::Write;
 
@@ -9,11 +9,11 @@ use crate::event::SessionEvent;
 use crate::protocol::EventWriter;
 use crate::session::{AgentSession, Prompt};
 
-/// Bytes of lines that are gathered before they are written, while more are coming.
+/// Maximum bytes of lines to buffer while more are available.
 const GATHERED: usize = 32 * 1024;
 
-/// Asks the prompts one after another and writes every event as a line of JSON. Output waits for its reader, forever if need be, and the
-/// model's answer waits with it; nothing is dropped. Failures of extensions are not written; they go to `failed`.
+/// Sends the prompts one after another and writes every event as a line of JSON. If the reader is slow, the model's stream waits too;
+/// nothing is dropped. Extension failures are not written; they are passed to `failed`.
 ///
 /// # Errors
 /// [`PrintError`].
@@ -34,7 +34,7 @@ pub async fn json(
             let event = match futures::poll!(&mut next) {
                 std::task::Poll::Ready(event) => event,
                 std::task::Poll::Pending => {
-                    // Nothing more for now: flush, so that the reader sees what there is.
+                    // No event is ready: flush, so that the reader sees everything so far.
                     flush(&mut gathered, out)?;
                     next.await
                 }

@@ -1,4 +1,4 @@
-//! Print mode: the answer's text and nothing else.
+//! Print mode: only the text of the answer.
 
 use std::io::{self, Write};
 
@@ -10,21 +10,21 @@ use crate::event::SessionEvent;
 use crate::extension::ExtensionFailure;
 use crate::session::{AgentSession, Prompt, SessionError};
 
-/// How printing ended.
+/// How print mode ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Printed {
-    /// The last answer is printed.
+    /// The last answer was printed.
     Answer,
-    /// The last answer is printed, but it hit the output limit.
+    /// The last answer was printed, but was truncated at the output limit.
     CutOff,
-    /// The last answer is an error.
+    /// The last answer failed.
     Failed {
-        /// Its text.
+        /// The error message.
         text: String,
     },
     /// The last answer was cancelled.
     Aborted {
-        /// Its text.
+        /// The error message.
         text: String,
     },
 }
@@ -32,20 +32,20 @@ pub enum Printed {
 /// Called for each failure of an extension.
 pub type Failed<'a> = &'a mut (dyn FnMut(&ExtensionFailure) + Send);
 
-/// Printing did not come to its end.
+/// Why print mode failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrintError {
     /// The session could not continue.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The reader is gone.
+    /// The output could not be written.
     #[error("cannot write the output")]
     Output(#[from] io::Error),
 }
 
-/// Sends the prompts one after another and prints the text blocks of the last answer, a line feed after each. A failed prompt does not stop the
-/// others; a cancelled one does. Failures of extensions go to `failed`.
+/// Sends the prompts one after another and prints the text blocks of the last answer, each followed by a line feed. A failed prompt does
+/// not stop the others; a cancelled one does. Extension failures are passed to `failed`.
 ///
 /// # Errors
 /// [`PrintError`].
@@ -56,7 +56,7 @@ pub async fn print(
     failed: Failed<'_>,
 ) -> Result<Printed, PrintError> {
     let mut last = None;
-    // Why the last failure is not tried again, where that is more than the failure itself.
+    // Why the last failure is not retried, if known.
     let mut gave_up = None;
     for prompt in prompts {
         let mut run = session.prompt(prompt);

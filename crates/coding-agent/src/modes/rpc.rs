@@ -1,7 +1,7 @@
-//! RPC mode: a session driven by lines of JSON, as pi 0.87.1 speaks them.
+//! RPC mode: a session controlled by JSON lines, compatible with pi 0.87.1.
 //!
-//! Commands are done as they arrive. While a prompt runs, queries are answered and changes are made between two events of the run; commands that
-//! need the session for themselves cancel the run first: see [`RpcCommand`](crate::protocol::command::RpcCommand).
+//! Commands are executed as they arrive. During a prompt, queries are answered and changes are applied between two events of the run;
+//! commands that need exclusive access to the session cancel the run first: see [`RpcCommand`](crate::protocol::command::RpcCommand).
 
 use std::fmt;
 
@@ -29,16 +29,16 @@ use waiting::{Backlog, serve_during};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RpcError {
-    /// The user interface of the client is in use by another one.
+    /// The client user interface is already in use.
     #[error("the client's user interface is already in use")]
     Taken,
-    /// The client does not read any more.
+    /// The client stopped reading.
     #[error("the client does not read the output")]
     NobodyReads,
 }
 
-/// Serves a client until it writes nothing more, does not read any more, or until `stop`; whatever runs then is cancelled. `ui` is the one that the
-/// session's extensions were given.
+/// Serves a client until it closes its output, stops reading, or `stop` is cancelled; running work is cancelled then. `ui` must be the one
+/// given to the session's extensions.
 ///
 /// # Errors
 /// [`RpcError`].
@@ -51,7 +51,7 @@ pub async fn rpc(
     RpcClient::new(ui, lines, stop)?.serve(runtime).await
 }
 
-/// A client, also before there is a session for it.
+/// A client, which may exist before its session.
 pub struct RpcClient {
     io: io::Io,
     ui: ClientUi,
@@ -60,7 +60,7 @@ pub struct RpcClient {
 }
 
 impl RpcClient {
-    /// The client at the other end of these lines; `ui` is the one that the session's extensions are given.
+    /// Creates a client with these lines; `ui` must be the one given to the session's extensions.
     ///
     /// # Errors
     /// [`RpcError::Taken`].
@@ -69,7 +69,7 @@ impl RpcClient {
         Ok(Self { stop: io.stop().clone(), io, ui: ui.clone(), backlog: Backlog::default() })
     }
 
-    /// Waits for a future, the creation of a session above all. Extensions may ask the user behind the client meanwhile; commands wait until
+    /// Waits for a future, usually the creation of a session. Meanwhile extensions may ask the client's user; commands wait until
     /// [`RpcClient::serve`].
     pub async fn wait_for<T>(&mut self, work: impl Future<Output = T>) -> T {
         serve_during(&mut self.io, &self.ui, &mut self.backlog, work).await
@@ -90,5 +90,5 @@ impl fmt::Debug for RpcClient {
     }
 }
 
-/// The longest line of a client that is read, in bytes: a prompt with a few large images.
+/// Maximum bytes of a client's line: enough for a prompt with a few large images.
 pub const MAX_LINE: usize = 256 * 1024 * 1024;

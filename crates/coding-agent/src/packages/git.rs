@@ -1,4 +1,4 @@
-//! Packages of git servers: cloned beneath a directory of ours, which nothing in a source leads out of.
+//! Packages from git servers: cloned below a managed directory that no source can escape from.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ use super::run::CapturedOutput;
 use super::source::GitSource;
 use super::{PackageError, PackageScope, PackageToolError, Packages};
 
-/// What every call of git is given: it never asks, and runs neither hooks nor programs that an address could name.
+/// Options for every git call: never prompt, and never run hooks or programs named in a URL.
 const GUARDS: [&str; 7] =
     ["git", "-c", "protocol.ext.allow=never", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
 const ENV: [(&str, &str); 2] = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
 
-/// A directory that is gone again unless it is kept.
+/// A directory removed on drop unless it is kept.
 struct Unfinished(Option<PathBuf>);
 
 impl Drop for Unfinished {
@@ -23,13 +23,13 @@ impl Drop for Unfinished {
             && let Err(error) = std::fs::remove_dir_all(&path)
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            tracing::warn!(path = %path.display(), %error, "an unfinished clone stays");
+            tracing::warn!(path = %path.display(), %error, "cannot remove an unfinished clone");
         }
     }
 }
 
 impl Packages {
-    /// Clones a repository with what it needs. It appears in its place as a whole, or not at all.
+    /// Clones a repository and installs its dependencies. It appears in its place completely or not at all.
     pub(super) async fn git_install(
         &self,
         git: &GitSource,
@@ -63,7 +63,7 @@ impl Packages {
         Ok(())
     }
 
-    /// Brings a clone to the reference that is requested, else to where its server is; local changes are lost.
+    /// Updates a clone to the requested reference, or else to the server's head; local changes are lost.
     async fn git_refresh(&self, git: &GitSource, place: &Path, cancel: &Cancel) -> Result<(), PackageError> {
         self.git(
             &["fetch", "--quiet", "--prune", "--tags", "--force", "origin"],
@@ -92,14 +92,14 @@ impl Packages {
         let goal = goal.ok_or_else(|| PackageToolError::Failed {
             command: "git rev-parse".to_owned(),
             status: 1,
-            output: format!("there is no {}", candidates.join(" and no ")),
+            output: format!("found neither {}", candidates.join(" nor ")),
         })?;
         self.git(&["reset", "--quiet", "--hard", &goal], place, CapturedOutput::Everything, cancel).await?;
         self.git(&["clean", "--quiet", "-fdx"], place, CapturedOutput::Everything, cancel).await?;
         self.npm_dependencies(place, cancel).await
     }
 
-    /// Updates a clone; one that is not there is made.
+    /// Updates a clone, creating it if it is missing.
     pub(super) async fn git_update(
         &self,
         git: &GitSource,
@@ -109,7 +109,7 @@ impl Packages {
         self.git_install(git, scope, cancel).await
     }
 
-    /// Removes a clone, and the directories above it that are empty then.
+    /// Removes a clone, and its parent directories if they are empty then.
     pub(super) fn git_remove(&self, git: &GitSource, scope: PackageScope) -> Result<(), PackageError> {
         let root = self.git_root(scope);
         let place = root.join(&git.host).join(&git.path);
@@ -120,7 +120,7 @@ impl Packages {
         std::fs::remove_dir_all(&place).map_err(|source| PackageError::Io { path: place.clone(), source })?;
         let above = place.ancestors().skip(1).take_while(|folder| *folder != root);
         for folder in above {
-            // A directory with something in it is needed still.
+            // A non-empty directory is still needed.
             if std::fs::remove_dir(folder).is_err() {
                 break;
             }
@@ -138,7 +138,7 @@ impl Packages {
         let argv = [&GUARDS, args].concat();
         let done = self.runner(cancel).run(&argv, folder, &ENV, want).await;
         Ok(done.map_err(|error| match error {
-            // The failed guards are already known.
+            // Do not repeat the guard options in the error.
             PackageToolError::Failed { status, output, .. } => {
                 PackageToolError::Failed { command: format!("git {}", args.first().unwrap_or(&"")), status, output }
             }
@@ -147,7 +147,7 @@ impl Packages {
     }
 }
 
-/// A directory really lies beneath another one, also when there are links on the way.
+/// Checks that a directory is really below another one, with links resolved.
 fn check_beneath(root: &Path, path: &Path) -> Result<(), PackageError> {
     let real =
         |path: &Path| std::fs::canonicalize(path).map_err(|source| PackageError::Io { path: path.to_owned(), source });

@@ -1,4 +1,4 @@
-//! Installing what is named and not there, before a session begins.
+//! Installing missing packages before a session starts.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,11 @@ use super::manage::npm_spec;
 use super::source::{PackageSource, absolute};
 use super::{Missing, PackageError, PackageScope, Packages};
 
-/// The directory of packages that were named for one run, beside the user's settings.
+/// Directory of packages for a single run, relative to the user's settings.
 const FOR_ONE_RUN: &str = "tmp/packages";
 
 impl Packages {
-    /// Installs a package that settings list already.
+    /// Installs a package that the settings already list.
     ///
     /// # Errors
     /// [`PackageError`].
@@ -21,8 +21,8 @@ impl Packages {
         self.fetch(&missing.source, missing.scope, cancel).await
     }
 
-    /// Installs a package for one run and answers with its directory; settings stay as they are. One that is there from another run is used
-    /// again: a repository of which no version is named is brought up to date, and stays as it is when that fails.
+    /// Installs a package for one run and returns its directory; the settings are unchanged. A package from an earlier run is reused: a
+    /// repository without a version is updated, and left unchanged if that fails.
     ///
     /// # Errors
     /// [`PackageError`].
@@ -42,7 +42,7 @@ impl Packages {
         }
         match own.fetch(&source, PackageScope::User, cancel).await {
             Err(error) if is_there && !source.is_pinned() => {
-                tracing::warn!(%error, package = text, "a package was not brought up to date");
+                tracing::warn!(%error, package = text, "could not update a package");
                 Ok(place)
             }
             done => done.map(|()| place),

@@ -1,4 +1,4 @@
-//! The list `packages` of settings.json.
+//! The `packages` list of settings.json.
 
 use std::path::Path;
 
@@ -8,20 +8,20 @@ use serde_json::Value;
 
 use crate::document::{ChangeError, Problem, change_object};
 
-/// A package that settings list.
+/// A package listed in the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PackageEntry {
-    /// Where it comes from, as settings say it.
+    /// Its source, as written in the settings.
     pub source: String,
-    /// What of it counts; `None`: all of it.
+    /// Which of its resources are loaded; `None` loads all.
     pub filter: Option<PackageFilter>,
 }
 
-/// What of a package counts, by type: `None` is all, an empty list is nothing, else patterns.
+/// Which resources of a package are loaded, by type: `None` loads all, an empty list none, otherwise those that match the patterns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PackageFilter {
-    /// `autoload: false`: nothing is loaded but what the patterns name. For a project it changes what the user's entry of the same package
-    /// loads, which stays in force otherwise.
+    /// `autoload: false`: loads only what the patterns name. In a project, this modifies the user's entry for the same package, which
+    /// otherwise stays in effect.
     pub is_delta: bool,
     /// Extensions.
     pub extensions: Option<Vec<String>>,
@@ -34,12 +34,12 @@ pub struct PackageFilter {
 }
 
 impl PackageEntry {
-    /// A package of which everything counts.
+    /// Creates an entry that loads the whole package.
     pub fn whole(source: impl Into<String>) -> Self {
         Self { source: source.into(), filter: None }
     }
 
-    /// Reads the value of `packages`. Invalid items are reported and ignored.
+    /// Parses the value of `packages`. Invalid items are reported and ignored.
     pub fn list(value: &Value, file: &Path) -> (Vec<Self>, Vec<Problem>) {
         let (mut entries, mut problems) = (Vec::new(), Vec::new());
         if !value.is_array() && !value.is_null() {
@@ -57,7 +57,7 @@ impl PackageEntry {
         (entries, problems)
     }
 
-    /// Reads one element of the list: a source, or an object with one.
+    /// Parses one item of the list: a source, or an object with one.
     pub fn of(value: &Value) -> Option<Self> {
         let source = source_of(value)?;
         let patterns = |name: &str| {
@@ -75,13 +75,13 @@ impl PackageEntry {
     }
 }
 
-/// The source that an element of the list names.
+/// Returns the source in an item of the list.
 pub(super) fn source_of(value: &Value) -> Option<&str> {
     value.as_str().or_else(|| value.get("source")?.as_str()).filter(|source| !source.trim().is_empty())
 }
 
-/// Changes the list in a settings file, as [`change_object`] does; everything else in it stays. `change` answers with whether there is
-/// anything to write, and `access` says who may read a new file.
+/// Changes the list in a settings file like [`change_object`], keeping everything else. `change` returns whether there is anything to
+/// write; `access` sets the permissions of a new file.
 ///
 /// # Errors
 /// [`ChangeError`]; the file is unchanged.
@@ -109,7 +109,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn entries_and_filters() {
+    fn entries_and_filters_are_parsed() {
         let value = json!(["a", {"source": "b", "skills": [], "prompts": ["x*", 1]}, {"skills": []}, 3, " "]);
         let (entries, problems) = PackageEntry::list(&value, Path::new("s.json"));
         let filter =
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_stays_and_damage_is_not_written() {
+    fn other_settings_are_kept_and_a_damaged_file_is_not_written() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("new/settings.json");
         let host = Host::builder().build();

@@ -1,4 +1,4 @@
-//! Installing, removing, updating and listing.
+//! Installing, removing, updating and listing packages.
 
 use std::path::PathBuf;
 
@@ -12,26 +12,26 @@ use super::list::{change_list, source_of};
 use super::source::{NpmSource, PackageSource, absolute, relative};
 use super::{PackageEntry, PackageError, PackageScope, Packages};
 
-/// How many repositories are updated at a time.
+/// Maximum repositories updated at the same time.
 const N_AT_A_TIME: usize = 4;
 
-/// A package that settings list.
+/// A package listed in the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfiguredPackage {
-    /// What settings say.
+    /// Its entry.
     pub entry: PackageEntry,
-    /// Whose settings.
+    /// Whose settings list it.
     pub scope: PackageScope,
-    /// Where it lies; `None` when it is not installed.
+    /// Its directory; `None` if it is not installed.
     pub path: Option<PathBuf>,
 }
 
-/// A package that is to be updated.
+/// A package to update.
 type Due = (String, PackageSource, PackageScope);
 
 impl Packages {
-    /// All packages: those of the user, then those of a trusted project.
+    /// Returns all packages: those of the user, then those of a trusted project.
     pub fn list(&self) -> Vec<ConfiguredPackage> {
         let of = |scope: PackageScope| {
             self.entries(scope).0.into_iter().map(move |entry| {
@@ -42,11 +42,10 @@ impl Packages {
         of(PackageScope::User).chain(of(PackageScope::Project)).collect()
     }
 
-    /// Installs a package and adds it to the settings; one that is there already stays in the list as it is, except that another version of
-    /// it takes its place.
+    /// Installs a package and adds it to the settings. An existing entry is kept, except that another version is replaced.
     ///
     /// # Errors
-    /// [`PackageError`]; the settings are as they were then.
+    /// [`PackageError`]; the settings are unchanged.
     pub async fn install(&self, text: &str, scope: PackageScope, cancel: &Cancel) -> Result<(), PackageError> {
         self.check_trust(scope)?;
         let source = PackageSource::parse(text)?;
@@ -79,7 +78,7 @@ impl Packages {
         Ok(())
     }
 
-    /// Puts the package of a source into its place; directories of the user's own are there already.
+    /// Downloads a package into its directory; local directories are used in place.
     pub(super) async fn fetch(
         &self,
         source: &PackageSource,
@@ -93,10 +92,10 @@ impl Packages {
         }
     }
 
-    /// Removes a package and takes it out of the settings; directories of the user's own stay.
+    /// Removes a package and its settings entry; local directories are kept.
     ///
     /// # Errors
-    /// [`PackageError::NotFound`] when settings have no such package; no program is run then.
+    /// [`PackageError::NotFound`] if the settings do not list the package; no tool is run then.
     pub async fn remove(&self, text: &str, scope: PackageScope, cancel: &Cancel) -> Result<(), PackageError> {
         self.check_trust(scope)?;
         let source = PackageSource::parse(text)?;
@@ -118,11 +117,10 @@ impl Packages {
         Ok(())
     }
 
-    /// Updates one package or, without a source, all of them, and answers with what was updated. Directories and packages of which settings ask
-    /// for one version are left alone.
+    /// Updates one package, or all without a source, and returns what was updated. Directories and pinned packages are skipped.
     ///
     /// # Errors
-    /// [`PackageError::NotFound`] when settings have no such package; else the first failure, after everything else was tried.
+    /// [`PackageError::NotFound`] if the settings do not list the package; otherwise the first failure, after everything else was tried.
     pub async fn update(&self, text: Option<&str>, cancel: &Cancel) -> Result<Vec<String>, PackageError> {
         let due = self.due(text)?;
         let mut failures = Vec::new();
@@ -158,7 +156,7 @@ impl Packages {
         failures.into_iter().next().map_or(Ok(updated), Err)
     }
 
-    /// The packages that an update is about.
+    /// Returns the packages to update.
     fn due(&self, text: Option<&str>) -> Result<Vec<Due>, PackageError> {
         let listed = self.list();
         let wanted = text.map(|text| {
@@ -187,7 +185,7 @@ impl Packages {
         }
     }
 
-    /// Whether an element of a settings list is a package.
+    /// Returns whether an item of a settings list is a package.
     fn is_package(&self, element: &Value, scope: PackageScope, identity: &str) -> bool {
         let source = source_of(element).and_then(|source| PackageSource::parse(source).ok());
         source.is_some_and(|source| self.identity(&source, self.settings_dir(scope)) == identity)
@@ -201,7 +199,7 @@ pub(super) fn npm_spec(npm: &NpmSource) -> String {
     }
 }
 
-/// A package that matches a source without its scheme.
+/// Returns a package that matches a source without its scheme.
 fn similar(text: &str, listed: &[ConfiguredPackage]) -> Option<String> {
     let text = text.trim();
     let sources = listed.iter().map(|one| &one.entry.source);
@@ -215,7 +213,7 @@ fn similar(text: &str, listed: &[ConfiguredPackage]) -> Option<String> {
         .cloned()
 }
 
-/// Access to a new settings file: the user only, or for a project as its directory allows.
+/// Returns the permissions of a new settings file: private for the user, or the directory's for a project.
 fn access_of(scope: PackageScope) -> Access {
     match scope {
         PackageScope::User => Access::NewPrivate,

@@ -1,22 +1,22 @@
-//! Packages that are named and not there.
+//! Listed packages that are not installed.
 
 use std::collections::HashSet;
 
 use super::source::PackageSource;
 use super::{PackageEntry, PackageScope, Packages};
 
-/// A package of npm or git that settings list and that is not installed.
+/// A listed npm or git package that is not installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What settings say.
+    /// Its source in the settings.
     pub text: String,
-    /// Whose settings.
+    /// Whose settings list it.
     pub scope: PackageScope,
     pub(super) source: PackageSource,
 }
 
 impl Packages {
-    /// The packages of these lists that are not installed. Of two with one name the project's counts.
+    /// Returns the packages of these lists that are not installed. If both lists name a package, the project's entry wins.
     pub fn missing(&self, of_user: &[PackageEntry], of_project: &[PackageEntry]) -> Vec<Missing> {
         let of = |entries: &[PackageEntry], scope| entries.iter().map(|entry| (entry.source.clone(), scope)).collect();
         let all: [Vec<_>; 2] = [of(of_project, PackageScope::Project), of(of_user, PackageScope::User)];

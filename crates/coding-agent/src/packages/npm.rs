@@ -1,4 +1,4 @@
-//! Packages of npm. They go into a directory of ours with a `node_modules` in it, and none of their scripts is run.
+//! npm packages, installed into a managed directory with `node_modules` and without running their scripts.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,12 +13,12 @@ use super::source::NpmSource;
 use super::version::is_newer;
 use super::{PackageError, PackageScope, Packages};
 
-/// What the directory says of itself, so that npm takes it for the root.
+/// Contents of package.json, which marks the directory as npm's root.
 const PACKAGE_JSON: &str = "{\n  \"name\": \"pi-extensions\",\n  \"private\": true\n}\n";
-/// Nothing of it belongs into a repository.
+/// Contents of .gitignore: nothing in the directory belongs in a repository.
 const GITIGNORE: &str = "*\n!.gitignore\n";
-/// The environment of every package manager. A repository can bring settings of its own (`.npmrc`, `.yarnrc.yml`,
-/// `pnpm-workspace.yaml`, `packageManager`) that name programs to run; these come before them.
+/// Environment of every package manager. A repository can bring its own settings (`.npmrc`, `.yarnrc.yml`, `pnpm-workspace.yaml`,
+/// `packageManager`) that name programs to run; these variables override them.
 const GUARDS: [(&str, &str); 9] = [
     ("npm_config_ignore_scripts", "true"),
     ("npm_config_git", "git"),
@@ -26,16 +26,16 @@ const GUARDS: [(&str, &str); 9] = [
     ("npm_config_ignore_pnpmfile", "true"),
     ("pnpm_config_ignore_pnpmfile", "true"),
     ("npm_config_manage_package_manager_versions", "false"),
-    // Yarn; of the project's own settings nothing is read, since they can name plugins.
+    // Yarn: ignore the project's settings, since they can name plugins.
     ("YARN_IGNORE_PATH", "1"),
     ("YARN_ENABLE_SCRIPTS", "false"),
-    // Corepack would fetch and run the program that a package names.
+    // Corepack would download and run the program that a package names.
     ("COREPACK_ENABLE_PROJECT_SPEC", "0"),
     ("COREPACK_ENABLE_STRICT", "0"),
 ];
-/// For Yarn in a repository: a name that no file has, and what a usual `.yarnrc.yml` would say.
+/// For Yarn in a repository: a file name that does not exist, and the contents of a typical `.yarnrc.yml`.
 const OWN_YARN: [(&str, &str); 2] = [("YARN_RC_FILENAME", ".pinch-yarnrc.yml"), ("YARN_NODE_LINKER", "node-modules")];
-/// The longest time for asking the registry.
+/// Timeout of registry queries.
 const VIEW_LIMIT: Duration = Duration::from_secs(10);
 
 impl Packages {
@@ -58,7 +58,7 @@ impl Packages {
         Ok(root)
     }
 
-    /// Installs packages of npm in one go.
+    /// Installs npm packages in a single run.
     pub(super) async fn npm_install(
         &self,
         specs: &[String],
@@ -73,7 +73,7 @@ impl Packages {
         Ok(())
     }
 
-    /// Removes a package of npm.
+    /// Removes an npm package.
     pub(super) async fn npm_remove(
         &self,
         npm: &NpmSource,
@@ -89,7 +89,7 @@ impl Packages {
         Ok(())
     }
 
-    /// Installs what a package from git needs, if it needs anything.
+    /// Installs the dependencies of a git package, if it has any.
     pub(super) async fn npm_dependencies(&self, folder: &Path, cancel: &Cancel) -> Result<(), PackageError> {
         let needs_any = read_json(&folder.join("package.json"))
             .is_some_and(|package| package["dependencies"].as_object().is_some_and(|all| !all.is_empty()));
@@ -101,7 +101,7 @@ impl Packages {
         Ok(())
     }
 
-    /// Arguments and environment for what a cloned repository needs. None of the programs that it may name is run.
+    /// Returns arguments and environment for installing a cloned repository's dependencies without running programs that it names.
     fn dependencies_of_repository(&self) -> (Vec<&'static str>, Vec<(&'static str, &'static str)>) {
         let is_called = |program: &str| {
             let stem = |word: &String| Path::new(word).file_stem().is_some_and(|stem| stem == program);
@@ -114,7 +114,7 @@ impl Packages {
                 let more = ["--git=git", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error"];
                 args.extend(more);
             }
-            // Other programs may know no other options.
+            // Other programs may not know these options.
             Some(_) if is_called("pnpm") => args.push("--ignore-pnpmfile"),
             Some(_) if is_called("yarn") || is_called("yarnpkg") => env.extend(OWN_YARN),
             Some(_) => {}
@@ -122,7 +122,7 @@ impl Packages {
         (args, env)
     }
 
-    /// The version of a package that the registry has and we have not; `None` when ours is the newest.
+    /// Returns the registry's version of a package if it differs from the installed one.
     pub(super) async fn npm_newer(
         &self,
         npm: &NpmSource,
@@ -134,14 +134,14 @@ impl Packages {
         let mut runner = self.runner(cancel);
         runner.time_limit = VIEW_LIMIT.min(self.time_limit);
         let argv = self.npm_argv(&["view", &npm.name, "version", "--json"]);
-        let said = runner.run(&argv, &self.agent_dir, &GUARDS, CapturedOutput::Result).await?;
-        let newest = serde_json::from_str::<Value>(said.trim()).ok();
+        let stdout = runner.run(&argv, &self.agent_dir, &GUARDS, CapturedOutput::Result).await?;
+        let newest = serde_json::from_str::<Value>(stdout.trim()).ok();
         let newest = newest.as_ref().and_then(Value::as_str);
         Ok(newest.filter(|newest| installed.is_none_or(|own| is_newer(newest, &own))).map(str::to_owned))
     }
 }
 
-/// A JSON file of at most a MiB.
+/// Reads a JSON file of at most 1 MiB.
 fn read_json(path: &Path) -> Option<Value> {
     serde_json::from_slice(&read_regular(path, 1024 * 1024).ok()?).ok()
 }

@@ -1,4 +1,4 @@
-//! Running git and npm: argument lists, never a shell; a time limit; bounded output.
+//! Running git and npm: with argument lists instead of a shell, a time limit, and bounded output.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -10,65 +10,65 @@ use pinch_stdx::process::{ChildTree, ProcessEnd, SpawnError};
 
 use super::source::without_passwords;
 
-/// Bytes of output that are kept; of more only the end.
+/// Maximum bytes of output to keep; the end of longer output is kept.
 const MAX_OUTPUT: usize = 64 * 1024;
-/// How long a program that has to end may take to do so.
+/// How long a program may take to exit when stopped.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A program that packages need has failed.
+/// Why a tool run failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackageToolError {
     /// It could not be started.
     #[error("cannot run {program}: is it installed?")]
     Start {
-        /// Which.
+        /// Name of the program.
         program: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: SpawnError,
     },
-    /// It ended with a failure.
-    #[error("{command} failed with exit code {status}{}", said(.output))]
+    /// It exited with an error.
+    #[error("{command} failed with exit code {status}{}", output_suffix(.output))]
     Failed {
-        /// The program and what it was to do.
+        /// The program and its subcommand.
         command: String,
         /// Its exit code.
         status: i32,
-        /// The end of what it said.
+        /// The end of its output.
         output: String,
     },
-    /// It took too long and was stopped.
+    /// It timed out and was stopped.
     #[error("{command} took longer than {} s and was stopped", limit.as_secs())]
     TimedOut {
-        /// The program and what it was to do.
+        /// The program and its subcommand.
         command: String,
-        /// The limit.
+        /// The time limit.
         limit: Duration,
     },
-    /// The caller stopped it.
+    /// The caller cancelled it.
     #[error("{command} was cancelled")]
     Cancelled {
-        /// The program and what it was to do.
+        /// The program and its subcommand.
         command: String,
     },
-    /// The system failed while it ran.
+    /// An I/O error occurred while it ran.
     #[error("could not read the output of {command}")]
     Io {
-        /// The program and what it was to do.
+        /// The program and its subcommand.
         command: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
 }
 
-fn said(output: &str) -> String {
+fn output_suffix(output: &str) -> String {
     let output = without_passwords(output.trim());
     if output.is_empty() { String::new() } else { format!(": {output}") }
 }
 
-/// Starts programs one after another.
+/// Runs programs one after another.
 #[derive(Clone, Copy)]
 pub(super) struct PackageTools<'a> {
     pub(super) host: &'a Host,
@@ -76,17 +76,17 @@ pub(super) struct PackageTools<'a> {
     pub(super) time_limit: Duration,
 }
 
-/// What of a program's output is wanted.
+/// Which output to capture.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CapturedOutput {
-    /// Its result; what it says besides is lost.
+    /// Standard output only.
     Result,
-    /// All of it, for the words of a failure.
+    /// Everything, for error messages.
     Everything,
 }
 
 impl PackageTools<'_> {
-    /// Runs a program to its end and answers with what it wrote. Its whole process group is stopped on cancelling and when time is up.
+    /// Runs a program until it exits and returns its output. Its whole process group is stopped on cancellation and timeout.
     pub(super) async fn run(
         &self,
         argv: &[&str],
@@ -101,7 +101,7 @@ impl PackageTools<'_> {
         command.stderr(if want == CapturedOutput::Everything { Stdio::piped() } else { Stdio::null() });
         let mut process = ChildTree::spawn_as_is(command)
             .map_err(|source| PackageToolError::Start { program: (*program).to_owned(), source })?;
-        // Not all arguments: an address may hold a password.
+        // Not all arguments: a URL may contain a password.
         let command = [*program, args.iter().find(|arg| !arg.starts_with('-')).unwrap_or(&"")].join(" ");
         let mut output = Vec::new();
         let mut keep = |bytes: &[u8]| {

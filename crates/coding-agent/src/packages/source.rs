@@ -1,19 +1,19 @@
-//! Where a package comes from: the npm registry, a git server, a directory.
+//! Package sources: the npm registry, a git server, or a directory.
 //!
-//! Addresses are cut by hand: `user@host:path` and `host/path` are no URLs, a reference may follow in pi's way, and git is given the rest exactly as
-//! it was written.
+//! Sources are split by hand: `user@host:path` and `host/path` are not URLs, a reference may follow in pi's syntax, and git receives the
+//! rest exactly as written.
 
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
-/// What a package is named by in settings and on the command line.
+/// A package source in settings and on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PackageSource {
     /// `npm:name`, `npm:name@version`.
     Npm(NpmSource),
     /// `git:host/path`, `git:user@host:path`, `https://host/path`; a branch, tag or commit may follow an `@`.
     Git(GitSource),
-    /// Anything else is a path.
+    /// A local path: anything else.
     Local(String),
 }
 
@@ -21,43 +21,43 @@ pub enum PackageSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NpmSource {
-    /// Its name, with its scope.
+    /// Name, including its scope.
     pub name: String,
-    /// The version or tag that is wanted; updates leave such a package alone.
+    /// The requested version or tag; such a package is not updated.
     pub version: Option<String>,
 }
 
-/// A repository.
+/// A git repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GitSource {
-    /// What git is given.
+    /// The URL passed to git.
     pub repo: String,
-    /// The server.
+    /// Host name of the server.
     pub host: String,
-    /// The path there: two or more names.
+    /// Path on the server: two or more components.
     pub path: String,
-    /// The branch, tag or commit that is wanted; updates leave such a package alone.
+    /// The requested branch, tag or commit; such a package is not updated.
     pub reference: Option<String>,
 }
 
-/// A source that is not used.
+/// Why a source was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// The registry has no such names.
+    /// The npm package name is invalid.
     #[error("Not an npm package: {}", without_passwords(.0))]
     Npm(String),
-    /// No repository, or one whose place on the disk would not be beneath ours.
+    /// The repository is invalid, or its directory would be outside ours.
     #[error("Not a usable git source: {}", without_passwords(.0))]
     Git(String),
 }
 
 impl PackageSource {
-    /// Reads a source.
+    /// Parses a source.
     ///
     /// # Errors
-    /// A source that says it is of npm or git and is not, or is not safe: see [`GitSource::parse`].
+    /// Fails for invalid npm and git sources, and for unsafe ones: see [`GitSource::parse`].
     pub fn parse(text: &str) -> Result<Self, SourceError> {
         let text = text.trim();
         if let Some(spec) = text.strip_prefix("npm:") {
@@ -69,7 +69,7 @@ impl PackageSource {
         GitSource::parse(text).map(Self::Git).ok_or_else(|| SourceError::Git(text.to_owned()))
     }
 
-    /// What two sources of one package have in common: its name, its repository, its directory. Paths are taken from `base`.
+    /// Returns what identifies a package across sources: its name, repository or directory. Paths are relative to `base`.
     pub fn identity(&self, base: &Path, home: Option<&Path>) -> String {
         match self {
             Self::Npm(npm) => format!("npm:{}", npm.name),
@@ -78,7 +78,7 @@ impl PackageSource {
         }
     }
 
-    /// Whether one version is requested.
+    /// Returns whether a specific version is requested.
     pub fn is_pinned(&self) -> bool {
         match self {
             Self::Npm(npm) => npm.version.is_some(),
@@ -89,7 +89,7 @@ impl PackageSource {
 }
 
 impl NpmSource {
-    /// Reads what follows `npm:`; `None` when no package can be called that.
+    /// Parses what follows `npm:`. Returns `None` for invalid names.
     pub fn parse(spec: &str) -> Option<Self> {
         let spec = spec.trim();
         let at = spec.char_indices().skip(1).find(|(_, c)| *c == '@').map(|(at, _)| at);
@@ -114,10 +114,10 @@ fn is_npm_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['.', '-']) && name.bytes().all(is_fine)
 }
 
-/// Schemes of repositories.
+/// Schemes of repository URLs.
 const SCHEMES: [&str; 4] = ["https://", "http://", "ssh://", "git://"];
 
-/// A text with passwords removed from its URLs; a lone user name before an `@` may be a token, except in `ssh:`.
+/// Removes passwords from URLs in a text; a lone user name before an `@` may be a token, except in `ssh:`.
 pub fn without_passwords(text: &str) -> Cow<'_, str> {
     let mut shown = String::new();
     let mut rest = text;
@@ -144,7 +144,7 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a text is the address of a repository.
+/// Returns whether a text is a repository URL.
 fn has_scheme(text: &str) -> bool {
     scheme_of(text).is_some()
 }
@@ -154,11 +154,11 @@ fn scheme_of(text: &str) -> Option<&'static str> {
 }
 
 impl GitSource {
-    /// Reads a git source; `None` when it is none, or when its host, a name of its path or its reference could lead a program astray: `..`,
-    /// names that begin with a hyphen, control characters, backslashes, `.git`.
+    /// Parses a git source. Returns `None` if it is not one, or if its host, a path component or its reference could mislead a program:
+    /// `..`, names that begin with a hyphen, control characters, backslashes, `.git`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        // `git://` is an address, not a prefix.
+        // `git://` is a scheme, not the prefix.
         let address = if has_scheme(text) { text } else { text.strip_prefix("git:")?.trim() };
         let parts = match scheme_of(address) {
             Some(scheme) => UrlParts::of_url(address, scheme)?,
@@ -176,7 +176,7 @@ impl GitSource {
     }
 }
 
-/// An address, taken apart.
+/// The parts of a URL.
 struct UrlParts<'a> {
     repo: String,
     host: &'a str,
@@ -210,7 +210,7 @@ impl<'a> UrlParts<'a> {
         Some(Self { repo: format!("{server}:{path}"), host, path, reference })
     }
 
-    /// `host/path@ref`; a first name that can be no host is an owner on GitHub.
+    /// `host/path@ref`; if the first component cannot be a host, it is an owner on GitHub.
     fn of_short_form(address: &'a str) -> Option<Self> {
         let (first, rest) = address.split_once('/')?;
         let (whole, _) = split_reference(address);
@@ -227,7 +227,7 @@ impl<'a> UrlParts<'a> {
     }
 }
 
-/// Takes the reference off a path: what follows the first `@`, or `#`.
+/// Splits the reference off a path: the part after the first `@` or `#`.
 fn split_reference(path: &str) -> (&str, Option<String>) {
     match path.find(['@', '#']) {
         Some(at) if at > 0 && at + 1 < path.len() => (&path[..at], Some(path[at + 1..].to_owned())),
@@ -255,7 +255,7 @@ fn is_reference(reference: &str) -> bool {
     !reference.is_empty() && !reference.starts_with('-') && !reference.contains("..") && !reference.contains(is_bad)
 }
 
-/// A path as users write it, made absolute by its spelling: `~` is the home directory, `.` and `..` are taken out.
+/// Makes a user's path absolute lexically: `~` is the home directory, `.` and `..` are resolved.
 pub fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
     let given = Path::new(path.trim());
     let given = match (given.strip_prefix("~"), home) {
@@ -273,7 +273,7 @@ pub fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
     plain
 }
 
-/// How one absolute path is written from the directory of another, with `/` between names.
+/// Returns an absolute path relative to another directory, with `/` as separator.
 pub(crate) fn relative(path: &Path, base: &Path) -> String {
     let (path, base): (Vec<_>, Vec<_>) = (path.components().collect(), base.components().collect());
     let n_common = path.iter().zip(&base).take_while(|(a, b)| a == b).count();
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_of_addresses_are_not_shown() {
+    fn passwords_in_urls_are_not_shown() {
         for (text, shown) in [
             ("https://me:secret@host/a/b@v1", "https://me:***@host/a/b@v1"),
             ("fatal: 'http://tok@en@host:80/x' and https://h/y", "fatal: 'http://***@host:80/x' and https://h/y"),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn repositories() {
+    fn repositories_are_parsed() {
         git("git:github.com/a/b", "https://github.com/a/b", "github.com", "a/b", None);
         git("https://GitHub.com/a/b.git@v1", "https://GitHub.com/a/b.git", "github.com", "a/b", Some("v1"));
         git("https://github.com/a/b#v1", "https://github.com/a/b", "github.com", "a/b", Some("v1"));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_leave_its_root_is_no_source() {
+    fn sources_that_could_escape_their_root_are_rejected() {
         for text in [
             "git:github.com/a/..",
             "git:github.com/../a/b",
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_of_npm() {
+    fn npm_packages_are_parsed() {
         let npm = |spec| NpmSource::parse(spec).map(|npm| (npm.name, npm.version));
         assert_eq!(npm("@a/b@1.0.0"), Some(("@a/b".into(), Some("1.0.0".into()))));
         assert_eq!(npm("b"), Some(("b".into(), None)));
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn identities_and_paths() {
+    fn identities_and_paths_are_normalized() {
         let id = |text: &str| PackageSource::parse(text).unwrap().identity(Path::new("/w/x"), Some(Path::new("/h")));
         assert_eq!(id("npm:a@1"), "npm:a");
         assert_eq!(id("git:git@github.com:a/b@v1"), id("https://github.com/a/b"));
@@ -375,7 +375,7 @@ mod tests {
 
     #[cfg(feature = "packages")]
     #[test]
-    fn relative_paths_lead_from_one_folder_to_another() {
+    fn relative_paths_lead_from_one_directory_to_another() {
         assert_eq!(relative(Path::new("/a/b/c"), Path::new("/a/d/e")), "../../b/c");
         assert_eq!(relative(Path::new("/a"), Path::new("/a")), ".");
     }

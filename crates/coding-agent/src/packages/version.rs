@@ -1,4 +1,4 @@
-//! Versions of programs and packages, and which of two is newer.
+//! Versions of programs and packages, and comparing them.
 
 use std::cmp::Ordering;
 
@@ -32,7 +32,7 @@ impl<'a> PackageVersion<'a> {
     }
 }
 
-/// Part by part: numbers by value and before words, the shorter one first.
+/// Compares component by component: numbers by value and before words; a shorter version comes first.
 fn compare_pre(own: &str, other: &str) -> Ordering {
     let key = |part: &str| match part.parse::<u64>() {
         Ok(number) => (0, number, String::new()),
@@ -41,7 +41,7 @@ fn compare_pre(own: &str, other: &str) -> Ordering {
     own.split('.').map(key).cmp(other.split('.').map(key))
 }
 
-/// Whether a version is newer than another one. Texts that are not versions cannot be compared: a different one counts as newer.
+/// Returns whether a version is newer than another one. Texts that are not versions cannot be compared: a different one counts as newer.
 pub fn is_newer(candidate: &str, current: &str) -> bool {
     match (PackageVersion::parse(candidate), PackageVersion::parse(current)) {
         (Some(candidate), Some(current)) => candidate.compare(&current) == Ordering::Greater,
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn newer_and_older() {
+    fn versions_are_compared() {
         for (newer, older) in [
             ("0.73.1", "0.73.0"),
             ("v1.0.0", "0.99.9"),

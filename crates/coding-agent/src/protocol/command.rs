@@ -1,7 +1,7 @@
-//! Commands of RPC mode. The names are pi's.
+//! Commands of RPC mode, with pi's names.
 //!
-//! Commands fall into classes by what they need of the session. Handlers match a class exhaustively, so that a command without a handler does
-//! not compile.
+//! Commands are grouped by how they access the session. Handlers match each group exhaustively, so a command without a handler does not
+//! compile.
 
 use std::time::Duration;
 
@@ -15,81 +15,81 @@ mod parse;
 
 pub use parse::parse;
 
-/// A line that was understood.
+/// A valid line with a command.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RpcRequest {
-    /// What the client recognises the answer by; returned unchanged.
+    /// Correlates the answer with the command; returned unchanged.
     pub id: Option<Value>,
-    /// The command's name.
+    /// Name of the command.
     pub name: String,
     /// The command.
     pub command: RpcCommand,
 }
 
-/// A line that was not understood, as its answer reports it.
+/// An invalid line, as reported in its answer.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RejectedLine {
-    /// The id, if there was one.
+    /// The id, if present.
     pub id: Option<Value>,
-    /// The command's name; `parse` for lines that hold none.
+    /// Name of the command; `parse` for lines without one.
     pub name: String,
-    /// Why it was rejected.
+    /// The error message.
     pub error: String,
 }
 
 impl RejectedLine {
-    /// A line that holds no command.
+    /// Rejects a line without a command.
     pub fn no_command(why: &str) -> Self {
         Self { id: None, name: "parse".to_owned(), error: format!("Failed to parse command: {why}") }
     }
 }
 
-/// What a client can ask for, by what it needs of the session.
+/// A client's command, by how it accesses the session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RpcCommand {
-    /// Needs no session: done at once, whether a run is under way or not.
+    /// Needs no session: executed immediately, even during a run.
     Control(ControlCommand),
-    /// Reads the session. During a run it is answered between two events.
+    /// Reads the session. During a run, answered between two events.
     Query(QueryCommand),
-    /// Writes the session as an HTML page, from a snapshot and beside everything else.
+    /// Writes the session as an HTML page, from a snapshot and in the background.
     ExportHtml {
-        /// The file; `None`: one in the working directory.
+        /// Path of the file; `None` uses a file in the working directory.
         path: Option<String>,
     },
-    /// Starts a run, adds to one, or stops one.
+    /// Starts, extends or stops a run.
     Run(RunCommand),
-    /// Changes the session. During a run the change takes effect between two events.
+    /// Changes the session. During a run, takes effect between two events.
     Mutation(Mutation),
-    /// Needs the session for itself. During a run it cancels the run and waits for its end.
+    /// Needs exclusive access to the session. Cancels a run and waits for its end.
     Exclusive(ExclusiveCommand),
 }
 
 /// Commands that need no session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ControlCommand {
-    /// Protocol versions and capabilities; a command of ours.
+    /// Negotiates protocol version and capabilities; an extension of pinch.
     Hello(Hello),
-    /// What can be written after a `/`.
+    /// Lists the slash commands.
     GetCommands,
-    /// Models that can be used.
+    /// Lists the available models.
     GetAvailableModels,
-    /// How many waiting messages are taken at a time.
+    /// Sets how many queued messages are taken at a time.
     SetQueueMode {
-        /// Of which queue.
+        /// The queue.
         kind: QueueKind,
-        /// How many.
+        /// The mode.
         mode: QueueMode,
     },
-    /// Switches automatic compaction.
+    /// Enables or disables automatic compaction.
     SetAutoCompaction {
-        /// On or off.
+        /// Whether to enable it.
         enabled: bool,
     },
-    /// Switches the retry of failed answers.
+    /// Enables or disables retries of failed answers.
     SetAutoRetry {
-        /// On or off.
+        /// Whether to enable them.
         enabled: bool,
     },
 }
@@ -97,85 +97,85 @@ pub enum ControlCommand {
 /// Commands that read the session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueryCommand {
-    /// Model, levels, modes, counts.
+    /// Returns model, levels, modes and counts.
     GetState,
-    /// The conversation.
+    /// Returns the conversation.
     GetMessages,
-    /// Entries in file order.
+    /// Returns the entries in file order.
     GetEntries {
-        /// Only those after this one.
+        /// Only those after this entry.
         since: Option<EntryId>,
     },
-    /// Entries as a tree.
+    /// Returns the entries as trees.
     GetTree,
-    /// Messages that can be forked before.
+    /// Returns the messages that can be forked before.
     GetForkMessages,
-    /// The text of the last answer.
+    /// Returns the text of the last answer.
     GetLastAssistantText,
-    /// Counts, tokens, cost.
+    /// Returns message counts, tokens and cost.
     GetSessionStats,
-    /// Thinking levels that the model has.
+    /// Returns the thinking levels of the model.
     GetAvailableThinkingLevels,
 }
 
-/// Commands that start a run, add to one, or stop one.
+/// Commands that start, extend or stop a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunCommand {
-    /// A prompt of the user.
+    /// Sends a prompt.
     Prompt {
         /// Text and images.
         input: UserInput,
-        /// The queue it waits in while another prompt runs.
+        /// The queue to use while another prompt is running.
         queue: Option<QueueKind>,
     },
-    /// A message the model reads at its next turn.
+    /// Queues a message for the model's next turn.
     Steer(UserInput),
-    /// A message the model reads when it would be done.
+    /// Queues a message for when the run would end.
     FollowUp(UserInput),
-    /// Removes the waiting messages from the queues.
+    /// Removes all messages from the queues.
     ClearQueue,
     /// Cancels the run.
     Abort,
-    /// Cancels the wait for a retry.
+    /// Cancels a retry delay.
     AbortRetry,
     /// Runs a shell command of the user.
     Bash {
         /// The command.
         command: String,
-        /// The model does not see it.
+        /// Whether to hide it from the model.
         exclude: bool,
     },
-    /// Cancels shell commands of the user.
+    /// Cancels the user's shell commands.
     AbortBash,
 }
 
 /// Commands that change the session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mutation {
-    /// Another model.
+    /// Switches to another model.
     SetModel {
         /// Provider that serves it.
         provider: String,
-        /// Its id.
+        /// Id of the model.
         model: String,
     },
-    /// The next model.
+    /// Switches to the next model.
     CycleModel,
-    /// Another thinking level.
+    /// Sets the thinking level.
     SetThinkingLevel {
-        /// The level's name.
+        /// Name of the level.
         level: String,
     },
-    /// The next thinking level.
+    /// Switches to the next thinking level.
     CycleThinkingLevel,
-    /// Another name for the session.
+    /// Renames the session.
     SetSessionName {
-        /// The name.
+        /// The new name.
         name: String,
     },
 }
 
-/// Commands that need the session for themselves.
+/// Commands that need exclusive access to the session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExclusiveCommand {
     /// Compacts the conversation.
@@ -185,34 +185,34 @@ pub enum ExclusiveCommand {
     },
     /// Starts a new session.
     NewSession {
-        /// The session it follows.
+        /// The parent session.
         parent: Option<String>,
     },
-    /// Opens another session.
+    /// Switches to another session.
     SwitchSession {
-        /// Its file.
+        /// Path of its file.
         path: String,
     },
-    /// Changes over to a copy that ends before a message of the user.
+    /// Forks the session before a user message.
     Fork {
         /// The message.
         entry: EntryId,
     },
-    /// Changes over to a copy of the branch.
+    /// Copies the branch to a new session.
     Clone,
 }
 
-/// What a client announces about itself.
+/// A client's announcement of its capabilities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hello {
-    /// Names of capabilities that are off until a client asks for them; `None`: they stay as they are.
+    /// Capabilities to enable, which are off by default; `None` leaves them unchanged.
     pub capabilities: Option<Vec<String>>,
-    /// How long a call waits for its approval; `None`: the usual time.
+    /// Time limit for approvals; `None` uses the default.
     pub approval_limit: Option<Duration>,
 }
 
-/// Text and images of the user.
+/// Text and images from the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct UserInput {
@@ -222,17 +222,17 @@ pub struct UserInput {
     pub images: Vec<Image>,
 }
 
-/// The answer of a client to a request of an extension.
+/// A client's answer to an extension's request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct UiReply {
-    /// The request's id.
+    /// Id of the request.
     pub id: String,
-    /// What was answered; `None` when the user answered nothing.
+    /// The answer; `None` if the user dismissed the dialog.
     pub answer: Option<UiAnswer>,
 }
 
-/// What a user answered.
+/// The user's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UiAnswer {
     /// A text.
@@ -241,37 +241,37 @@ pub enum UiAnswer {
     Confirmed(bool),
 }
 
-/// The answer of a client to a request for approval.
+/// A client's answer to an approval request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolReply {
-    /// The request's id.
+    /// Id of the request.
     pub id: String,
-    /// What was answered.
+    /// The decision.
     pub decision: ToolDecision,
 }
 
-/// The user's decision about a call that is about to run.
+/// The user's decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolDecision {
-    /// It may run.
+    /// Run it.
     Approve,
-    /// It may run, and so may all later calls of its tool in this session.
+    /// Run it, and all later calls of its tool in this session.
     ApproveForSession,
-    /// It may not.
+    /// Do not run it.
     Deny {
-        /// Why, for the model.
+        /// The reason, for the model.
         reason: Option<String>,
     },
 }
 
-/// One line of a client.
+/// A line from a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientLine {
     /// A command.
     Command(Box<RpcRequest>),
-    /// An answer to an extension; nothing is answered to it.
+    /// An answer to an extension; has no response.
     UiReply(UiReply),
-    /// An answer to a request for approval; nothing is answered to it.
+    /// An answer to an approval request; has no response.
     ToolReply(ToolReply),
 }

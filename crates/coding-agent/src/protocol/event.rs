@@ -1,6 +1,6 @@
-//! Events as lines of JSON, as pi 0.87.1 prints them in JSON and RPC mode.
+//! Events as JSON lines, compatible with pi 0.87.1's JSON and RPC modes.
 //!
-//! A line costs what its event brings: no line repeats what an earlier one said, except that the end of a message holds the message.
+//! The size of a line is proportional to its event: nothing is repeated, except that the end of a message contains the message.
 
 use pinch_agent_core::event::{AgentEvent, RunEnd, ToolStart};
 use pinch_agent_core::tool::ToolOutput;
@@ -15,7 +15,7 @@ use super::results;
 use crate::compaction::CompactionReason;
 use crate::event::{ExtensionFailure, SessionEvent};
 
-/// Turns events into lines. It remembers what an update line repeats: the usage so far and what the open blocks are.
+/// Converts events to lines. Remembers what update lines repeat: the usage so far and the kinds of the open blocks.
 #[derive(Debug, Default)]
 pub struct EventWriter {
     names: EventNames,
@@ -24,14 +24,14 @@ pub struct EventWriter {
     kinds: Vec<EventLineKind>,
 }
 
-/// Which names events go by.
+/// The naming scheme of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EventNames {
-    /// Those of pi 0.87.1.
+    /// Names of pi 0.87.1.
     #[default]
     Current,
-    /// Those of pi 0.49.3, for programs written against it: compactions that happen by themselves are `auto_compaction_start` and
-    /// `auto_compaction_end`, and events which that version did not have are left out. What an event holds is as today.
+    /// Names of pi 0.49.3, for older clients: automatic compactions are `auto_compaction_start` and `auto_compaction_end`, and events
+    /// unknown to that version are omitted. The contents of events are current.
     Pi049,
 }
 
@@ -53,17 +53,17 @@ impl EventLineKind {
 }
 
 impl EventWriter {
-    /// A writer at the start of a stream of events.
+    /// Creates a writer at the start of an event stream.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A writer that uses other names.
+    /// Creates a writer with another naming scheme.
     pub fn with_names(names: EventNames) -> Self {
         Self { names, ..Self::default() }
     }
 
-    /// The line of an event, its line feed included; `None` for events that are not written.
+    /// Returns the line of an event with its line feed, or `None` for events that are not written.
     pub fn line(&mut self, event: &SessionEvent) -> Option<&[u8]> {
         self.line.clear();
         self.write(event)?;
@@ -185,12 +185,12 @@ impl EventWriter {
             AgentEvent::TurnEnd { message, results, .. } => {
                 self.object("turn_end", &[("message", message), ("toolResults", results)])
             }
-            // The session says how a run ends, and updates have their own way.
+            // The session reports the end of a run, and updates are handled separately.
             AgentEvent::AgentEnd(_) | AgentEvent::MessageUpdate(_) => None,
         }
     }
 
-    /// The lines of which an answer has thousands are put together by hand.
+    /// Writes update lines by hand, because an answer has thousands of them.
     fn update(&mut self, event: &StreamEvent) -> Option<()> {
         match event {
             StreamEvent::Usage(usage) => {
@@ -280,7 +280,7 @@ impl EventWriter {
     }
 }
 
-/// Whether pi 0.49.3 had such events.
+/// Returns whether pi 0.49.3 had such events.
 fn is_in_049(event: &SessionEvent) -> bool {
     match event {
         SessionEvent::Agent(_)
@@ -303,7 +303,7 @@ fn is_in_049(event: &SessionEvent) -> bool {
     }
 }
 
-/// Anything that can be a member's value.
+/// A value that can be written as a member.
 trait Member {
     fn append(&self, line: &mut Vec<u8>) -> Option<()>;
 }
@@ -314,11 +314,12 @@ impl<T: Serialize> Member for T {
     }
 }
 
-/// A tool's result as events show it.
+/// A tool's result in event format.
 struct ToolOutputView<'a>(&'a ToolOutput);
 
 impl ToolOutputView<'_> {
-    /// Whether a tool returned it as the result of a failure. Errors are not results: their details are empty, and the event alone says so.
+    /// Returns whether a tool returned it as the result of a failure. Errors are not results: their details are empty, and only the event
+    /// marks them.
     fn is_failed_result(&self) -> bool {
         let is_error = self.0.details.as_ref().and_then(Value::as_object).is_some_and(serde_json::Map::is_empty);
         self.0.failed && !is_error

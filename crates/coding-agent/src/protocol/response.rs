@@ -1,4 +1,4 @@
-//! Answers of RPC mode as lines of JSON.
+//! Responses of RPC mode as JSON lines.
 
 use pinch_stdx::json::write;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::command::{RejectedLine, RpcRequest};
 
-/// Whom an answer is for.
+/// Identifies the request that a response belongs to.
 #[derive(Clone, Debug)]
 pub struct Answerer {
     id: Option<Value>,
@@ -14,22 +14,22 @@ pub struct Answerer {
 }
 
 impl Answerer {
-    /// The id of the request.
+    /// Returns the id of the request.
     pub fn id(&self) -> Option<&Value> {
         self.id.as_ref()
     }
 
-    /// Answers a request.
+    /// Creates the answerer of a request.
     pub fn of(request: &RpcRequest) -> Self {
         Self { id: request.id.clone(), name: request.name.clone() }
     }
 
-    /// The command was done.
+    /// Responds that the command succeeded.
     pub fn done(&self) -> Vec<u8> {
         self.line(true, |_| {})
     }
 
-    /// The command succeeded, with this result.
+    /// Responds that the command succeeded, with a result.
     pub fn with<T: Serialize + ?Sized>(&self, data: &T) -> Vec<u8> {
         match write::to_vec(data) {
             Ok(json) => self.with_json(&json),
@@ -37,7 +37,7 @@ impl Answerer {
         }
     }
 
-    /// The command succeeded, with this result, already serialized as JSON.
+    /// Responds that the command succeeded, with a result already serialized as JSON.
     pub fn with_json(&self, data: &[u8]) -> Vec<u8> {
         self.line(true, |line| {
             line.extend_from_slice(b",\"data\":");
@@ -45,7 +45,7 @@ impl Answerer {
         })
     }
 
-    /// The command failed.
+    /// Responds that the command failed.
     pub fn failed(&self, error: &str) -> Vec<u8> {
         self.line(false, |line| {
             line.extend_from_slice(b",\"error\":");
@@ -70,13 +70,13 @@ impl Answerer {
 }
 
 impl RejectedLine {
-    /// The answer to a line that was not understood.
+    /// Returns the response to an invalid line.
     pub fn line(&self) -> Vec<u8> {
         Answerer { id: self.id.clone(), name: self.name.clone() }.failed(&self.error)
     }
 }
 
-/// Texts and values that were read from JSON can be written as JSON.
+/// Appends a value. Cannot fail for strings and values parsed from JSON.
 fn append<T: Serialize + ?Sized>(line: &mut Vec<u8>, value: &T) {
     let before = line.len();
     if write::append(line, value).is_err() {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_stand_in_pis_order() {
+    fn members_are_in_pis_order() {
         let answer = Answerer { id: Some(json!("7")), name: "get_state".into() };
         let line = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         assert_eq!(

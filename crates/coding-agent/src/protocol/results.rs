@@ -1,11 +1,11 @@
-//! Results that events and answers both show.
+//! Results shown in both events and responses.
 
 use serde_json::{Value, json};
 
 use crate::compaction::Compacted;
 use crate::tools::bash::UserCommand;
 
-/// The result of a compaction.
+/// Serializes the result of a compaction.
 pub fn compacted(result: &Compacted) -> Value {
     let mut value = json!({
         "summary": result.summary,
@@ -22,7 +22,7 @@ pub fn compacted(result: &Compacted) -> Value {
     value
 }
 
-/// What a command of the user came to.
+/// Serializes the result of a user command.
 pub fn user_command(ran: &UserCommand) -> Value {
     let mut value = json!({"output": ran.output});
     if let Some(code) = ran.exit_code {

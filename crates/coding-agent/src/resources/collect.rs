@@ -1,4 +1,4 @@
-//! Finding files in directories, and the patterns with which settings and packages choose among them.
+//! Finding files in directories, and the patterns with which settings and packages select them.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -10,69 +10,68 @@ use globset::{GlobBuilder, GlobMatcher};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use pinch_stdx::fs::{open_listed, open_regular, read_listed, read_regular};
 
-/// Directories below each other at most.
+/// Maximum directory depth.
 const MAX_DEPTH: usize = 24;
-/// Entries of directories that one search looks at.
+/// Maximum directory entries per search.
 const MAX_ENTRIES: usize = 50_000;
-/// Files with rules about what is left out.
+/// Files with ignore rules.
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
 
-/// What becomes of a directory that a search comes upon.
+/// How to handle a directory found by a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enter {
-    /// Its entries are looked at.
+    /// Search it.
     Yes,
-    /// It is passed over.
+    /// Skip it.
     No,
 }
 
-/// A file that was found or named.
+/// A file that was found in a directory or named explicitly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListedFile {
     /// Where it is.
     pub path: PathBuf,
-    /// How many parts at the end of the path are not links, the last of them a regular file: the listings of their directories have said so. Nothing
-    /// is known of the parts before.
+    /// Number of trailing path components known not to be links, the last one a regular file, from directory listings. Nothing is known of
+    /// the other components.
     pub n_plain: usize,
 }
 
 impl ListedFile {
-    /// A file of which nothing else is known.
+    /// Creates a file of which nothing else is known.
     pub fn named(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), n_plain: 0 }
     }
 
-    /// Opens it, as [`open_regular`] does.
+    /// Opens it like [`open_regular`].
     pub(super) fn open(&self) -> io::Result<File> {
         if self.n_plain > 0 { open_listed(&self.path) } else { open_regular(&self.path) }
     }
 
-    /// Reads it, as [`read_regular`] does.
+    /// Reads it like [`read_regular`].
     pub(super) fn read(&self, max_bytes: u64) -> io::Result<Vec<u8>> {
         if self.n_plain > 0 { read_listed(&self.path, max_bytes) } else { read_regular(&self.path, max_bytes) }
     }
 }
 
-/// The names of a directory: files and directories apart, each in order. Links count as what they lead to.
+/// The sorted files and directories in a directory. Links count as their targets.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct DirectoryNames {
-    /// Names of files.
+    /// The files.
     pub files: Vec<ListedFile>,
-    /// Names of directories.
+    /// The directories.
     pub folders: Vec<PathBuf>,
 }
 
-/// Goes through a directory and those below it, in the order of names. Left out is what begins with a dot, `node_modules`, and what ignore files
-/// on the way say. Links are followed, but no directory is entered twice. `see` is shown each directory with its depth and takes what it wants; its
-/// answer says whether the search continues below.
+/// Walks a directory tree in the order of names. Skips hidden files, `node_modules`, and what ignore files exclude. Follows links, but
+/// enters no directory twice. `see` is called with each directory and its depth to take what it needs; it returns whether to search below.
 pub fn search(root: &Path, see: &mut dyn FnMut(&Path, usize, &DirectoryNames) -> Enter) {
     let mut search = ResourceSearch { rules: Vec::new(), entered: HashSet::new(), n_left: MAX_ENTRIES };
     search.enter(root, (0, 0), see);
 }
 
-/// An entry of a directory, as it is sorted.
+/// A directory entry for sorting.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct DirEntry {
     name: OsString,
@@ -80,9 +79,9 @@ struct DirEntry {
     is_link: bool,
 }
 
-/// A search under way.
+/// A running search.
 struct ResourceSearch {
-    /// Ignore files from the root to the directory that is looked at.
+    /// Ignore rules from the root to the current directory.
     rules: Vec<Gitignore>,
     /// Directories behind links, and those that such a link may lead back to.
     entered: HashSet<PathBuf>,
@@ -90,7 +89,7 @@ struct ResourceSearch {
 }
 
 impl ResourceSearch {
-    /// Looks into a directory, of which the depth and the number of parts that are not links are known.
+    /// Searches a directory with a known depth and number of components that are not links.
     fn enter(
         &mut self,
         folder: &Path,
@@ -108,7 +107,7 @@ impl ResourceSearch {
             if IGNORE_FILES.iter().any(|file| name == *file) {
                 let builder = builder.get_or_insert_with(|| GitignoreBuilder::new(folder));
                 if let Some(error) = builder.add(entry.path()) {
-                    tracing::debug!(path = %entry.path().display(), %error, "a rule is passed over");
+                    tracing::debug!(path = %entry.path().display(), %error, "ignored an invalid rule");
                 }
             }
             if name.as_encoded_bytes().starts_with(b".") || name == "node_modules" {
@@ -121,7 +120,7 @@ impl ResourceSearch {
                 Some(Ok(meta)) => (meta.is_dir(), meta.is_file()),
                 Some(Err(_)) => continue,
             };
-            // Reading a pipe would never end.
+            // Reading a pipe would block forever.
             if is_folder || is_file {
                 found.push(DirEntry { name, is_folder, is_link });
             }
@@ -145,7 +144,7 @@ impl ResourceSearch {
         if see(folder, depth, &listing) == Enter::Yes && depth < MAX_DEPTH {
             for (path, is_link) in listing.folders.iter().zip(linked) {
                 if !is_link {
-                    // Without a link on the way no directory is met twice.
+                    // Without links, no directory is reached twice.
                     self.enter(path, (depth + 1, n_plain + 1), see);
                 } else if self.is_new(folder, path) {
                     self.enter(path, (depth + 1, 0), see);
@@ -155,7 +154,7 @@ impl ResourceSearch {
         self.rules.truncate(n_rules);
     }
 
-    /// Whether a link in a directory leads to where the search has not been and does not come from.
+    /// Returns whether a link leads to a directory that the search has neither visited nor started from.
     fn is_new(&mut self, folder: &Path, link: &Path) -> bool {
         std::fs::canonicalize(link).is_ok_and(|real| {
             !folder.ancestors().any(|above| std::fs::canonicalize(above).is_ok_and(|above| above == real))
@@ -169,12 +168,12 @@ impl ResourceSearch {
     }
 }
 
-/// Whether a file's name ends like this.
+/// Returns whether a file has this extension.
 pub(super) fn has_ending(path: &Path, ending: &str) -> bool {
     path.extension() == Some(OsStr::new(ending))
 }
 
-/// Patterns of a list: `!glob` leaves out, `+path` takes in again, `-path` leaves out for good; the others choose.
+/// A list of patterns: `!glob` excludes, `+path` includes again, `-path` always excludes; other patterns select.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns {
     chosen: Vec<Glob>,
@@ -194,7 +193,7 @@ impl Glob {
 }
 
 impl Patterns {
-    /// Reads a list of patterns. An element that is not a valid glob matches nothing.
+    /// Parses a list of patterns. Invalid globs match nothing.
     pub fn new<'a>(list: impl IntoIterator<Item = &'a str>) -> Self {
         let mut patterns = Self::default();
         for text in list {
@@ -214,18 +213,18 @@ impl Patterns {
         chosen.is_empty() && left_out.is_empty() && taken_in.is_empty() && out_for_good.is_empty()
     }
 
-    /// Whether an element of a list changes what others choose.
+    /// Returns whether an item of a list modifies the selection of others.
     pub fn is_override(text: &str) -> bool {
         text.starts_with(['!', '+', '-'])
     }
 
-    /// Whether an element of a list is a glob.
+    /// Returns whether an item of a list is a glob.
     pub fn is_glob(text: &str) -> bool {
         text.contains(['*', '?', '[', '{'])
     }
 
-    /// Whether a file counts. Patterns are held against its path from `base`, its name and its whole path; for a `SKILL.md` also against those
-    /// of its directory.
+    /// Returns whether a file is selected. Patterns are matched against its path relative to `base`, its name and its absolute path; for a
+    /// `SKILL.md` also against those of its directory.
     pub fn allow(&self, path: &Path, base: &Path) -> bool {
         if self.is_empty() {
             return true;
@@ -240,7 +239,8 @@ impl Patterns {
     }
 }
 
-/// What the last element that names a file says of it; `None` when none does. `+path` and `-path` name one file, the others are globs.
+/// Returns what the last item that matches a file decides, or `None` if none matches. `+path` and `-path` name one file, the others are
+/// globs.
 pub(super) fn last_word(list: &[String], path: &Path, base: &Path) -> Option<bool> {
     let names = names(path, base);
     let has = |text: &str| {
@@ -257,7 +257,7 @@ pub(super) fn last_word(list: &[String], path: &Path, base: &Path) -> Option<boo
     list.iter().rev().find_map(|text| has(text))
 }
 
-/// What patterns are held against.
+/// Returns the names that patterns are matched against.
 fn names<'a>(path: &'a Path, base: &Path) -> Vec<&'a Path> {
     let of = |path: &'a Path| {
         let relative = path.strip_prefix(base).ok().filter(|rest| !rest.as_os_str().is_empty());
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_hidden_or_foreign_is_left_out() {
+    fn ignored_hidden_and_foreign_files_are_skipped() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["b/x", "a/keep.log", "a/y.log", "node_modules/m", ".dot/x", "a/deep/y.log", "a/c/z"] {
             write(dir.path(), name, "");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_choose() {
+    fn patterns_select_files() {
         #[track_caller]
         fn check(patterns: &[&str], path: &str, expected: bool) {
             let got = Patterns::new(patterns.iter().copied()).allow(&Path::new("/b").join(path), Path::new("/b"));

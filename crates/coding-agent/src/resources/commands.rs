@@ -1,4 +1,4 @@
-//! Resolves a slash command at the beginning of a prompt: a skill or a prompt template.
+//! Expanding slash commands at the start of a prompt: skills and prompt templates.
 
 use std::borrow::Cow;
 
@@ -21,12 +21,12 @@ pub struct Commands {
 pub struct Expanded<'a> {
     /// The text.
     pub text: Cow<'a, str>,
-    /// Why a skill could not be read; the text is unchanged.
+    /// Why a skill could not be read; the text is unchanged then.
     pub problem: Option<Diagnostic>,
 }
 
 impl Commands {
-    /// Expands a prompt. Names that nothing is known by stay as they are.
+    /// Expands a prompt. Unknown names are left unchanged.
     pub fn expand<'a>(&self, text: &'a str) -> Expanded<'a> {
         if let Some((skill, arguments)) = self.named(text) {
             return match skills::expand(skill, arguments) {

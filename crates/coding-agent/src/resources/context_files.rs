@@ -1,4 +1,4 @@
-//! Files with instructions: AGENTS.md and its relatives, of the agent directory and of every directory down to the working directory.
+//! Instruction files: AGENTS.md and its variants, from the agent directory and every directory down to the working directory.
 
 use std::collections::HashSet;
 use std::io;
@@ -9,20 +9,20 @@ use super::real_paths::RealPaths;
 use super::text_file::{self, without_bom};
 use crate::document::Problem;
 
-/// Names in one directory; the first that is there counts.
+/// File names, by precedence within a directory.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
 
-/// Instructions of a project.
+/// An instruction file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextFile {
-    /// Their position.
+    /// Path of the file.
     pub path: PathBuf,
     /// The text.
     pub text: String,
 }
 
 impl ContextFile {
-    /// The file as the system prompt holds it.
+    /// Formats the file for the system prompt.
     pub fn render(&self) -> String {
         format!(
             "<project_instructions path=\"{}\">\n{}\n</project_instructions>",
@@ -32,17 +32,17 @@ impl ContextFile {
     }
 }
 
-/// Which links to context files are followed.
+/// The policy for following links to context files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Links<'a> {
-    /// All of them, and not only those that stay in the project: someone has said that the project is trusted.
+    /// Whether to follow links out of the project, because the project is explicitly trusted.
     pub(super) anywhere: bool,
-    /// The user's home directory, in which links are the user's own.
+    /// The user's home directory, whose links are the user's own.
     pub(super) home: Option<&'a Path>,
 }
 
 impl Links<'_> {
-    /// Whether a link in a directory may lead to a file. Of a repository the whole counts as the project, else the directory alone.
+    /// Returns whether a link in a directory may be followed to a file. A project is the whole repository, or else the directory alone.
     fn may_lead(self, folder: &Path, to: &Path, repositories: &[PathBuf], real_paths: &mut RealPaths) -> bool {
         if self.anywhere || self.home.is_some_and(|home| home == folder || real_paths.of(home) == real_paths.of(folder))
         {
@@ -53,9 +53,9 @@ impl Links<'_> {
     }
 }
 
-/// Collects the files: that of the agent directory first, then from the file system's root down to the working directory. A file that two
-/// paths lead to counts once, and that of a repository does not count beside the same one of a linked worktree in it: `repositories` are the
-/// directories from the working directory up that have a `.git`. A file that cannot be read is reported.
+/// Collects the files: the one in the agent directory first, then from the root of the file system down to the working directory. A file
+/// reachable by two paths is included once, and a repository's file is skipped in favor of a linked worktree inside it. `repositories` are
+/// the directories from the working directory up that contain `.git`. Unreadable files are reported.
 pub(super) fn collect(
     agent_dir: Option<&Path>,
     cwd: &Path,
@@ -104,7 +104,7 @@ pub(super) fn collect(
     (files, problems)
 }
 
-/// Roots of repositories above a linked worktree of theirs that has context files of its own.
+/// Returns the roots of repositories above a linked worktree of theirs that has its own context files.
 fn twins<'a>(cwd: &'a Path, repositories: &[PathBuf]) -> Vec<&'a Path> {
     let has_any = |folder: &Path| NAMES.iter().any(|name| folder.join(name).is_file());
     let main_of = |folder: &PathBuf| {
@@ -115,7 +115,7 @@ fn twins<'a>(cwd: &'a Path, repositories: &[PathBuf]) -> Vec<&'a Path> {
     repositories.iter().filter_map(main_of).collect()
 }
 
-/// Where the repository lies that a directory is a linked worktree of.
+/// Returns the main worktree if a directory is a linked one.
 fn main_worktree(folder: &Path) -> Option<PathBuf> {
     let link = folder.join(".git");
     if !std::fs::metadata(&link).is_ok_and(|meta| meta.is_file() && meta.len() < 4096) {
@@ -138,7 +138,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_stay_in_a_project_that_nobody_trusts() {
+    fn links_do_not_leave_an_untrusted_project() {
         use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
         let root = std::fs::canonicalize(dir.path()).unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn outer_folders_come_first_and_nothing_twice() {
+    fn outer_directories_come_first_without_duplicates() {
         let dir = tempfile::tempdir().unwrap();
         let (agent, inner) = (dir.path().join("agent"), dir.path().join("a/b"));
         let write = |path: PathBuf, text: &str| {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worktree_inside_of_its_repository_counts_once() {
+    fn a_worktree_inside_its_repository_counts_once() {
         let dir = tempfile::tempdir().unwrap();
         let main = dir.path().join("main");
         let tree = main.join(".trees/x");

@@ -1,4 +1,4 @@
-//! Extensions as data: where they are, and what their package says of them.
+//! Extensions as data: their location and their package's manifest.
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +8,19 @@ use super::collect::{self, Enter, ListedFile, has_ending};
 use super::info::SourceInfo;
 use super::manifest::manifest;
 
-/// An extension that the host runs.
+/// An extension for the host to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExtensionEntry {
-    /// Its first file, or its directory when only a manifest says how it is started.
+    /// Its entry file, or its directory if only a manifest determines how to start it.
     pub path: PathBuf,
-    /// The member `pi` of the `package.json` beside it.
+    /// The `pi` member of the `package.json` next to it.
     pub manifest: Option<Value>,
     /// Where it comes from.
     pub info: SourceInfo,
 }
 
-/// The extensions in a directory of extensions: single files, and directories with an entry of their own.
+/// Finds the extensions in a directory of extensions: single files, and directories with an entry.
 pub(super) fn find(folder: &Path) -> Vec<ListedFile> {
     let mut found = Vec::new();
     collect::search(folder, &mut |_, _, listing| {
@@ -31,18 +31,18 @@ pub(super) fn find(folder: &Path) -> Vec<ListedFile> {
     found
 }
 
-/// The extensions that a path stands for: a file, a directory that is an extension, or a directory of extensions.
+/// Finds the extensions at a path: a file, a directory that is an extension, or a directory of extensions.
 pub(super) fn find_at(path: &Path) -> Vec<ListedFile> {
     if path.is_dir() { entries_of(path).unwrap_or_else(|| find(path)) } else { vec![ListedFile::named(path)] }
 }
 
-/// The entries of a directory that is an extension: those of its manifest, else `index.ts` or `index.js`.
+/// Returns the entries of a directory that is an extension: those in its manifest, or else `index.ts` or `index.js`.
 fn entries_of(folder: &Path) -> Option<Vec<ListedFile>> {
     let listed = manifest(folder).and_then(|manifest| manifest.get("extensions").cloned());
     if let Some(listed) = listed.as_ref().and_then(Value::as_array).filter(|listed| !listed.is_empty()) {
         let paths = listed.iter().filter_map(|one| match one.as_str() {
             Some(path) => Some(folder.join(path.strip_prefix("./").unwrap_or(path))).filter(|path| path.exists()),
-            // A command to be started in the directory.
+            // A command to start in the directory.
             None => one.is_object().then(|| folder.to_owned()),
         });
         let mut paths: Vec<PathBuf> = paths.collect();
@@ -60,7 +60,7 @@ fn is_entry_file(path: &Path) -> bool {
     has_ending(path, "ts") && !path.to_string_lossy().ends_with(".d.ts") || has_ending(path, "js") || is_program(path)
 }
 
-/// A file that can be run by itself.
+/// Returns whether a file is executable by itself.
 #[cfg(unix)]
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
@@ -73,7 +73,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 impl ExtensionEntry {
-    /// An extension with its sibling files.
+    /// Creates an entry with the package's manifest.
     pub(super) fn new(path: PathBuf, info: SourceInfo) -> Self {
         let folder = if path.is_dir() { Some(path.as_path()) } else { path.parent() };
         Self { manifest: folder.and_then(manifest), path, info }

@@ -1,4 +1,4 @@
-//! The YAML block at the head of a Markdown file.
+//! YAML front matter of Markdown files.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -8,21 +8,21 @@ use serde_json::{Map, Value};
 
 use super::collect::ListedFile;
 
-/// A file's head and the text behind it.
+/// Front matter and the text after it.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct FrontMatter {
-    /// The members of the head; none when there is no head.
+    /// Members of the front matter; empty if there is none.
     pub head: Map<String, Value>,
-    /// The text behind it, trimmed; without a head all of it as it is.
+    /// The text after it, trimmed; the complete unchanged text if there is none.
     pub body: String,
 }
 
-/// Takes a file apart. Line ends become line feeds. A head begins with `---` on the first line and ends with the next such line; one that is
-/// not closed is text.
+/// Splits a file, normalizing line breaks. Front matter begins with `---` on the first line and ends with the next such line; if it is not
+/// closed, it is text.
 ///
 /// # Errors
-/// What is wrong with the YAML, in words.
+/// Describes the YAML error.
 pub fn parse(text: &str) -> Result<FrontMatter, String> {
     let text = to_line_feeds(text.trim_start_matches('\u{FEFF}'));
     let Some((yaml, body)) = split(&text) else { return Ok(FrontMatter { head: Map::new(), body: text.into_owned() }) };
@@ -34,24 +34,24 @@ pub fn parse(text: &str) -> Result<FrontMatter, String> {
         Ok(Value::Object(head)) => Ok(FrontMatter { head, body }),
         Ok(Value::Null) => Ok(FrontMatter { head: Map::new(), body }),
         Ok(_) => Err("the front matter is not a map of keys to values".to_owned()),
-        // The first line says it; the others show the place.
+        // The first line has the message; the others show the position.
         Err(error) => Err(error.to_string().lines().next().unwrap_or_default().to_owned()),
     }
 }
 
-/// Bytes of a file that are read at a time until its head is closed.
+/// Bytes read at a time until the front matter is closed.
 const CHUNK: usize = 4 * 1024;
 
-/// Reads a file up to the end of its head, so that long texts behind it cost nothing; nothing of the body is returned. Of a file without a
-/// head only the beginning is read.
+/// Reads a file up to the end of its front matter, so that long texts cost nothing; nothing of the body is returned. Without front matter,
+/// only the start is read.
 ///
 /// # Errors
-/// The system's error; a head without an end within `max_bytes` is one too.
+/// The I/O error; front matter without an end within `max_bytes` is also an error.
 pub(super) fn read_head(file: &ListedFile, max_bytes: u64) -> io::Result<String> {
     let mut file = file.open()?;
     let mut bytes = Vec::new();
     loop {
-        // One call to the system a chunk: there may be very many files.
+        // One system call per chunk: there may be very many files.
         let n_before = bytes.len();
         bytes.resize(n_before + CHUNK, 0);
         let n_read = read_some(&mut file, &mut bytes[n_before..])?;
@@ -84,7 +84,7 @@ fn read_some(file: &mut File, into: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// The head and what follows it.
+/// Splits front matter from the text after it.
 fn split(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("---")?;
     let end = rest.find("\n---")?;
@@ -97,7 +97,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn heads_and_bodies() {
+    fn front_matter_and_bodies_are_split() {
         let read = parse("---\r\nname: a\r\nflag: true\r\n---\r\n\r\nBody\r\nmore\r\n").unwrap();
         assert_eq!((Value::Object(read.head), read.body.as_str()), (json!({"name": "a", "flag": true}), "Body\nmore"));
         assert_eq!(parse("\n\ntext\n").unwrap().body, "\n\ntext\n");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_read_and_little_more() {
+    fn little_more_than_the_front_matter_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let file = ListedFile::named(dir.path().join("a.md"));
         let text = format!("---\ndescription: {}\n---\n{}", "d".repeat(20_000), "b\n".repeat(50_000));

@@ -1,4 +1,4 @@
-//! Collecting the files of one type of resource, in their order of precedence.
+//! Collecting the files of one resource type in order of precedence.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -14,18 +14,18 @@ use super::skills::{self, Intent, SkillFolder};
 use crate::packages::source::{PackageSource, absolute};
 use crate::packages::{self, PackageEntry};
 
-/// A file that counts, unless its name is taken or settings disable it.
+/// A file to load, unless its name is taken or settings disable it.
 pub(super) struct GatheredFile {
     pub(super) file: ListedFile,
-    /// Where it really is.
+    /// Its path with links resolved.
     pub(super) real_path: PathBuf,
-    /// Whether settings let it load.
+    /// Whether settings enable it.
     pub(super) is_enabled: bool,
     pub(super) meant: Intent,
     pub(super) info: SourceInfo,
 }
 
-/// One scope: whose settings, and the directory they lie in.
+/// A scope: whose settings, and their directory.
 struct ScopeOf<'a> {
     scope: ResourceScope,
     settings: &'a ScopeSettings,
@@ -37,13 +37,13 @@ pub(super) struct Gather<'a> {
     inputs: &'a ResourceInputs,
     kind: ResourceKind,
     found: Vec<GatheredFile>,
-    /// Real paths; as texts, which are compared faster than paths. A file that one place disables is not enabled by a later one.
+    /// Real paths seen so far, as strings, which compare faster than paths. A file disabled by one source is not enabled by a later one.
     seen: HashSet<OsString>,
     real_paths: &'a mut RealPaths,
     problems: &'a mut Vec<Diagnostic>,
 }
 
-/// The files of a type that are to be loaded, in the order of [`gather_all`].
+/// Returns the enabled files of a type, in the order of [`gather_all`].
 pub(super) fn gather(
     inputs: &ResourceInputs,
     extra: &[ExtraPaths],
@@ -56,8 +56,8 @@ pub(super) fn gather(
     found
 }
 
-/// All files of a type, disabled ones included: those of the command line first, then project before user, settings before what is found, packages
-/// behind, and last what extensions bring.
+/// Returns all files of a type, including disabled ones: the command line first, then project before user, settings before discovered
+/// files, then packages, and finally resources of extensions.
 pub(super) fn gather_all(
     inputs: &ResourceInputs,
     extra: &[ExtraPaths],
@@ -99,7 +99,7 @@ impl Gather<'_> {
         }
     }
 
-    /// The files that a configured path names; problems with it are reported.
+    /// Returns the files at a configured path; problems are reported.
     fn named(&mut self, path: &Path) -> Vec<(ListedFile, Intent)> {
         if path.is_dir() {
             let files = package_files::at(path, self.kind).into_iter();
@@ -144,7 +144,7 @@ impl Gather<'_> {
         if self.kind == ResourceKind::Extension {
             return;
         }
-        // A directory that is named as an extension may be a whole package.
+        // A directory named as an extension may be a whole package.
         for text in &inputs.command_line.extensions {
             let path = self.absolute(text, &inputs.cwd);
             if !path.is_dir() {
@@ -198,21 +198,21 @@ impl Gather<'_> {
         }
     }
 
-    /// The packages of a scope. `seen` has the identities of those that are settled.
+    /// Collects the packages of a scope. `seen` contains the identities already handled.
     fn packages(&mut self, of: &ScopeOf<'_>, user: Option<&ScopeOf<'_>>, seen: &mut HashSet<String>) {
         let home = self.inputs.home.as_deref();
         for entry in &of.settings.packages {
             let source = match PackageSource::parse(&entry.source) {
                 Ok(source) => source,
                 Err(error) => {
-                    self.tell_once(of.dir, error.to_string());
+                    self.report_once(of.dir, error.to_string());
                     continue;
                 }
             };
             let identity = source.identity(of.dir, home);
             let is_delta = entry.filter.as_ref().is_some_and(|filter| filter.is_delta);
             if is_delta && of.scope == ResourceScope::Project && !seen.contains(&identity) {
-                // It lies where the user's entry has put it, which stays in force.
+                // It is installed by the user's entry, which stays in effect.
                 let base = user.and_then(|user| Some((user, of_identity(user, &identity, home)?)));
                 if let Some((user, source)) = base {
                     self.package(entry, &packages::place(&source, user.dir, home), of);
@@ -246,11 +246,11 @@ impl Gather<'_> {
         } else if place.is_file() && self.kind == ResourceKind::Extension {
             self.push(ListedFile::named(place), true, Intent::Certain, || info.clone());
         } else if !place.exists() {
-            self.tell_once(place, format!("package {} is not installed", entry.source));
+            self.report_once(place, format!("package {} is not installed", entry.source));
         }
     }
 
-    /// Whether a file of a package lies in it: a link that leads out of it is reported and not followed.
+    /// Returns whether a package's file is inside it: a link that leads out of the package is reported and not followed.
     fn is_inside(&mut self, file: &ListedFile, package: &Path) -> bool {
         let is_inside = self.real_paths.of_listed(file).starts_with(self.real_paths.of(package));
         if !is_inside {
@@ -260,8 +260,8 @@ impl Gather<'_> {
         is_inside
     }
 
-    /// What is wrong with a package is wrong for every type; it is reported with the first of them.
-    fn tell_once(&mut self, path: &Path, text: String) {
+    /// Reports a package problem once, although it affects every type.
+    fn report_once(&mut self, path: &Path, text: String) {
         if self.kind == ResourceKind::ALL[0] {
             self.problems.push(Diagnostic::warning(path, text));
         }
@@ -278,7 +278,7 @@ impl Gather<'_> {
     }
 }
 
-/// The source of a scope's package of this identity.
+/// Returns the source of a scope's package with this identity.
 fn of_identity(of: &ScopeOf<'_>, identity: &str, home: Option<&Path>) -> Option<PackageSource> {
     let sources = of.settings.packages.iter().filter_map(|entry| PackageSource::parse(&entry.source).ok());
     sources.into_iter().find(|source| source.identity(of.dir, home) == identity)

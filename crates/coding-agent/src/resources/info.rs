@@ -1,4 +1,4 @@
-//! Where a resource comes from, and what is wrong with one.
+//! Sources of resources, and diagnostics.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,25 +7,25 @@ use serde_json::{Value, json};
 
 use crate::document::Problem;
 
-/// The types of resources that settings and packages list.
+/// The types of resources in settings and packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ResourceKind {
     /// Programs that take part in a session.
     Extension,
-    /// Instructions for a kind of work.
+    /// Instructions for a kind of task.
     Skill,
     /// Prompt templates.
     Prompt,
-    /// Colours.
+    /// Color themes.
     Theme,
 }
 
 impl ResourceKind {
-    /// All of them.
+    /// All types.
     pub const ALL: [Self; 4] = [Self::Extension, Self::Skill, Self::Prompt, Self::Theme];
 
-    /// The word in diagnostics.
+    /// Returns the name used in diagnostics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Extension => "extension",
@@ -35,7 +35,7 @@ impl ResourceKind {
         }
     }
 
-    /// The name of its directory, its setting and its member of a package's manifest.
+    /// Returns the name of its directory, its setting and its manifest member.
     pub fn folder(self) -> &'static str {
         match self {
             Self::Extension => "extensions",
@@ -46,7 +46,7 @@ impl ResourceKind {
     }
 }
 
-/// Whom a resource belongs to.
+/// The owner of a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResourceScope {
@@ -59,13 +59,13 @@ pub enum ResourceScope {
     Temporary,
 }
 
-/// How a resource came to be where it is.
+/// How a resource is provided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResourceOrigin {
-    /// In a package.
+    /// As part of a package.
     Package,
-    /// By itself.
+    /// On its own.
     #[default]
     TopLevel,
 }
@@ -74,20 +74,20 @@ pub enum ResourceOrigin {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SourceInfo {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// `local` (named by settings), `auto` (found), `cli`, `builtin`, `sdk`, `extension:<name>`, or the source of its package.
+    /// `local` (named in settings), `auto` (discovered), `cli`, `builtin`, `sdk`, `extension:<name>`, or the source of its package.
     pub source: String,
-    /// Whom it belongs to.
+    /// The owner.
     pub scope: ResourceScope,
     /// Whether it is part of a package.
     pub origin: ResourceOrigin,
-    /// The directory that relative patterns of settings are taken from.
+    /// Base directory of relative patterns in settings.
     pub base_dir: Option<PathBuf>,
 }
 
 impl SourceInfo {
-    /// As the protocol has it.
+    /// Serializes the value for the protocol.
     pub fn to_value(&self) -> Value {
         let scope = match self.scope {
             ResourceScope::User => "user",
@@ -108,43 +108,43 @@ impl SourceInfo {
     }
 }
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DiagnosticKind {
-    /// The resource counts in part or not at all.
+    /// The resource is used partially or not at all.
     Warning,
-    /// It cannot be used.
+    /// The resource cannot be used.
     Error,
-    /// Another one of its name is used.
+    /// Another resource with its name is used.
     Collision,
 }
 
-/// Two resources of one name.
+/// Two resources with the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Collision {
-    /// What they are.
+    /// Their type.
     pub kind: ResourceKind,
     /// Their name.
     pub name: String,
-    /// The one that is used.
+    /// Path of the resource in use.
     pub winner: PathBuf,
-    /// The one that is not.
+    /// Path of the other one.
     pub loser: PathBuf,
 }
 
-/// What is wrong with a resource.
+/// A problem with a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Severity.
     pub kind: DiagnosticKind,
     /// What is wrong.
     pub message: String,
     /// The file or directory.
     pub path: PathBuf,
-    /// The two of one name.
+    /// Both resources, for a name collision.
     pub collision: Option<Collision>,
 }
 
@@ -159,12 +159,12 @@ impl fmt::Display for Diagnostic {
 }
 
 impl Diagnostic {
-    /// A warning.
+    /// Creates a warning.
     pub fn warning(path: &Path, message: impl Into<String>) -> Self {
         Self { kind: DiagnosticKind::Warning, message: message.into(), path: path.to_owned(), collision: None }
     }
 
-    /// A name that is taken.
+    /// Creates a diagnostic for a taken name.
     pub fn collision(kind: ResourceKind, name: &str, winner: &Path, loser: &Path) -> Self {
         let slash = if kind == ResourceKind::Prompt { "/" } else { "" };
         Self {
@@ -180,7 +180,7 @@ impl Diagnostic {
         }
     }
 
-    /// As the protocol has it.
+    /// Serializes the value for the protocol.
     pub fn to_value(&self) -> Value {
         let kind = match self.kind {
             DiagnosticKind::Warning => "warning",

@@ -1,4 +1,4 @@
-//! What resources are loaded from: plain values.
+//! The inputs of resource loading, as plain values.
 
 use std::path::{Path, PathBuf};
 
@@ -6,16 +6,16 @@ use super::info::ResourceKind;
 use super::trust::Project;
 use crate::packages::PackageEntry;
 
-/// What settings say about resources.
+/// Resource settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceSettings {
-    /// Those of the user.
+    /// Settings of the user.
     pub user: ScopeSettings,
-    /// Those of the project; they count only when it is trusted.
+    /// Settings of the project, used only if it is trusted.
     pub project: ScopeSettings,
 }
 
-/// What the settings of one scope say: packages, and by type paths and overrides.
+/// The resource settings of one scope: packages, and paths and overrides by type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScopeSettings {
     /// `packages`.
@@ -36,7 +36,7 @@ impl ScopeSettings {
     }
 }
 
-/// Paths that the command line names; they come before everything else.
+/// Paths from the command line, which take precedence over everything else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLinePaths {
     /// `--extension`.
@@ -55,10 +55,10 @@ impl CommandLinePaths {
     }
 }
 
-/// Paths that an extension brings; they come after everything else.
+/// Paths from an extension, which come last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtraPaths {
-    /// The extension's name.
+    /// Name of the extension.
     pub extension: String,
     /// Skills.
     pub skills: Vec<PathBuf>,
@@ -83,7 +83,7 @@ fn pick<T>(kind: ResourceKind, [extensions, skills, prompts, themes]: [&[T]; 4])
     }
 }
 
-/// What is not looked for; paths of the command line load all the same.
+/// Types of resources that are not discovered; command-line paths load nevertheless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Without {
     /// `--no-extensions`.
@@ -109,42 +109,42 @@ impl Without {
     }
 }
 
-/// What resources are loaded from.
+/// The inputs of resource loading.
 #[derive(Clone, Debug)]
 pub struct ResourceInputs {
     /// The working directory.
     pub cwd: PathBuf,
-    /// The user's directory of settings; `None`: the user has no files.
+    /// The user's settings directory; `None` if the user has no files.
     pub agent_dir: Option<PathBuf>,
     /// The user's home directory.
     pub home: Option<PathBuf>,
-    /// Whether the project's own things count: see [`super::trust`].
+    /// Whether the project's own resources are used: see [`super::trust`].
     pub trusted: bool,
-    /// Whether someone has said so: then links of the project may lead out of it. A project without anything that needs trust is used without
+    /// Whether trust was given explicitly: then links in the project may lead out of it. A project that needs no trust is used without
     /// that.
     pub links_lead_out: bool,
-    /// What settings say.
+    /// Resource settings.
     pub settings: ResourceSettings,
-    /// What the command line names.
+    /// Command-line paths.
     pub command_line: CommandLinePaths,
-    /// What is not looked for.
+    /// Types that are not discovered.
     pub without: Without,
-    /// Takes the place of `SYSTEM.md`: a text, or the path of a file.
+    /// Replaces `SYSTEM.md`: a text, or the path of a file.
     pub system_prompt: Option<String>,
-    /// Takes the place of `APPEND_SYSTEM.md`: texts, or paths of files.
+    /// Replaces `APPEND_SYSTEM.md`: texts, or paths of files.
     pub append_system_prompt: Vec<String>,
     project: Project,
 }
 
 impl ResourceInputs {
-    /// A working directory of a user with default settings; the project is not trusted.
+    /// Creates inputs for a working directory with default settings and an untrusted project.
     pub fn new(cwd: impl Into<PathBuf>, agent_dir: impl Into<PathBuf>, home: Option<&Path>) -> Self {
         let cwd = cwd.into();
         let project = Project::look(&cwd, home);
         Self::of_project(cwd, agent_dir, home, project)
     }
 
-    /// The same with a project that was looked up already.
+    /// Like [`Self::new`], with a project already inspected.
     pub fn of_project(
         cwd: impl Into<PathBuf>,
         agent_dir: impl Into<PathBuf>,
@@ -166,7 +166,7 @@ impl ResourceInputs {
         }
     }
 
-    /// A working directory of which nothing is looked up: only what is named explicitly is loaded.
+    /// Creates inputs that discover nothing: only explicitly named resources are loaded.
     pub fn nothing(cwd: impl Into<PathBuf>) -> Self {
         let cwd = cwd.into();
         let project = Project::none(&cwd);
@@ -174,29 +174,29 @@ impl ResourceInputs {
         Self { agent_dir: None, without, ..Self::of_project(cwd, PathBuf::new(), None, project) }
     }
 
-    /// Looks the project up again.
+    /// Inspects the project again.
     pub(super) fn refresh(&mut self) {
         if self.agent_dir.is_some() {
             self.project = Project::look(&self.cwd, self.home.as_deref());
         }
     }
 
-    /// The project.
+    /// Returns the project.
     pub(super) fn project(&self) -> &Project {
         &self.project
     }
 
-    /// The project's directory of settings; the user's own is none.
+    /// Returns the project's settings directory, unless it is the user's own.
     fn project_dir(&self) -> Option<&Path> {
         self.project.dir().filter(|dir| self.agent_dir.as_deref() != Some(*dir))
     }
 
-    /// Whether things of the project are left out.
+    /// Returns whether resources of the project are skipped.
     pub(super) fn leaves_out_project(&self) -> bool {
         !self.trusted && self.project_dir().is_some() && self.project.needs_trust()
     }
 
-    /// The project's directory of settings, when the project is trusted.
+    /// Returns the project's settings directory if the project is trusted.
     pub(super) fn trusted_project_dir(&self) -> Option<&Path> {
         self.project_dir().filter(|_| self.trusted)
     }

@@ -1,4 +1,4 @@
-//! All resources of one working directory.
+//! Loading all resources of a working directory.
 
 use std::fmt;
 use std::path::Path;
@@ -18,35 +18,35 @@ use super::text_file;
 use super::themes::Theme;
 use crate::packages::source::absolute;
 
-/// Changes what was loaded, before anyone sees it.
+/// Modifies loaded resources before they are used.
 pub type Adjust = Arc<dyn Fn(&mut Resources) + Send + Sync>;
 
-/// What was found.
+/// The loaded resources.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resources {
-    /// Instructions, from the outermost directory to the innermost.
+    /// Instruction files, from the outermost to the innermost directory.
     pub context_files: Vec<ContextFile>,
     /// Skills and prompt templates.
     pub commands: Commands,
-    /// Themes, the built-in ones first.
+    /// Themes, built-in ones first.
     pub themes: Vec<Theme>,
     /// Replaces the default system prompt.
     pub system_prompt: Option<String>,
     /// Appended to the system prompt.
     pub append_system_prompt: Vec<String>,
-    /// Extensions, to be started by the caller.
+    /// Extensions, which the caller starts.
     pub extensions: Vec<ExtensionEntry>,
-    /// Problems with any of it.
+    /// Problems found while loading.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Resources {
-    /// The skills.
+    /// Returns the skills.
     pub fn skills(&self) -> &[Skill] {
         &self.commands.skills
     }
 
-    /// Adds other resources behind these. A template, theme or system prompt that is already there wins.
+    /// Appends other resources. Existing templates, themes and system prompts take precedence.
     fn extend(&mut self, other: Self) {
         self.context_files.extend(other.context_files);
         self.commands.skills.extend(other.commands.skills);
@@ -68,17 +68,17 @@ impl Resources {
         self.extensions.extend(other.extensions);
     }
 
-    /// What is appended to the system prompt, as one text.
+    /// Returns the text to append to the system prompt.
     pub fn addendum(&self) -> Option<String> {
         (!self.append_system_prompt.is_empty()).then(|| self.append_system_prompt.join("\n\n"))
     }
 }
 
-/// Loads the resources of one working directory, again whenever it is asked to. It blocks while it reads; files are small and local.
+/// Loads the resources of a working directory, and reloads them on request. Blocks while reading; the files are small and local.
 #[derive(Clone)]
 pub struct ResourceLoader {
     inputs: ResourceInputs,
-    /// Resources the caller made; what is loaded from `inputs` is added to them.
+    /// Resources supplied by the caller; those loaded from `inputs` are added.
     given: Option<Arc<Resources>>,
     adjust: Option<Adjust>,
     extra: Vec<ExtraPaths>,
@@ -97,14 +97,14 @@ impl ResourceLoader {
         Self::load_with(inputs, None)
     }
 
-    /// Loads everything; `adjust` is applied to the result each time.
+    /// Loads everything; `adjust` is applied after each load.
     pub fn load_with(inputs: ResourceInputs, adjust: Option<Adjust>) -> Self {
         let mut loader = Self { inputs, given: None, adjust, extra: Vec::new(), resources: Arc::default() };
         loader.load_now();
         loader
     }
 
-    /// Resources the caller made. No file is read, except those that extensions of the session name.
+    /// Uses the caller's resources. Reads no files, except those named by the session's extensions.
     pub fn in_memory(resources: Resources) -> Self {
         let (inputs, given) = (ResourceInputs::nothing("/"), Some(Arc::new(resources)));
         let mut loader = Self { inputs, given, adjust: None, extra: Vec::new(), resources: Arc::default() };
@@ -128,24 +128,24 @@ impl ResourceLoader {
         self.resources = Arc::new(resources);
     }
 
-    /// What there is now.
+    /// Returns the current resources.
     pub fn resources(&self) -> &Arc<Resources> {
         &self.resources
     }
 
-    /// What it is loaded from; a change counts from the next reload on.
+    /// Returns the inputs; a change takes effect with the next reload.
     pub fn inputs_mut(&mut self) -> &mut ResourceInputs {
         &mut self.inputs
     }
 
-    /// Loads everything again, without the resources of extensions: they are started again, too.
+    /// Reloads everything except the resources of extensions, which are restarted as well.
     pub fn reload(&mut self) {
         self.extra.clear();
         self.inputs.refresh();
         self.load_now();
     }
 
-    /// Adds resources of extensions, replacing earlier ones. Nothing is read again when they are the same.
+    /// Sets the resources of extensions, replacing earlier ones. Nothing is reloaded if they are unchanged.
     pub fn extend_resources(&mut self, paths: Vec<ExtraPaths>) {
         if paths != self.extra {
             self.extra = paths;
@@ -181,11 +181,11 @@ fn load(inputs: &ResourceInputs, extra: &[ExtraPaths]) -> Resources {
     }
     resources.commands.templates = templates;
     resources.themes = load_themes(inputs, extra, &mut real_paths, problems);
-    let said = inputs.system_prompt.as_ref().map(|given| vec![given.clone()]);
-    let system = system_texts(inputs, said.as_deref(), "SYSTEM.md", problems);
+    let texts = inputs.system_prompt.as_ref().map(|given| vec![given.clone()]);
+    let system = system_texts(inputs, texts.as_deref(), "SYSTEM.md", problems);
     resources.system_prompt = system.into_iter().next();
-    let said = Some(inputs.append_system_prompt.as_slice()).filter(|given| !given.is_empty());
-    resources.append_system_prompt = system_texts(inputs, said, "APPEND_SYSTEM.md", problems);
+    let texts = Some(inputs.append_system_prompt.as_slice()).filter(|given| !given.is_empty());
+    resources.append_system_prompt = system_texts(inputs, texts, "APPEND_SYSTEM.md", problems);
     resources
 }
 
@@ -202,7 +202,7 @@ fn load_templates(
     templates
 }
 
-/// Adds the task templates of skills, each with the name of its skill in front.
+/// Adds the task templates of skills, prefixed with the name of their skill.
 fn add_skill_templates(skills: &[Skill], templates: &mut Templates, problems: &mut Vec<Diagnostic>) {
     for skill in skills {
         for file in skills::template_files(skill) {
@@ -212,7 +212,7 @@ fn add_skill_templates(skills: &[Skill], templates: &mut Templates, problems: &m
     }
 }
 
-/// Reads a template and adds it, with a name in front if it belongs to a skill.
+/// Reads a template and adds it, with a prefix if it belongs to a skill.
 fn add_template(
     templates: &mut Templates,
     file: &ListedFile,
@@ -254,7 +254,7 @@ fn load_themes(
     kept
 }
 
-/// Texts of the system prompt: those given, of which each may be the path of a file; else the project's file, else the user's.
+/// Returns texts for the system prompt: those given, each possibly the path of a file, or else the project's file, or else the user's.
 fn system_texts(
     inputs: &ResourceInputs,
     given: Option<&[String]>,

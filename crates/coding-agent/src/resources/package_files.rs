@@ -1,4 +1,4 @@
-//! What a package brings: as its manifest says, else by the names of its directories, and of that what settings let through.
+//! The files in a package: as listed in its manifest, or else by directory names, filtered by settings.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use super::info::ResourceKind;
 use super::{extensions, skills};
 use crate::packages::PackageFilter;
 
-/// A file of a package, and whether settings let it load.
+/// A file of a package, and whether settings enable it.
 pub(super) struct PackageFile {
     pub(super) file: ListedFile,
     pub(super) is_enabled: bool,
 }
 
-/// The files of one type in a package.
+/// Returns the files of one type in a package.
 pub(super) fn files(
     folder: &Path,
     manifest: Option<&Value>,
@@ -46,7 +46,7 @@ pub(super) fn files(
     files.map(|file| PackageFile { is_enabled: is_enabled(&file), file }).collect()
 }
 
-/// The files of one type that a package brings.
+/// Returns the files of one type that a package provides.
 fn brought(folder: &Path, manifest: Option<&Value>, kind: ResourceKind) -> Vec<ListedFile> {
     let listed = manifest.and_then(|manifest| manifest.get(kind.folder())).and_then(Value::as_array);
     match listed {
@@ -66,19 +66,19 @@ fn brought(folder: &Path, manifest: Option<&Value>, kind: ResourceKind) -> Vec<L
     }
 }
 
-/// Whether a manifest names anything itself; its directories do not count by their names then.
+/// Returns whether a manifest lists anything; directory names are ignored then.
 fn has_any_list(manifest: &Value) -> bool {
     ResourceKind::ALL.iter().any(|kind| manifest.get(kind.folder()).is_some_and(Value::is_array))
 }
 
-/// The files that a list of a manifest stands for: paths of files and directories, globs, and overrides of both.
+/// Returns the files that a manifest list selects: paths of files and directories, globs, and overrides.
 fn of_list(folder: &Path, list: &[&str], kind: ResourceKind) -> Vec<ListedFile> {
     let (overrides, chosen): (Vec<&str>, Vec<&str>) =
         list.iter().copied().partition(|text| Patterns::is_override(text));
     let (globs, paths): (Vec<&str>, Vec<&str>) = chosen.into_iter().partition(|text| Patterns::is_glob(text));
     let mut files = Vec::new();
     for path in paths {
-        // A package brings what is in it, not what lies beside it.
+        // A package may only provide files inside it.
         if Path::new(path).components().all(|part| !matches!(part, std::path::Component::ParentDir)) {
             files.extend(at(&folder.join(path.trim_start_matches("./").trim_start_matches('/')), kind));
         }
@@ -96,7 +96,7 @@ fn of_list(folder: &Path, list: &[&str], kind: ResourceKind) -> Vec<ListedFile> 
     files
 }
 
-/// The files that a path stands for: itself, or those of a directory. A missing path names no files.
+/// Returns the files at a path: itself, or those of a directory. A missing path has no files.
 pub(super) fn at(path: &Path, kind: ResourceKind) -> Vec<ListedFile> {
     if path.is_dir() {
         return match kind {
@@ -107,7 +107,7 @@ pub(super) fn at(path: &Path, kind: ResourceKind) -> Vec<ListedFile> {
     if path.is_file() { vec![ListedFile::named(path)] } else { Vec::new() }
 }
 
-/// The files of a directory that holds resources of one type.
+/// Returns the files in a directory with resources of one type.
 pub(super) fn of_kind(folder: &Path, kind: ResourceKind) -> Vec<ListedFile> {
     let ending = match kind {
         ResourceKind::Extension => return extensions::find(folder),

@@ -1,35 +1,35 @@
-//! Real paths of many files: the directories that they share are looked at once.
+//! Resolving the real paths of many files, with each shared directory resolved once.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::collect::ListedFile;
 
-/// Finds out which paths lead to the same file.
+/// Determines which paths lead to the same file.
 #[derive(Debug, Default)]
 pub(super) struct RealPaths {
     folders: HashMap<PathBuf, PathBuf>,
 }
 
 impl RealPaths {
-    /// Begins with a directory of which the real path is known. If the two are the same, none of the directories above it is a link either.
+    /// Creates a resolver with the known real path of a directory. If the two are equal, none of its parents is a link either.
     pub(super) fn knowing(folder: &Path, real: &Path) -> Self {
         let known = folder.ancestors().filter(|_| folder == real);
         Self { folders: known.map(|above| (above.to_owned(), above.to_owned())).collect() }
     }
 
-    /// The path without links in it, as the system would give it; one that leads nowhere stays as it is.
+    /// Resolves links like the system does; a path that does not exist is returned unchanged.
     pub(super) fn of(&mut self, path: &Path) -> PathBuf {
         self.of_parts(path, 0)
     }
 
-    /// The same of a file that was listed: parts that are known to be no links are not looked at.
+    /// Resolves a listed file, skipping components known not to be links.
     pub(super) fn of_listed(&mut self, file: &ListedFile) -> PathBuf {
         self.of_parts(&file.path, file.n_plain)
     }
 
     fn of_parts(&mut self, path: &Path, n_plain: usize) -> PathBuf {
-        // With a slash or dot at its end a link would be looked through.
+        // With a trailing slash or dot, a link would be followed.
         let path = path.components().as_path();
         let is_plain = || n_plain > 0 || std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
         match (path.parent(), path.file_name()) {
@@ -57,7 +57,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn paths_are_those_of_the_system() {
+    fn paths_resolve_as_by_the_system() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         std::fs::create_dir_all(root.join("a/b")).unwrap();
@@ -98,7 +98,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_a_listing_says_is_true() {
+    fn listings_are_correct() {
         use super::super::collect::{self, Enter};
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
@@ -117,7 +117,7 @@ mod tests {
             Enter::Yes
         });
         let mut paths = RealPaths::default();
-        let told: Vec<_> = listed
+        let actual: Vec<_> = listed
             .iter()
             .map(|file| {
                 assert_eq!(paths.of_listed(file), std::fs::canonicalize(&file.path).unwrap());
@@ -132,6 +132,6 @@ mod tests {
             ("way/y/f", 2),
             ("way/y/file", 0),
         ];
-        assert_eq!(told.iter().copied().collect::<std::collections::BTreeSet<_>>(), expected.into());
+        assert_eq!(actual.iter().copied().collect::<std::collections::BTreeSet<_>>(), expected.into());
     }
 }

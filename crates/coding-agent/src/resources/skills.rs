@@ -1,4 +1,4 @@
-//! Skills: `SKILL.md` files that describe how to do a kind of work. The prompt lists them; the model reads one when it needs it.
+//! Skills: `SKILL.md` files that describe how to do a kind of task. The prompt lists them; the model reads one when needed.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use super::collect::{self, Enter, ListedFile, has_ending};
 use super::info::{Diagnostic, ResourceKind, SourceInfo};
 use super::{frontmatter, text_file};
 
-/// Characters of a description and of a name, as JavaScript counts them.
+/// Maximum length of a description and of a name, in UTF-16 units.
 const MAX_DESCRIPTION: usize = 1024;
 const MAX_NAME: usize = 64;
 /// The file that makes a directory a skill.
@@ -22,30 +22,30 @@ const FILE: &str = "SKILL.md";
 /// A skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skill {
-    /// The name behind `/skill:`.
+    /// The name after `/skill:`.
     pub name: String,
-    /// When it is useful.
+    /// When to use it.
     pub description: String,
     /// The file.
     pub path: PathBuf,
-    /// The directory that paths in it are relative to.
+    /// Base directory of relative paths in it.
     pub base_dir: PathBuf,
-    /// Whether the prompt leaves it out: it is for the user only.
+    /// Whether the prompt omits it: it is for the user only.
     pub hidden: bool,
     /// Where it comes from.
     pub info: SourceInfo,
 }
 
-/// Which files of a directory are skills.
+/// Which files in a directory are skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkillFolder {
-    /// `SKILL.md` of any directory below, and other Markdown files directly in it.
+    /// `SKILL.md` in any subdirectory, and other Markdown files directly in the directory.
     WithLooseFiles,
-    /// `SKILL.md` of any directory below only.
+    /// Only `SKILL.md` in any subdirectory.
     FoldersOnly,
 }
 
-/// The files of skills below a directory, in order. Below a directory with a `SKILL.md` nothing is looked for.
+/// Finds the skill files below a directory, in order. Does not search below a directory with a `SKILL.md`.
 pub fn find(folder: &Path, kind: SkillFolder) -> Vec<ListedFile> {
     let mut found = Vec::new();
     collect::search(folder, &mut |_, depth, listing| {
@@ -63,10 +63,10 @@ pub fn find(folder: &Path, kind: SkillFolder) -> Vec<ListedFile> {
     found
 }
 
-/// The files that a path of settings or of the command line stands for: those of a directory, or itself.
+/// Finds the skill files at a path in settings or on the command line: those of a directory, or itself.
 ///
 /// # Errors
-/// There is nothing, or no Markdown file.
+/// Fails if the path does not exist or is not a Markdown file.
 pub fn find_at(path: &Path) -> Result<Vec<ListedFile>, Diagnostic> {
     match std::fs::metadata(path) {
         Err(_) => Err(Diagnostic::warning(path, "skill path does not exist")),
@@ -76,13 +76,13 @@ pub fn find_at(path: &Path) -> Result<Vec<ListedFile>, Diagnostic> {
     }
 }
 
-/// The directories of a skill's folder that hold its task templates.
+/// Subdirectories of a skill with task templates.
 const TEMPLATES: [&str; 2] = ["templates", "prompts"];
 
-/// The files of a skill's task templates: prompt templates for the work that it describes.
+/// Returns a skill's task templates: prompt templates for the task it describes.
 pub(super) fn template_files(skill: &Skill) -> Vec<ListedFile> {
     let mut found = Vec::new();
-    // A loose file has no folder of its own.
+    // A loose file has no directory of its own.
     if skill.path.file_name().is_some_and(|name| name == FILE) {
         for name in TEMPLATES {
             collect::search(&skill.base_dir.join(name), &mut |_, _, listing| {
@@ -94,21 +94,21 @@ pub(super) fn template_files(skill: &Skill) -> Vec<ListedFile> {
     found
 }
 
-/// Whether a file of a directory was meant as a skill: one that is only called anything may be a text about skills.
+/// Returns whether a discovered file is certainly a skill: a file with another name may just be a text about skills.
 pub fn meant(path: &Path) -> Intent {
     if path.file_name().is_some_and(|name| name == FILE) { Intent::Certain } else { Intent::Perhaps }
 }
 
-/// Whether a file that was found was meant as a skill.
+/// Whether a discovered file is meant to be a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
     /// It was named explicitly, or is called `SKILL.md`.
     Certain,
-    /// It lies among skills; a Markdown file without a head is something else.
+    /// It is located among skills; a Markdown file without front matter is something else.
     Perhaps,
 }
 
-/// Reads the front matter of a skill; `None` when it cannot be used. All problems are reported.
+/// Reads a skill's front matter. Returns `None` if it is unusable. All problems are reported.
 pub fn read(file: &ListedFile, meant: Intent, problems: &mut Vec<Diagnostic>) -> Option<Skill> {
     let path = file.path.as_path();
     let mut warn = |text: String| problems.push(Diagnostic::warning(path, text));
@@ -131,12 +131,12 @@ pub fn read(file: &ListedFile, meant: Intent, problems: &mut Vec<Diagnostic>) ->
     let base_dir = path.parent().unwrap_or(Path::new("")).to_owned();
     let is_folder = path.file_name().is_some_and(|name| name == FILE);
     let usual = if is_folder { base_dir.file_name() } else { path.file_stem() };
-    let said = match head.get("name") {
+    let given = match head.get("name") {
         Some(Value::String(name)) => name.clone(),
         Some(name @ (Value::Number(_) | Value::Bool(_))) => name.to_string(),
         _ => String::new(),
     };
-    let name = if said.is_empty() { usual.unwrap_or_default().to_string_lossy().into_owned() } else { said };
+    let name = if given.is_empty() { usual.unwrap_or_default().to_string_lossy().into_owned() } else { given };
     let description = head.get("description").and_then(Value::as_str).unwrap_or_default();
     let is_described = !description.trim().is_empty();
     let n_chars = utf16_len(description);
@@ -156,7 +156,7 @@ pub fn read(file: &ListedFile, meant: Intent, problems: &mut Vec<Diagnostic>) ->
     })
 }
 
-/// Reads skills in their order of precedence. Of several with one name the first is used, and the others are reported.
+/// Loads skills in order of precedence. The first of several with the same name wins, and the others are reported.
 pub fn load(
     files: impl IntoIterator<Item = (ListedFile, Intent, SourceInfo)>,
     problems: &mut Vec<Diagnostic>,
@@ -200,14 +200,14 @@ const INTRO: &str = "Skills are instructions for particular kinds of work.\n\
      When a task fits the description of one, read its file before you begin and follow it.\n\
      A relative path in a skill starts at the folder of the skill's file.";
 
-/// The part of the system prompt that lists skills; empty when there are none.
+/// Returns the list of skills for the system prompt; empty if there are none.
 pub fn prompt_block<'a>(skills: impl IntoIterator<Item = &'a Skill>) -> String {
     let mut list = String::new();
     for skill in skills.into_iter().filter(|skill| !skill.hidden) {
         let (name, description) = (escape_xml(&skill.name), escape_xml(&skill.description));
         let location = skill.path.to_string_lossy();
         let location = escape_xml(&location);
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _written = write!(
             list,
             "  <skill>\n    <name>{name}</name>\n    <description>{description}</description>\n    <location>{location}</location>\n  </skill>\n"
@@ -216,7 +216,7 @@ pub fn prompt_block<'a>(skills: impl IntoIterator<Item = &'a Skill>) -> String {
     if list.is_empty() { list } else { format!("{INTRO}\n\n<available_skills>\n{list}</available_skills>") }
 }
 
-/// A text as XML contains it.
+/// Escapes a text for XML.
 pub fn escape_xml(text: &str) -> Cow<'_, str> {
     let is_special = |c| matches!(c, '&' | '<' | '>' | '"' | '\'');
     if !text.contains(is_special) {
@@ -236,10 +236,10 @@ pub fn escape_xml(text: &str) -> Cow<'_, str> {
     escaped.into()
 }
 
-/// Puts the text of a skill where a prompt names it.
+/// Expands a skill named in a prompt to its text.
 ///
 /// # Errors
-/// Its file cannot be read any more.
+/// Fails if its file can no longer be read.
 pub fn expand(skill: &Skill, arguments: &str) -> Result<String, Diagnostic> {
     let failed = |error: String| Diagnostic::warning(&skill.path, error);
     let text = text_file::read(&skill.path).map_err(failed)?;
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_checked() {
+    fn front_matter_is_checked() {
         let invalid = "name contains invalid characters (must be lowercase a-z, 0-9, hyphens only)";
         check("a/SKILL.md", "---\ndescription: d\n---\n", Intent::Certain, Some("a"), &[]);
         check("loose.md", "---\ndescription: d\n---\n", Intent::Perhaps, Some("loose"), &[]);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_skill_says_replaces_its_name() {
+    fn a_skill_name_expands_to_its_text() {
         let dir = tempfile::tempdir().unwrap();
         let path = skill(dir.path(), "a/SKILL.md", "---\ndescription: d\n---\n\nBody $1\n");
         let skill = read(&ListedFile::named(&path), Intent::Certain, &mut Vec::new()).unwrap();

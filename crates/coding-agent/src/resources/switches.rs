@@ -1,4 +1,4 @@
-//! Enabling and disabling single resources, in the settings of the user or as an override of the project, as pi writes them.
+//! Enabling and disabling single resources, in the user's settings or as a project override, in pi's format.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,22 @@ use super::real_paths::RealPaths;
 use crate::document::{ChangeError, Problem, change_object, read_object};
 use crate::packages::source::{PackageSource, absolute, relative};
 
-/// Excludes everything; single files can be enabled behind it.
+/// Excludes everything; single files can be enabled after it.
 const NOTHING: &str = "!**";
 
-/// A resource that settings, packages or directories bring.
+/// A resource from settings, packages or directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListedResource {
-    /// Its type.
+    /// Type.
     pub kind: ResourceKind,
-    /// The file, or the directory of an extension that a manifest starts.
+    /// Path of the file, or of an extension's directory with a manifest.
     pub path: PathBuf,
-    /// Whether settings let it load.
+    /// Whether settings enable it.
     pub is_enabled: bool,
     /// Where it comes from.
     pub info: SourceInfo,
-    /// Where it really is.
+    /// The path with links resolved.
     real_path: PathBuf,
 }
 
@@ -39,7 +39,7 @@ impl ListedResource {
         base.or(self.path.parent()).unwrap_or(Path::new(""))
     }
 
-    /// Its path from where its patterns are taken.
+    /// Returns its path relative to the base of its patterns.
     fn pattern(&self) -> String {
         relative(&self.path, self.base())
     }
@@ -49,37 +49,38 @@ impl ListedResource {
     }
 }
 
-/// What the settings of a project say of a resource.
+/// A project's override for a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectOverride {
-    /// Nothing: what the user's settings say counts.
+    /// None: the user's settings apply.
     Inherit,
-    /// It is loaded.
+    /// Load it.
     Load,
-    /// It is not loaded.
+    /// Do not load it.
     Unload,
 }
 
-/// The resources of one user in one directory, and the settings that enable and disable them.
+/// The resources of a user in a directory, and the settings that enable and disable them.
 ///
-/// Each change is written at once, into the document as it is then. It blocks while it reads and writes.
+/// Each change is written immediately to the current document. Blocks while reading and writing.
 #[derive(Debug)]
 pub struct ResourceSwitches {
     host: Host,
     /// The directory of the user's settings.
     agent_dir: PathBuf,
-    /// The directory of the project's settings; `None` when the project is not trusted.
+    /// The directory of the project's settings; `None` if the project is not trusted.
     project_dir: Option<PathBuf>,
     global: Vec<ListedResource>,
     project: Vec<ListedResource>,
-    /// What the project's settings say now.
+    /// The current project settings.
     project_settings: Map<String, Value>,
-    /// Whether the user's settings let a file load, by its real path.
+    /// Whether the user's settings enable a file, by its real path.
     inherited: HashMap<(ResourceKind, PathBuf), bool>,
 }
 
 impl ResourceSwitches {
-    /// Lists everything. The project counts if `inputs` say that it is trusted; its settings are in `project_dir`, which need not exist.
+    /// Lists all resources. The project is included if `inputs` marks it as trusted; its settings are in `project_dir`, which need not
+    /// exist.
     pub(crate) fn new(inputs: &ResourceInputs, host: Host, agent_dir: PathBuf, project_dir: PathBuf) -> Self {
         let mut of_user = inputs.clone();
         of_user.trusted = false;
@@ -93,40 +94,40 @@ impl ResourceSwitches {
         switches
     }
 
-    /// What the user's settings decide about: everything but what the project brings.
+    /// Returns the resources controlled by the user's settings: all except the project's own.
     pub fn global(&self) -> &[ListedResource] {
         &self.global
     }
 
-    /// Everything, as it is in this directory.
+    /// Returns all resources, as they apply in this directory.
     pub fn project(&self) -> &[ListedResource] {
         &self.project
     }
 
-    /// Whether the project is trusted, so that its settings can be changed.
+    /// Returns whether the project is trusted, so that its settings can be changed.
     pub fn has_project(&self) -> bool {
         self.project_dir.is_some()
     }
 
-    /// The user's settings.
+    /// Returns the path of the user's settings.
     pub fn global_file(&self) -> PathBuf {
         self.agent_dir.join("settings.json")
     }
 
-    /// The settings of the project.
+    /// Returns the path of the project's settings.
     pub fn project_file(&self) -> Option<PathBuf> {
         self.project_dir.as_ref().map(|dir| dir.join("settings.json"))
     }
 
     fn read_project(&mut self) {
-        // A document that is damaged is not written either, and that is reported then.
+        // A damaged document is not written either, which is reported then.
         self.project_settings = self.project_file().and_then(|file| read_object(&file).ok()).unwrap_or_default();
     }
 
     /// Enables or disables a resource of [`ResourceSwitches::global`] in the user's settings.
     ///
     /// # Errors
-    /// [`ChangeError`]; nothing has changed then.
+    /// [`ChangeError`]; nothing has changed.
     pub fn set_global(&mut self, at: usize, is_enabled: bool) -> Result<(), ChangeError> {
         let Some(resource) = self.global.get(at).cloned() else { return Ok(()) };
         let file = self.global_file();
@@ -142,7 +143,7 @@ impl ResourceSwitches {
                     list_of(package, key, &file)?
                 }
             };
-            // An empty list of a package loads nothing, but one that only enables something loads everything.
+            // An empty package list loads nothing, but one that only enables something loads everything.
             if resource.info.origin == ResourceOrigin::Package && list.is_empty() && !resource.is_enabled {
                 list.push(NOTHING.into());
             }
@@ -157,18 +158,18 @@ impl ResourceSwitches {
         Ok(())
     }
 
-    /// Whether a resource of [`ResourceSwitches::project`] comes from the user.
+    /// Returns whether a resource of [`ResourceSwitches::project`] comes from the user.
     pub fn is_inherited(&self, resource: &ListedResource) -> bool {
         resource.is_of_user() || self.inherited.contains_key(&(resource.kind, resource.real_path.clone()))
     }
 
-    /// Whether a resource of [`ResourceSwitches::project`] would be loaded if the project's settings did not mention it.
+    /// Returns whether a resource of [`ResourceSwitches::project`] would be loaded without the project's override.
     pub fn inherited_state(&self, resource: &ListedResource) -> bool {
         let known = self.inherited.get(&(resource.kind, resource.real_path.clone())).copied();
         known.unwrap_or(if resource.is_of_user() { resource.is_enabled } else { true })
     }
 
-    /// What the project's settings say of a resource of [`ResourceSwitches::project`].
+    /// Returns the project's override for a resource of [`ResourceSwitches::project`].
     pub fn override_of(&self, resource: &ListedResource) -> ProjectOverride {
         let key = resource.kind.folder();
         if resource.info.origin == ResourceOrigin::TopLevel {
@@ -186,10 +187,10 @@ impl ResourceSwitches {
         state_in(Some(list), |target| target == pattern)
     }
 
-    /// Writes what the project's settings say of a resource of [`ResourceSwitches::project`].
+    /// Sets the project's override for a resource of [`ResourceSwitches::project`].
     ///
     /// # Errors
-    /// [`ChangeError`]; nothing has changed then.
+    /// [`ChangeError`]; nothing has changed.
     pub fn set_override(&mut self, at: usize, state: ProjectOverride) -> Result<(), ChangeError> {
         let (Some(resource), Some(file)) = (self.project.get(at).cloned(), self.project_file()) else { return Ok(()) };
         let sign = match state {
@@ -231,7 +232,7 @@ impl ResourceSwitches {
             !is_override && !names_it
         });
         if let Some(sign) = sign {
-            // The project names a file of the user to say something about it.
+            // To override a user's file, the project must list it.
             if is_inherited && !list.iter().any(|entry| entry == &pattern) {
                 list.push(pattern.clone().into());
             }
@@ -275,7 +276,7 @@ impl ResourceSwitches {
         Ok(true)
     }
 
-    /// A project's entry that changes what the user's package loads.
+    /// Creates a project entry that modifies the user's package.
     fn delta(&self, resource: &ListedResource) -> Value {
         let source = &resource.info.source;
         let source = match self.local(source, self.settings_dir(resource.is_of_user())) {
@@ -285,14 +286,14 @@ impl ResourceSwitches {
         serde_json::json!({"source": source, "autoload": false})
     }
 
-    /// Whether an element of the project's `packages` is the package of a resource.
+    /// Returns whether an item of the project's `packages` is a resource's package.
     fn is_package(&self, element: &Value, resource: &ListedResource) -> bool {
         let Some(source) = source_of(element) else { return false };
         let of = self.local(&resource.info.source, self.settings_dir(resource.is_of_user()));
         source == resource.info.source || of.is_some() && self.local(source, self.settings_dir(false)) == of
     }
 
-    /// The directory of a package that is one.
+    /// Returns the directory of a local package.
     fn local(&self, source: &str, base: &Path) -> Option<PathBuf> {
         match PackageSource::parse(source) {
             Ok(PackageSource::Local(path)) => Some(absolute(&path, base, self.host.home())),
@@ -304,12 +305,12 @@ impl ResourceSwitches {
         self.project_dir.as_deref().filter(|_| !of_user).unwrap_or(&self.agent_dir)
     }
 
-    /// How the project's settings name a resource of their own.
+    /// Returns how the project's settings name one of its own resources.
     fn own_pattern(&self, resource: &ListedResource) -> String {
         if resource.is_of_user() { plain(&resource.path) } else { resource.pattern() }
     }
 
-    /// All the ways in which the project's settings may name a resource.
+    /// Returns all patterns by which the project's settings may name a resource.
     fn targets(&self, resource: &ListedResource) -> [String; 4] {
         let from = |base: &Path| relative(&resource.path, base);
         let of_project = from(self.settings_dir(false));
@@ -338,12 +339,12 @@ fn plain(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// What an element of a list is about.
+/// Returns the pattern in a list item.
 fn target(entry: &str) -> &str {
     entry.strip_prefix(['!', '+', '-']).unwrap_or(entry)
 }
 
-/// What the last element about a file says.
+/// Returns the state set by the last matching item.
 fn state_in(list: Option<&Value>, is_it: impl Fn(&str) -> bool) -> ProjectOverride {
     let entries = list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     match entries.filter(|entry| is_it(target(entry))).last() {
@@ -357,7 +358,7 @@ fn source_of(element: &Value) -> Option<&str> {
     element.as_str().or_else(|| element.get("source")?.as_str())
 }
 
-/// An element of `packages` as an object.
+/// Converts an item of `packages` to an object.
 fn as_object(package: &mut Value) -> Option<&mut Map<String, Value>> {
     if !package.is_object() {
         let source = std::mem::take(package);
@@ -366,7 +367,7 @@ fn as_object(package: &mut Value) -> Option<&mut Map<String, Value>> {
     package.as_object_mut()
 }
 
-/// A list of a document, made if there is none.
+/// Returns a list in a document, creating it if necessary.
 fn list_of<'a>(object: &'a mut Map<String, Value>, key: &str, file: &Path) -> Result<&'a mut Vec<Value>, Problem> {
     let value = object.entry(key).or_insert(Value::Null);
     if value.is_null() {

@@ -1,4 +1,4 @@
-//! Prompt templates: `/name arguments` becomes the text of a file with the arguments put in.
+//! Prompt templates: `/name arguments` expands to the text of a file with the arguments inserted.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use super::frontmatter;
 use super::info::SourceInfo;
 use super::text_file;
 
-/// Characters of a description that is taken from the text.
+/// Maximum characters of a description derived from the text.
 const MAX_DESCRIPTION: usize = 60;
 
 /// A prompt template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Template {
-    /// The name behind the slash.
+    /// The name after the slash.
     pub name: String,
-    /// What it is for.
+    /// A description.
     pub description: String,
-    /// What arguments it wants, for people.
+    /// A hint about its arguments, for people.
     pub argument_hint: Option<String>,
-    /// The text with its places for arguments.
+    /// The text with placeholders for arguments.
     pub content: String,
     /// The file.
     pub path: PathBuf,
@@ -32,28 +32,28 @@ pub struct Template {
 }
 
 impl Template {
-    /// Reads a template's text.
+    /// Parses a template's text.
     ///
     /// # Errors
-    /// When its front matter is not valid YAML.
+    /// Fails if its front matter is not valid YAML.
     pub fn parse(name: &str, text: &str, path: &Path) -> Result<Self, String> {
         let document = frontmatter::parse(text)?;
-        let said = |key: &str| document.head.get(key).and_then(Value::as_str).map(str::to_owned);
-        let description = said("description").filter(|text| !text.is_empty());
+        let member = |key: &str| document.head.get(key).and_then(Value::as_str).map(str::to_owned);
+        let description = member("description").filter(|text| !text.is_empty());
         Ok(Self {
             name: name.to_owned(),
             description: description.unwrap_or_else(|| first_line(&document.body)),
-            argument_hint: said("argument-hint"),
+            argument_hint: member("argument-hint"),
             content: document.body,
             path: path.to_owned(),
             info: SourceInfo::default(),
         })
     }
 
-    /// Reads a template's file; `None` when the path is not a file.
+    /// Reads a template file. Returns `None` if the path is not a file.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// Describes why it cannot be used.
     pub fn read(file: &ListedFile) -> Result<Option<Self>, String> {
         let path = file.path.as_path();
         let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { return Ok(None) };
@@ -65,7 +65,7 @@ impl Template {
     }
 }
 
-/// The first line that is not empty, shortened.
+/// Returns the first non-empty line, shortened.
 fn first_line(body: &str) -> String {
     let line = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     match line.char_indices().nth(MAX_DESCRIPTION) {
@@ -78,7 +78,7 @@ fn first_line(body: &str) -> String {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Templates(Vec<Template>);
 
-/// Of several of one name the first counts.
+/// The first of several with the same name wins.
 impl FromIterator<Template> for Templates {
     fn from_iter<I: IntoIterator<Item = Template>>(templates: I) -> Self {
         let mut kept = Self::default();
@@ -90,10 +90,10 @@ impl FromIterator<Template> for Templates {
 }
 
 impl Templates {
-    /// Takes a template, unless there is one of its name: that one is returned then, and stays.
+    /// Adds a template, unless its name is taken.
     ///
     /// # Errors
-    /// The template that has the name.
+    /// Returns the existing template with this name.
     pub fn add(&mut self, template: Template) -> Result<(), &Template> {
         match self.0.iter().position(|first| first.name == template.name) {
             Some(at) => Err(&self.0[at]),
@@ -104,17 +104,17 @@ impl Templates {
         }
     }
 
-    /// The template of that name.
+    /// Returns the template with a name.
     pub fn get(&self, name: &str) -> Option<&Template> {
         self.0.iter().find(|template| template.name == name)
     }
 
-    /// All templates in order.
+    /// Returns all templates in order.
     pub fn iter(&self) -> impl Iterator<Item = &Template> {
         self.0.iter()
     }
 
-    /// Replaces `/name arguments` by what the template says; any other text stays as it is.
+    /// Expands `/name arguments` to the template's text; any other text is returned unchanged.
     pub fn expand<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let Some(command) = text.strip_prefix('/') else { return text.into() };
         let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
@@ -125,13 +125,13 @@ impl Templates {
     }
 }
 
-/// What separates arguments: white space as JavaScript knows it.
+/// Returns whether a character separates arguments: whitespace as in JavaScript.
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
 
-/// Splits arguments at white space. Quotes that open at the start of an argument keep what is in them together, also when it is empty;
-/// `\"` inside of quotes is a quote; a quote that is never closed reaches to the end.
+/// Splits arguments at whitespace. A quote at the start of an argument groups its content, even if empty; `\"` inside quotes is a literal
+/// quote; an unclosed quote extends to the end.
 pub fn arguments(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = text.trim_start_matches(is_blank);
@@ -150,7 +150,7 @@ pub fn arguments(text: &str) -> Vec<String> {
     found
 }
 
-/// A quoted argument with the text up to the next blank, and the rest.
+/// Returns a quoted argument with the text up to the next whitespace, and the rest.
 fn quoted(text: &str, quote: char) -> (String, &str) {
     let mut argument = String::new();
     let mut chars = text.char_indices();
@@ -170,8 +170,8 @@ fn quoted(text: &str, quote: char) -> (String, &str) {
     (argument, "")
 }
 
-/// Puts arguments into a text: `$1`, `$@`, `$ARGUMENTS`, `${1:-default}`, `${@:-default}`, `${@:2}` and `${@:2:3}`. The text is gone through
-/// once: placeholders in an argument are not expanded.
+/// Inserts arguments into a text: `$1`, `$@`, `$ARGUMENTS`, `${1:-default}`, `${@:-default}`, `${@:2}` and `${@:2:3}`. Makes a single pass:
+/// placeholders in arguments are not expanded.
 pub fn substitute(content: &str, arguments: &[String]) -> String {
     let mut text = String::with_capacity(content.len());
     let mut rest = content;
@@ -192,7 +192,7 @@ pub fn substitute(content: &str, arguments: &[String]) -> String {
     text + rest
 }
 
-/// The value of a placeholder after a dollar sign, and its length; `None` when it is not a placeholder.
+/// Returns the value and length of a placeholder after a dollar sign, or `None` if it is not one.
 fn replaced(place: &str, arguments: &[String]) -> Option<(String, usize)> {
     let all = || arguments.join(" ");
     if let Some(inside) = place.strip_prefix('{') {
@@ -209,7 +209,7 @@ fn replaced(place: &str, arguments: &[String]) -> Option<(String, usize)> {
     (n_digits > 0).then(|| (argument(&place[..n_digits], arguments).unwrap_or_default().to_owned(), n_digits))
 }
 
-/// The argument of a number, counted from 1.
+/// Returns an argument by number, starting at 1.
 fn argument<'a>(digits: &str, arguments: &'a [String]) -> Option<&'a str> {
     let number: usize = digits.parse().ok()?;
     arguments.get(number.checked_sub(1)?).map(String::as_str)
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_put_in() {
+    fn arguments_are_inserted() {
         check("$1-$2|$3|$0", "a 'b c'", "a-b c||");
         check("$@ and $ARGUMENTS", "a \"\" b", "a  b and a  b");
         check("${@:2} ${@:2:1} ${@:0}", "a b c", "b c b a b c");

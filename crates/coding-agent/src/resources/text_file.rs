@@ -1,4 +1,4 @@
-//! Text files of users and projects: read whole, or not at all.
+//! Text files of users and projects, read completely or not at all.
 
 use std::io;
 use std::path::Path;
@@ -7,21 +7,21 @@ use pinch_stdx::text::bom_len;
 
 use super::collect::ListedFile;
 
-/// Bytes of such a file at most.
+/// Maximum bytes of such a file.
 pub(super) const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The text of a file; invalid UTF-8 becomes U+FFFD.
+/// Reads the text of a file; invalid UTF-8 becomes U+FFFD.
 ///
 /// # Errors
-/// Why it cannot be used, in words.
+/// Describes why it cannot be used.
 pub(super) fn read(path: &Path) -> Result<String, String> {
     read_listed(&ListedFile::named(path))
 }
 
-/// The same of a file that was found.
+/// Reads the text of a listed file.
 ///
 /// # Errors
-/// Why it cannot be used, in words.
+/// Describes why it cannot be used.
 pub(super) fn read_listed(file: &ListedFile) -> Result<String, String> {
     match file.read(MAX_BYTES) {
         Ok(bytes) => Ok(text(bytes)),
@@ -30,12 +30,12 @@ pub(super) fn read_listed(file: &ListedFile) -> Result<String, String> {
     }
 }
 
-/// The text of bytes, of which most are UTF-8: those are not copied.
+/// Converts bytes to text, without copying valid UTF-8.
 pub(super) fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// The text without the mark that some editors put at its beginning.
+/// Strips a byte order mark.
 pub(super) fn without_bom(mut text: String) -> String {
     text.drain(..bom_len(text.as_bytes()));
     text

@@ -1,4 +1,4 @@
-//! Themes: colours by name, from JSON files, and two that are built in.
+//! Themes: named colors from JSON files, and two built-in themes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::text_file;
 
 mod builtin;
 
-/// The colours that every theme has.
+/// The colors that every theme has.
 pub const COLORS: [&str; 51] = [
     "accent",
     "border",
@@ -66,15 +66,15 @@ pub const COLORS: [&str; 51] = [
     "bashMode",
 ];
 
-/// The colours of exported pages that a theme may have.
+/// The optional colors for exported pages.
 pub const EXPORT_COLORS: [&str; 3] = ["pageBg", "cardBg", "infoBg"];
 
-/// A colour.
+/// A color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
-    /// What the terminal has anyway.
+    /// The terminal's default.
     Default,
-    /// One of a terminal's 256.
+    /// One of the 256 terminal colors.
     Index(u8),
     /// Red, green, blue.
     Rgb(u8, u8, u8),
@@ -86,16 +86,16 @@ pub enum Color {
 pub struct Theme {
     /// Its name.
     pub name: String,
-    /// Its colours; all of [`COLORS`], and others that a file has besides.
+    /// Its colors: all of [`COLORS`], and additional ones from its file.
     pub colors: BTreeMap<String, Color>,
-    /// Colours of exported pages, as far as the theme has any.
+    /// Colors for exported pages, if any.
     pub export: BTreeMap<String, Color>,
     /// Where it comes from.
     pub info: SourceInfo,
 }
 
 impl Theme {
-    /// The themes that are always there: `dark` and `light`.
+    /// Returns the built-in themes: `dark` and `light`.
     pub fn builtin() -> Vec<Self> {
         [("dark", builtin::DARK), ("light", builtin::LIGHT)]
             .into_iter()
@@ -106,10 +106,10 @@ impl Theme {
             .collect()
     }
 
-    /// Reads a theme.
+    /// Parses a theme.
     ///
     /// # Errors
-    /// Everything that is wrong with it, a sentence each.
+    /// All problems, a sentence each.
     pub fn parse(text: &str) -> Result<Self, Vec<String>> {
         let text = jsonc::to_json(lossy::without_bom(text));
         let root: Value = lossy::from_str(&text).map_err(|error| vec![format!("is not valid JSON: {error}")])?;
@@ -120,10 +120,10 @@ impl Theme {
         reader.expect_object(root, "colors", true);
         let name = root.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         if name.is_empty() {
-            reader.errors.push("name: must be a text that is not empty".to_owned());
+            reader.errors.push("name: must be a non-empty string".to_owned());
         }
         for name in reader.vars.into_iter().flat_map(Map::keys) {
-            // A variable no one uses must be a colour as well.
+            // An unused variable must be a color as well.
             reader.color(&format!("vars.{name}"), &Value::String(name.clone()));
         }
         let colors = reader.colors(root, "colors");
@@ -142,19 +142,19 @@ impl Theme {
         }
     }
 
-    /// Reads a theme's file.
+    /// Reads a theme file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Lists all problems.
     pub fn read(path: &Path) -> Result<Self, Diagnostic> {
         let failed = |why: String| Diagnostic::warning(path, why);
         let text = text_file::read(path).map_err(failed)?;
         let theme = Self::parse(&text);
-        theme.map_err(|errors| failed(format!("is no theme: {}", errors.join("; "))))
+        theme.map_err(|errors| failed(format!("is not a theme: {}", errors.join("; "))))
     }
 }
 
-/// Reads colours and notes what is wrong.
+/// Parses colors and collects problems.
 struct ThemeReader<'a> {
     vars: Option<&'a Map<String, Value>>,
     errors: Vec<String>,
@@ -174,7 +174,7 @@ impl ThemeReader<'_> {
         members.filter_map(read).collect()
     }
 
-    /// A colour, through as many variables as need be.
+    /// Parses a color, resolving variables recursively.
     fn color(&mut self, at: &str, value: &Value) -> Option<Color> {
         let mut value = value;
         let n_vars = self.vars.map_or(0, Map::len);
@@ -189,7 +189,9 @@ impl ThemeReader<'_> {
                             self.errors.push(match name {
                                 Some(name) if !name.starts_with('#') => format!("{at}: unknown variable {name}"),
                                 _ => {
-                                    format!("{at}: must be #rrggbb, 0 to 255, a variable or an empty text, not {value}")
+                                    format!(
+                                        "{at}: must be #rrggbb, 0 to 255, a variable or an empty string, not {value}"
+                                    )
                                 }
                             });
                             return None;
@@ -203,7 +205,7 @@ impl ThemeReader<'_> {
     }
 }
 
-/// A color that is not a variable.
+/// Parses a color that is not a variable.
 fn direct(value: &Value) -> Option<Color> {
     if let Some(index) = value.as_u64() {
         return u8::try_from(index).ok().map(Color::Index);
@@ -225,14 +227,14 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn built_in_themes_are_whole() {
+    fn built_in_themes_are_complete() {
         let themes = Theme::builtin();
         assert_eq!(themes.iter().map(|theme| theme.name.as_str()).collect::<Vec<_>>(), ["dark", "light"]);
         assert!(themes.iter().all(|theme| theme.colors.len() == COLORS.len() && theme.export.len() == 3));
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told_at_once() {
+    fn all_problems_are_reported_together() {
         let mut colors: Map<String, Value> = COLORS.map(|name| (name.to_owned(), json!(""))).into_iter().collect();
         let text =
             |colors: &Map<String, Value>, vars: Value| json!({"name": "t", "vars": vars, "colors": colors}).to_string();
@@ -248,13 +250,13 @@ mod tests {
         assert_eq!(
             errors,
             [
-                "vars.a: must be #rrggbb, 0 to 255, a variable or an empty text, not \"#12345\"",
+                "vars.a: must be #rrggbb, 0 to 255, a variable or an empty string, not \"#12345\"",
                 "vars.c: its variables refer to each other in a cycle",
                 "vars.d: its variables refer to each other in a cycle",
-                "colors.accent: must be #rrggbb, 0 to 255, a variable or an empty text, not \"#12345\"",
+                "colors.accent: must be #rrggbb, 0 to 255, a variable or an empty string, not \"#12345\"",
                 "colors.error: its variables refer to each other in a cycle",
                 "colors.muted: unknown variable none",
-                "colors.dim: must be #rrggbb, 0 to 255, a variable or an empty text, not 256",
+                "colors.dim: must be #rrggbb, 0 to 255, a variable or an empty string, not 256",
                 "colors: missing text",
             ]
         );

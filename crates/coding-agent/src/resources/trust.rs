@@ -1,6 +1,7 @@
-//! Whether a project's own settings, skills, prompts, themes, extensions and packages count.
+//! Project trust: whether a project's own settings, skills, prompts, themes, extensions and packages are used.
 //!
-//! They can make the agent run programs, so they do not count until the user says so. Context files always count: they are data.
+//! They can make the agent run programs, so they are ignored until the user trusts the project. Context files are always used, since they
+//! are data.
 
 use std::path::{Path, PathBuf};
 
@@ -10,25 +11,25 @@ use serde_json::{Map, Value};
 
 use crate::document::{self, ChangeError, Problem, change_object};
 
-/// Names in a project's settings directory that make the question necessary.
+/// Names in a project's settings directory that require trust.
 const IN_PROJECT_DIR: [&str; 8] =
     ["settings.json", "mcp.json", "extensions", "skills", "prompts", "themes", "SYSTEM.md", "APPEND_SYSTEM.md"];
 
-/// The user's decisions about which projects are trusted.
+/// The user's decisions about which projects to trust.
 #[derive(Clone, Debug, Default)]
 pub struct TrustStore {
-    /// The file the decisions are kept in; `None`: in memory only.
+    /// The file with the decisions; `None` keeps them in memory.
     path: Option<PathBuf>,
     entries: Map<String, Value>,
 }
 
 impl TrustStore {
-    /// An empty store that is kept in memory only.
+    /// Creates an empty store in memory.
     pub fn in_memory() -> Self {
         Self::default()
     }
 
-    /// Reads a `trust.json`. A damaged file counts as empty and is reported.
+    /// Loads a `trust.json`. A damaged file counts as empty and is reported.
     pub fn load(path: &Path) -> (Self, Vec<Problem>) {
         let (entries, problems) = match document::read_object(path) {
             Ok(entries) => (entries, Vec::new()),
@@ -37,21 +38,21 @@ impl TrustStore {
         (Self { path: Some(path.to_owned()), entries }, problems)
     }
 
-    /// The decision about a directory: its own, else that of the nearest directory above it. Links in the path are followed first.
+    /// Returns the decision for a directory, or that of its nearest parent. Links in the path are resolved first.
     pub fn decision(&self, folder: &Path) -> Option<bool> {
         self.nearest(&real(folder))
     }
 
-    /// The nearest decision from a directory up, of which the path has no links.
+    /// Returns the nearest decision from a directory upwards, whose path has no links.
     fn nearest(&self, real: &Path) -> Option<bool> {
         real.ancestors().find_map(|folder| decided(self.entries.get(&*folder.to_string_lossy())?))
     }
 
-    /// Stores a decision about a directory; `None` removes an earlier one. The file is read again first, everything else in it is kept, and
-    /// only the user can read it.
+    /// Stores a decision about a directory; `None` removes an earlier one. The file is re-read first, its other content is kept, and only
+    /// the user can read it.
     ///
     /// # Errors
-    /// [`ChangeError`]; nothing was written then.
+    /// [`ChangeError`]; nothing was written.
     pub fn decide(&mut self, folder: &Path, trusted: Option<bool>, host: &Host) -> Result<(), ChangeError> {
         let key = real(folder).to_string_lossy().into_owned();
         let mut kept = self.entries.clone();
@@ -74,7 +75,7 @@ fn set(entries: &mut Map<String, Value>, key: String, trusted: Option<bool>, hos
     match trusted {
         None => drop(entries.shift_remove(&key)),
         Some(trusted) => match entries.get_mut(&key) {
-            // An entry may be an object with members of other programs: those are kept.
+            // An entry may be an object with members of other programs, which are kept.
             Some(Value::Object(members)) if members.contains_key("trusted") => {
                 members.insert("trusted".into(), trusted.into());
                 members.insert("at".into(), host.now_iso().into());
@@ -84,7 +85,7 @@ fn set(entries: &mut Map<String, Value>, key: String, trusted: Option<bool>, hos
     }
 }
 
-/// What an entry says: `true`, `false`, or an object with `trusted`; `null` says nothing.
+/// Returns the decision in an entry: `true`, `false`, or an object with `trusted`; `null` is no decision.
 fn decided(entry: &Value) -> Option<bool> {
     entry.as_bool().or_else(|| entry.get("trusted")?.as_bool())
 }
@@ -93,7 +94,7 @@ fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The directory of a project's settings: `.pinch` when it is there, else `.pi`. The user's home directory is not a project.
+/// Returns a project's settings directory: `.pinch` if it exists, or else `.pi`. The user's home directory is not a project.
 pub fn project_dir(cwd: &Path, home: Option<&Path>) -> Option<PathBuf> {
     settings_dir(cwd, &real(cwd), home)
 }
@@ -106,8 +107,8 @@ fn settings_dir(cwd: &Path, real_cwd: &Path, home: Option<&Path>) -> Option<Path
     Some(if own.is_dir() { own } else { cwd.join(".pi") })
 }
 
-/// What a working directory and the directories above it have of their own, as of the last check. Looking takes many questions to the
-/// system, so it is done once and the answer is handed on.
+/// The project resources of a working directory and its parents, as of the last inspection. Inspecting takes many system calls, so it is
+/// done once and the result is passed on.
 #[derive(Clone, Debug)]
 pub struct Project {
     real_cwd: PathBuf,
@@ -118,13 +119,13 @@ pub struct Project {
 }
 
 impl Project {
-    /// A working directory of which nothing is looked up: it has no settings, no repository and no skills of its own.
+    /// Creates a project that is not inspected: without settings, repository or skills.
     pub fn none(cwd: &Path) -> Self {
         let (repositories, agents_skills) = (Vec::new(), Vec::new());
         Self { real_cwd: cwd.to_owned(), dir: None, repositories, agents_skills, needs_trust: false }
     }
 
-    /// Looks the project up on disk.
+    /// Inspects a project on disk.
     pub fn look(cwd: &Path, home: Option<&Path>) -> Self {
         let real_cwd = real(cwd);
         let dir = settings_dir(cwd, &real_cwd, home);
@@ -136,28 +137,28 @@ impl Project {
         Self { real_cwd, dir, repositories, agents_skills, needs_trust }
     }
 
-    /// The working directory, without links in its path; as it is when it is not there.
+    /// Returns the working directory with links resolved; unchanged if it does not exist.
     pub fn real_cwd(&self) -> &Path {
         &self.real_cwd
     }
 
-    /// The directory of its settings, which need not be there; see [`project_dir`].
+    /// Returns the settings directory, which need not exist; see [`project_dir`].
     pub fn dir(&self) -> Option<&Path> {
         self.dir.as_deref()
     }
 
-    /// The directories that have a `.git`, from the working directory up to the root of the file system.
+    /// Returns the directories with a `.git`, from the working directory up to the root of the file system.
     pub fn repositories(&self) -> &[PathBuf] {
         &self.repositories
     }
 
-    /// The directories `.agents/skills` of the working directory and of those above it, up to the root of its repository, or of the file system.
-    /// Those of the user are none of them.
+    /// Returns the `.agents/skills` directories of the working directory and its parents, up to the root of the repository or the file
+    /// system, except the user's own.
     pub fn agents_skills(&self) -> &[PathBuf] {
         &self.agents_skills
     }
 
-    /// Whether it has anything that counts only when it is trusted.
+    /// Returns whether the project has anything that requires trust.
     pub fn needs_trust(&self) -> bool {
         self.needs_trust
     }
@@ -182,20 +183,20 @@ fn agents_skills(cwd: &Path, repository: Option<&Path>, home: Option<&Path>) -> 
     found
 }
 
-/// What holds for projects about which nothing was decided.
+/// The default for projects without a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DefaultTrust {
-    /// The user is asked; without a user to ask the answer is no.
+    /// Ask the user; without one, do not trust.
     #[default]
     Ask,
-    /// They are trusted.
+    /// Trust.
     Always,
-    /// They are not.
+    /// Do not trust.
     Never,
 }
 
 impl DefaultTrust {
-    /// The setting `defaultProjectTrust`.
+    /// Parses the setting `defaultProjectTrust`.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "ask" => Some(Self::Ask),
@@ -206,16 +207,16 @@ impl DefaultTrust {
     }
 }
 
-/// What a decision is made from.
+/// The inputs of a trust decision.
 #[derive(Clone, Copy, Debug)]
 pub struct TrustQuestion<'a> {
     /// The project.
     pub project: &'a Project,
-    /// What the command line says.
+    /// The command line's decision.
     pub given: Option<bool>,
-    /// What an extension says.
+    /// An extension's decision.
     pub extension: Option<bool>,
-    /// What holds otherwise.
+    /// The default.
     pub default: DefaultTrust,
 }
 
@@ -223,26 +224,26 @@ pub struct TrustQuestion<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TrustDecision {
-    /// It has nothing that would need it.
+    /// The project has nothing that requires trust.
     NotNeeded,
-    /// Its own things count, or do not.
+    /// The project is trusted or not.
     Decided(bool),
-    /// No one has decided yet: ask, or take it for a no.
+    /// There is no decision yet: ask, or treat as untrusted.
     Ask,
 }
 
 impl TrustDecision {
-    /// The answer without a user to ask.
+    /// Returns whether the project is trusted without asking.
     pub fn is_trusted(self) -> bool {
         matches!(self, Self::NotNeeded | Self::Decided(true))
     }
 }
 
-/// Decides: the command line, then an extension, then what was decided before, then the user's default. A kept no stands also where nothing
-/// needs trust yet.
+/// Decides by the command line, then an extension, then a stored decision, then the user's default. A stored refusal applies even if
+/// nothing requires trust yet.
 pub fn decide(question: &TrustQuestion<'_>, store: &TrustStore) -> TrustDecision {
-    let said = question.given.or(question.extension);
-    if let Some(trusted) = said.or_else(|| store.nearest(&question.project.real_cwd)) {
+    let explicit = question.given.or(question.extension);
+    if let Some(trusted) = explicit.or_else(|| store.nearest(&question.project.real_cwd)) {
         return TrustDecision::Decided(trusted);
     }
     if !question.project.needs_trust {

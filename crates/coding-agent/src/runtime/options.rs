@@ -1,4 +1,4 @@
-//! What a session is created from.
+//! Options for creating a session.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,25 +18,25 @@ use crate::session::create::ModelChoice;
 use crate::settings::SettingsManager;
 use crate::store::{SessionRef, SessionStore};
 
-/// What [`create_agent_session`](super::create_agent_session) creates a session from.
+/// Options for [`create_agent_session`](super::create_agent_session).
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct AgentSessionOptions {
-    /// Agent directory, trust, and the parts that replace its files.
+    /// Agent directory, trust, and the parts that replace files.
     pub services: ServiceOptions,
     /// Model, thinking level, tools, hooks, extensions.
     pub session: SessionOptions,
-    /// The working directory of a new session; a stored session has its own.
+    /// Working directory of a new session; a stored session has its own.
     pub cwd: PathBuf,
     /// Which session to open.
     pub target: SessionTarget,
-    /// The id of a new session; `None`: a fresh one.
+    /// Id of a new session; `None` generates one.
     pub session_id: Option<String>,
-    /// The name to give to the session.
+    /// Name to give to the session.
     pub name: Option<String>,
-    /// Where sessions are kept; `None`: as JSONL files in `session_dir`, or in memory when there is no agent directory.
+    /// Where sessions are stored; `None`: as JSONL files in `session_dir`, or in memory without an agent directory.
     pub store: Option<Arc<dyn SessionStore>>,
-    /// The directory of session files; `None`: as the settings say, else below the agent directory.
+    /// Directory of session files; `None`: as configured in the settings, or else below the agent directory.
     pub session_dir: Option<PathBuf>,
 }
 
@@ -47,24 +47,24 @@ pub enum SessionTarget {
     /// A new session in the store.
     #[default]
     New,
-    /// A new session that no store has: it ends with the program and cannot be switched back to.
+    /// A new session outside any store: it ends with the program and cannot be switched back to.
     InMemory,
     /// The most recent session of the working directory, or a new one.
     MostRecent,
-    /// This session. A file that does not exist is created with the first message.
+    /// A specific session. A missing file is created with the first message.
     Open(SessionRef),
-    /// A new session that is a copy of this one.
+    /// A new session copied from this one.
     Fork(SessionRef),
 }
 
 impl AgentSessionOptions {
-    /// A new session in a working directory with the files of an agent directory: settings, credentials, models, resources, sessions.
+    /// Creates options for a new session with the files of an agent directory: settings, credentials, models, resources, sessions.
     pub fn new(host: Host, cwd: impl Into<PathBuf>, agent_dir: impl Into<PathBuf>) -> Self {
         Self { services: ServiceOptions::new(host.clone(), agent_dir), ..Self::in_memory(host, cwd) }
     }
 
-    /// A new session without any files: no settings, credentials or resources are read, and sessions are kept in memory. What is needed is
-    /// given by the other functions.
+    /// Creates options for a new session without files: no settings, credentials or resources are read, and sessions are kept in memory.
+    /// Supply the parts you need with the other methods.
     pub fn in_memory(host: Host, cwd: impl Into<PathBuf>) -> Self {
         Self {
             services: ServiceOptions::in_memory(host),
@@ -78,35 +78,35 @@ impl AgentSessionOptions {
         }
     }
 
-    /// Opens this session.
+    /// Sets the session to open.
     #[must_use]
     pub fn open(mut self, target: SessionTarget) -> Self {
         self.target = target;
         self
     }
 
-    /// Uses this model.
+    /// Sets the model.
     #[must_use]
     pub fn model(mut self, model: impl Into<Arc<Model>>) -> Self {
         self.session.model = ModelChoice::Exact(model.into());
         self
     }
 
-    /// Uses the model that a pattern names: an id, a part of one, or `provider/id`, optionally with `:` and a thinking level.
+    /// Sets the model by pattern: an id, part of an id, or `provider/id`, optionally followed by `:` and a thinking level.
     #[must_use]
     pub fn model_named(mut self, pattern: impl Into<String>) -> Self {
         self.session.model = ModelChoice::Named { provider: None, pattern: pattern.into() };
         self
     }
 
-    /// Sends requests to this provider in place of the server that the model names. Credentials are its own business.
+    /// Sends requests to this provider instead of the model's server. The provider handles credentials itself.
     #[must_use]
     pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
         self.session.provider = Some(provider);
         self
     }
 
-    /// Adds a tool. It is active, and replaces a built-in one of the same name.
+    /// Adds an active tool, which replaces a built-in one of the same name.
     #[must_use]
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.session.custom_tools.push(tool);
@@ -120,42 +120,42 @@ impl AgentSessionOptions {
         self
     }
 
-    /// Uses stored credentials of the caller.
+    /// Sets the stored credentials.
     #[must_use]
     pub fn auth(mut self, auth: AuthStorage) -> Self {
         self.services.auth = Some(auth);
         self
     }
 
-    /// Uses models of the caller.
+    /// Sets the models.
     #[must_use]
     pub fn models(mut self, models: ModelRegistry) -> Self {
         self.services.models = Some(models);
         self
     }
 
-    /// Uses settings of the caller.
+    /// Sets the settings.
     #[must_use]
     pub fn settings(mut self, settings: SettingsManager) -> Self {
         self.services.settings = Some(settings);
         self
     }
 
-    /// Uses resources of the caller.
+    /// Sets the resources.
     #[must_use]
     pub fn resources(mut self, resources: ResourceLoader) -> Self {
         self.services.resources = ResourceSource::Given(Box::new(resources));
         self
     }
 
-    /// Looks up resources this way.
+    /// Sets how resources are discovered.
     #[must_use]
     pub fn discover(mut self, options: ResourceOptions) -> Self {
         self.services.resources = ResourceSource::Discover(options);
         self
     }
 
-    /// Keeps sessions in a store of the caller.
+    /// Sets the session store.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.store = Some(store);

@@ -1,4 +1,4 @@
-//! What is known about a working directory before anything is loaded: settings, and whether the project is trusted.
+//! What is known about a working directory before anything is loaded: settings, and project trust.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::resources::trust::{self, DefaultTrust, Project, TrustDecision, TrustQ
 use crate::resources::{ResourceInputs, ResourceSettings, ResourceSwitches};
 use crate::settings::{SettingsManager, SettingsScope};
 
-/// The settings of a user in a working directory, those of the project included where it is trusted.
+/// The user's settings in a working directory, including those of a trusted project.
 #[derive(Clone, Debug)]
 pub struct DirectorySettings {
     pub(super) options: ServiceOptions,
@@ -22,8 +22,8 @@ pub struct DirectorySettings {
 }
 
 impl DirectorySettings {
-    /// Reads settings and decides whether the project is trusted, without prompting. Problems with documents are returned as sentences
-    /// for people; they stop nothing.
+    /// Reads settings and decides whether the project is trusted, without asking. Problems in documents are returned as sentences for
+    /// people; they are not fatal.
     pub fn read(options: &ServiceOptions, cwd: &Path) -> (Self, Vec<String>) {
         let ServiceOptions { host, agent_dir, .. } = options;
         let (store, of_trust) = match agent_dir {
@@ -53,17 +53,17 @@ impl DirectorySettings {
         (Self { options, cwd: cwd.to_owned(), project, trust, settings }, problems)
     }
 
-    /// The host, with the proxy that the settings name.
+    /// Returns the host, with the proxy from the settings.
     pub fn host(&self) -> &Host {
         &self.options.host
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn settings(&self) -> &SettingsManager {
         &self.settings
     }
 
-    /// The packages of the user in this directory; `None` without an agent directory. Where there is no project, none is trusted.
+    /// Returns the user's packages in this directory, or `None` without an agent directory. A missing project is not trusted.
     pub fn packages(&self) -> Option<Packages> {
         let ServiceOptions { host, agent_dir, .. } = &self.options;
         let agent_dir = agent_dir.clone()?;
@@ -74,7 +74,7 @@ impl DirectorySettings {
         Some(Packages { npm_command, ..Packages::new(host.clone(), self.cwd.clone(), agent_dir, dir, trusted) })
     }
 
-    /// The resources of this directory, and the settings that enable and disable them; `None` without an agent directory.
+    /// Returns the resources of this directory and the settings that enable and disable them, or `None` without an agent directory.
     pub fn resource_switches(&self) -> Option<ResourceSwitches> {
         let agent_dir = self.options.agent_dir.clone()?;
         let dir = self.project.dir().map_or_else(|| self.cwd.join(".pi"), Path::to_owned);
@@ -82,7 +82,7 @@ impl DirectorySettings {
         Some(ResourceSwitches::new(&inputs, self.options.host.clone(), agent_dir, dir))
     }
 
-    /// What resources are loaded from.
+    /// Returns the inputs for loading resources.
     pub(super) fn resource_inputs(&self, resources: &ResourceOptions) -> ResourceInputs {
         let of = |scope| self.settings.resources(scope);
         let (home, project) = (self.options.host.home(), self.project.clone());
@@ -105,7 +105,7 @@ impl DirectorySettings {
     }
 }
 
-/// The host with the proxy of the settings; variables that name one take precedence.
+/// Returns a host with the proxy from the settings; environment variables take precedence.
 fn with_proxy(host: &Host, proxy: &str) -> Option<Host> {
     let proxy = Some(proxy.trim()).filter(|proxy| !proxy.is_empty())?;
     let unset = ["HTTP_PROXY", "HTTPS_PROXY"].into_iter().filter(|name| host.env().get(name).is_none());

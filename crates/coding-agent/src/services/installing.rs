@@ -1,4 +1,4 @@
-//! Services of a working directory whose packages are installed first.
+//! Loading services after installing packages.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use crate::packages::{Missing, Packages};
 use crate::settings::SettingsScope;
 
 impl Services {
-    /// Like [`Services::load`], and then [`Services::installed`].
+    /// Calls [`Services::load`], and then [`Services::installed`].
     pub async fn load_installing(options: &ServiceOptions, cwd: &Path) -> Self {
         Self::load(options, cwd).installed().await
     }
 
-    /// Installs missing packages when [`ServiceOptions::install_packages`] is set: those that settings list, and those of npm and git that
-    /// are named as extensions for this run. Then everything is read again. What cannot be installed is reported with the other problems.
-    /// Dropping the future stops the program that installs.
+    /// Installs missing packages if [`ServiceOptions::install_packages`] is set: those listed in the settings, and npm and git packages
+    /// named as extensions for this run. Then reloads everything. Failed installations are reported as problems. Dropping the future stops
+    /// the installer.
     pub async fn installed(self) -> Self {
         let directory = &self.directory;
         let (Some(announce), Some(packages), Some(resources)) =
@@ -71,7 +71,7 @@ async fn install_for_one_run(packages: &Packages, text: &str, announce: &Announc
 }
 
 #[cfg(not(feature = "packages"))]
-const CANNOT: &str = "this program was built without the installation of packages (feature packages)";
+const CANNOT: &str = "this program was built without package installation (feature packages)";
 
 #[cfg(not(feature = "packages"))]
 async fn install(_: &Packages, _: &Missing, _: &Announce) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! What services are made from.
+//! Options for creating services.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,29 +11,29 @@ use crate::models::ModelRegistry;
 use crate::resources::{CommandLinePaths, ResourceLoader, Without};
 use crate::settings::SettingsManager;
 
-/// What services are made from: files of the agent directory, and in their place whatever the caller gives.
+/// Options for creating services: the files of the agent directory, or parts supplied by the caller instead.
 ///
-/// Parts that the caller gives are shared by all sessions of a runtime, whichever directory they work in.
+/// Parts supplied by the caller are shared by all sessions of a runtime, whatever their directories.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServiceOptions {
     /// Clock, ids and environment.
     pub host: Host,
-    /// The directory of the user's files. `None`: no file of the user or of the project is read or written, and every part that is not given
-    /// is empty or the built-in one.
+    /// The directory of the user's files. `None`: no file of the user or the project is read or written, and parts not supplied are empty
+    /// or built-in.
     pub agent_dir: Option<PathBuf>,
-    /// Stored credentials; `None`: those in `auth.json`. Keys in the environment of `host` count in both cases.
+    /// Stored credentials; `None`: those in `auth.json`. Keys in the environment of `host` apply in both cases.
     pub auth: Option<AuthStorage>,
     /// The models; `None`: the built-in catalog and `models.json`.
     pub models: Option<ModelRegistry>,
-    /// The settings; `None`: `settings.json` of the user and, when it is trusted, of the project.
+    /// The settings; `None`: `settings.json` of the user and, if trusted, of the project.
     pub settings: Option<SettingsManager>,
     /// Context files, skills, prompt templates, themes and extensions in files.
     pub resources: ResourceSource,
-    /// Whether the project is trusted; `None`: as decided earlier, else as the user's settings say.
+    /// Whether the project is trusted; `None`: as decided earlier, or else by the user's settings.
     pub trust: Option<bool>,
-    /// Packages that settings name and that are missing are installed before the session starts, and this is called for each: see
-    /// [`super::Services::load_installing`]. `None`: they are only reported.
+    /// Called for each missing package in the settings before it is installed, prior to starting the session: see
+    /// [`super::Services::load_installing`]. `None`: missing packages are only reported.
     pub install_packages: Option<Announce>,
 }
 
@@ -41,9 +41,9 @@ pub struct ServiceOptions {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ResourceSource {
-    /// They are looked up in the agent directory and in the project.
+    /// Discover them in the agent directory and the project.
     Discover(ResourceOptions),
-    /// The caller has loaded or made them.
+    /// Use those loaded or created by the caller.
     Given(Box<ResourceLoader>),
 }
 
@@ -53,28 +53,28 @@ impl Default for ResourceSource {
     }
 }
 
-/// What is looked up as resources. The default is everything.
+/// Which resources are discovered. By default all of them.
 #[derive(Clone, Debug, Default)]
 pub struct ResourceOptions {
-    /// Resources that are named for this run.
+    /// Resources named for this run.
     pub paths: CommandLinePaths,
-    /// Kinds of resources that are not looked up.
+    /// Types of resources that are not discovered.
     pub without: Without,
     /// Replaces the default system prompt: a text, or the path of a file that holds it.
     pub system_prompt: Option<String>,
     /// Appended to the system prompt: texts, or paths of files that hold them.
     pub append_system_prompt: Vec<String>,
-    /// Names of the skills to use; `*` matches anything. `None`: all.
+    /// Names of the skills to use; `*` matches anything. `None` uses all.
     pub skill_names: Option<Vec<String>>,
 }
 
 impl ServiceOptions {
-    /// The files of an agent directory, and everything that is found in them and in the project.
+    /// Creates options with the files of an agent directory, discovering everything in it and in the project.
     pub fn new(host: Host, agent_dir: impl Into<PathBuf>) -> Self {
         Self { agent_dir: Some(agent_dir.into()), ..Self::in_memory(host) }
     }
 
-    /// No files at all: empty settings, no stored credentials, the built-in models, no resources.
+    /// Creates options without files: empty settings, no stored credentials, the built-in models, no resources.
     pub fn in_memory(host: Host) -> Self {
         Self {
             host,
@@ -88,7 +88,7 @@ impl ServiceOptions {
         }
     }
 
-    /// What is looked up as resources; `None` when the caller gave them.
+    /// Returns how resources are discovered, or `None` if the caller supplied them.
     pub fn discovery(&self) -> Option<&ResourceOptions> {
         match &self.resources {
             ResourceSource::Discover(options) => Some(options),
@@ -105,7 +105,7 @@ pub struct Announce(
 );
 
 impl Announce {
-    /// Calls `announce` with the source of the package, as settings or the command line name it.
+    /// Creates a callback that receives the source of the package, as written in the settings or on the command line.
     pub fn new(announce: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(announce))
     }

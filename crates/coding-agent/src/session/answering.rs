@@ -1,4 +1,4 @@
-//! Waiting for extensions while answering the queries they send meanwhile.
+//! Waiting for extensions while answering their queries.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,7 +11,7 @@ use super::view::SessionView;
 use crate::extension::actions::{ActionOutcome, SessionAction};
 use crate::session_log::SessionLog;
 
-/// Waits for a future, and meanwhile answers queries of extensions and calls observers.
+/// Waits for a future, meanwhile answering queries of extensions and calling observers.
 pub(super) async fn answering<T>(control: &SessionControl, log: &SessionLog, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     loop {
@@ -44,7 +44,7 @@ pub(super) fn answer_queries(control: &SessionControl, log: &SessionLog) {
     }
 }
 
-/// Calls the observers with the session.
+/// Calls the observers with a view of the session.
 pub(super) fn notify_observers(control: &SessionControl, view: &SessionView<'_>) {
     if control.peek(|state| state.observers.is_empty()) {
         return;

@@ -1,11 +1,11 @@
-//! Commands that the user ran: the model sees them with the next prompt.
+//! The user's own shell commands, which the model sees with the next prompt.
 
 use super::{AgentSession, SessionError};
 use crate::session_log::roles::BashExecution;
 use crate::tools::bash::UserCommand;
 
 impl UserCommand {
-    /// The record of a command that was run; the model is not to see it when `exclude` is set. `now` is in Unix milliseconds.
+    /// Converts a finished command into a record, hidden from the model if `exclude` is set. `now` is in Unix milliseconds.
     pub fn into_record(self, command: &str, exclude: bool, now: i64) -> BashExecution {
         BashExecution {
             command: command.to_owned(),
@@ -21,10 +21,10 @@ impl UserCommand {
 }
 
 impl AgentSession {
-    /// Keeps a command that the user ran. While a prompt runs, give it to [`super::SessionControl::change`] instead.
+    /// Records a command that the user ran. During a prompt, use [`super::SessionControl::change`] instead.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub async fn record_bash(&mut self, ran: BashExecution) -> Result<(), SessionError> {
         self.log.append_message(ran.into_message()).await?;
         self.reload();

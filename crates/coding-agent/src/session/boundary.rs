@@ -1,4 +1,4 @@
-//! Entries that extensions put behind a turn, or behind everything before the session comes to rest.
+//! Entries that extensions append after a turn, or before the session becomes idle.
 
 use pinch_llm::message::Message;
 use pinch_stdx::cancel::Cancel;
@@ -16,17 +16,17 @@ use crate::session_log::SessionLog;
 use crate::store::StoreError;
 
 impl SessionControl {
-    /// Has drafts appended by the run under way; an error says why none of them was.
+    /// Makes the current run append drafts. The error describes why none was appended.
     pub(super) async fn draft(&self, drafts: Vec<Draft>) -> Result<(), String> {
         if drafts.is_empty() {
             return Ok(());
         }
         let (reply, answer) = oneshot::channel();
         self.share(|state| state.drafted = Some(PendingEntries { drafts, reply }));
-        answer.await.unwrap_or_else(|_| Err("The session is gone".to_owned()))
+        answer.await.unwrap_or_else(|_| Err("The session is closed".to_owned()))
     }
 
-    /// Appends the drafts that wait; true when the conversation may be another one.
+    /// Appends the pending drafts. Returns whether the conversation may have changed.
     pub(super) async fn take_drafts(
         &self,
         log: &mut SessionLog,
@@ -38,13 +38,13 @@ impl SessionControl {
         let Some(PendingEntries { drafts, reply }) = self.share(|state| state.drafted.take()) else { return Ok(false) };
         let done = append(drafts, log, emitter).await?;
         let any = done.is_ok();
-        // Who asked may have given up meanwhile.
+        // The receiver may have been dropped.
         drop(reply.send(done));
         Ok(any)
     }
 }
 
-/// Asks the extensions before the session comes to rest; true when the model is to be asked once more.
+/// Calls the extensions before the session becomes idle. Returns whether to call the model again.
 pub(super) async fn before_settle(
     session: &mut AgentSession,
     emitter: &SessionEmitter<'_>,
@@ -76,7 +76,7 @@ pub(super) async fn before_settle(
     Ok(can)
 }
 
-/// Appends drafts in order and emits an event for each. When one is invalid, none is appended; the inner error says which.
+/// Appends drafts in order and emits an event for each. If one is invalid, none is appended; the inner error names it.
 async fn append(
     drafts: Vec<Draft>,
     log: &mut SessionLog,

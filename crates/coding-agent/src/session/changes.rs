@@ -1,4 +1,4 @@
-//! What is changed from outside while a run has the session borrowed.
+//! Changes requested from outside while a run borrows the session.
 
 use std::sync::Arc;
 
@@ -15,29 +15,29 @@ use crate::extension::ModelSource;
 use crate::prompt::PromptSections as SystemPrompt;
 use crate::session_log::SessionLog;
 
-/// The model and the level a session has, also while the agent still works with others.
-pub(super) struct Standing {
+/// The session's model and level, which the agent may not have adopted yet.
+pub(super) struct Selection {
     pub(super) model: Arc<Model>,
     pub(super) thinking: ThinkingLevel,
     usual: Option<ThinkingLevel>,
-    /// What the agent has not received.
-    news: Adopted,
+    /// What the agent has not adopted.
+    pending: Adopted,
     system: Option<SystemPrompt>,
 }
 
-impl Standing {
+impl Selection {
     pub(super) fn of(session: &AgentSession) -> Self {
         let agent = &session.agent;
         Self {
             model: Arc::clone(&agent.model),
             thinking: agent.thinking,
             usual: session.usual_thinking,
-            news: Adopted::default(),
+            pending: Adopted::default(),
             system: None,
         }
     }
 
-    /// Makes the changes that wait, in their order; true when there were any. Commands of the user are left for the end.
+    /// Applies the pending changes in order; returns whether there were any. User commands are left for the end.
     pub(super) async fn take_in(
         &mut self,
         log: &mut SessionLog,
@@ -62,7 +62,7 @@ impl Standing {
             Change::Model(model) => {
                 let wanted = level_after(&self.model, &model, self.thinking, self.usual);
                 log.append(model_change(&model)).await?;
-                self.news.model = Some(Arc::clone(&model));
+                self.pending.model = Some(Arc::clone(&model));
                 let previous = std::mem::replace(&mut self.model, Arc::clone(&model));
                 emitter.control.model_changed(&model, &previous, ModelSource::Set, log).await;
                 self.set_level(wanted, log, emitter).await?;
@@ -70,8 +70,8 @@ impl Standing {
             Change::Thinking(level) => self.set_level(level, log, emitter).await?,
             Change::Tools(tools, system) => {
                 emitter.control.tools_changed(&tools, &system);
-                self.news.tools = Some(tools);
-                self.news.system = Some(system.clone());
+                self.pending.tools = Some(tools);
+                self.pending.system = Some(system.clone());
                 self.system = Some(system);
             }
             Change::Name(name) => {
@@ -101,24 +101,24 @@ impl Standing {
             log.append(level_change(level)).await?;
             let previous = std::mem::replace(&mut self.thinking, level);
             emitter.control.level_changed(level, previous, log).await;
-            self.news.thinking = Some(level);
+            self.pending.thinking = Some(level);
             emitter.emit(SessionEvent::ThinkingLevelChanged { level }).await;
         }
         Ok(())
     }
 
-    /// What the agent has not received yet.
-    pub(super) fn take_news(&mut self) -> Adopted {
-        std::mem::take(&mut self.news)
+    /// Returns and clears what the agent has not adopted yet.
+    pub(super) fn take_pending(&mut self) -> Adopted {
+        std::mem::take(&mut self.pending)
     }
 
-    /// The prompt, when it is another one.
+    /// Returns the system prompt, if it changed.
     pub(super) fn into_system(self) -> Option<SystemPrompt> {
         self.system
     }
 }
 
-/// Gives an agent that is at rest what it has not taken yet.
+/// Passes pending changes to an idle agent.
 pub(super) fn adopt(agent: &mut Agent, adopted: &mut Adopted) {
     if let Some(model) = adopted.model.take() {
         agent.model = model;

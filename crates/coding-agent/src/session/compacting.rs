@@ -1,4 +1,4 @@
-//! Compaction and summaries of branches by the session's own model.
+//! Compaction and branch summaries with the session's own model.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use crate::session_log::{Context, SessionLog};
 
 use super::AgentSession;
 use super::answering::answering;
-use super::changes::Standing;
+use super::changes::Selection;
 use super::control::SessionControl;
 use super::emitter::EventListener;
 
-/// The model for summaries: a copy of the agent's current one, because a run borrows the agent.
+/// The model for summaries: a copy of the agent's, because a run borrows the agent.
 pub(super) struct Summariser {
     model: Arc<Model>,
     provider: Arc<dyn Provider>,
@@ -42,12 +42,12 @@ pub(super) struct Summariser {
     control: SessionControl,
 }
 
-/// Which compaction is requested.
+/// The requested compaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CompactionTask<'a> {
     pub(super) reason: CompactionReason,
     pub(super) focus: Option<&'a str>,
-    /// A failed prompt is tried again when it works.
+    /// Whether a failed prompt is retried after success.
     pub(super) will_retry: bool,
 }
 
@@ -73,15 +73,14 @@ impl Summariser {
         }
     }
 
-    /// Goes over to the model and the level that the session has now.
-    pub(super) fn follow(&mut self, standing: &Standing, rules: &CompactionRules) {
-        self.settings = rules_now(rules, &self.control).for_model(&standing.model);
-        self.model = Arc::clone(&standing.model);
-        self.thinking = standing.thinking;
+    /// Adopts the session's current model and level.
+    pub(super) fn follow(&mut self, selection: &Selection, rules: &CompactionRules) {
+        self.settings = rules_now(rules, &self.control).for_model(&selection.model);
+        self.model = Arc::clone(&selection.model);
+        self.thinking = selection.thinking;
     }
 
-    /// Compacts a log and emits its start, retries and end. An automatic compaction does not start, and emits nothing,
-    /// when there is nothing to sum up.
+    /// Compacts a log and emits its start, retries and end. An automatic compaction emits nothing if there is nothing to summarise.
     pub(super) async fn compact(
         &self,
         log: &mut SessionLog,
@@ -145,7 +144,7 @@ impl Summariser {
         compaction::store(log, preparation, made, reason).await
     }
 
-    /// Lets the session's own model summarise.
+    /// Summarises with the session's own model.
     async fn summarise(
         &self,
         log: &mut SessionLog,
@@ -161,7 +160,7 @@ impl Summariser {
         answering(&self.control, log, model.summarise(preparation, cancel)).await
     }
 
-    /// Summarises a branch that is left.
+    /// Summarises a branch being left.
     pub(super) async fn summarise_branch(
         &self,
         left: &LeftBranch,
@@ -189,7 +188,7 @@ impl Summariser {
         SummaryModel { provider: &*self.provider, build, focus: None, context_window, retry: Some(retry) }
     }
 
-    /// A summary's request: no tools, nothing kept in caches, a conversation of its own.
+    /// Builds a summary request: without tools or cache writes, in a separate conversation.
     fn request(&self, prompt: &SummaryPrompt) -> Request {
         let mut options = self.options.clone();
         options.max_tokens = Some(match self.model.max_tokens {
@@ -208,13 +207,13 @@ impl Summariser {
             .with_host(self.host.clone())
     }
 
-    /// Whether a conversation has come near to the model's window.
+    /// Returns whether a conversation is near the limit of the model's window.
     pub(super) fn is_due(&self, context: &Context) -> bool {
         compaction::due(&self.settings, estimate::tokens_of(context).tokens, self.model.context_window)
     }
 }
 
-/// The rules with what was switched since.
+/// Returns the rules with the current switches applied.
 fn rules_now<'a>(rules: &'a CompactionRules, control: &SessionControl) -> Cow<'a, CompactionRules> {
     match control.switches().compaction {
         Some(on) if on != rules.settings.enabled => {
@@ -237,7 +236,7 @@ fn step_event(step: SummaryStep, source: SummarySource, reason: Option<Compactio
     }
 }
 
-/// The event of the end of a compaction.
+/// Returns the event for the end of a compaction.
 fn end_of(made: &Result<Compacted, CompactError>, wanted: CompactionTask<'_>) -> SessionEvent {
     let reason = wanted.reason;
     let (result, aborted, error_message) = match made {
@@ -249,7 +248,7 @@ fn end_of(made: &Result<Compacted, CompactError>, wanted: CompactionTask<'_>) ->
     SessionEvent::CompactionEnd { reason, result, aborted, will_retry, error_message }
 }
 
-/// What is said of a failure.
+/// Returns the message for a failure.
 fn failure_text(error: &CompactError, reason: CompactionReason) -> String {
     match reason {
         CompactionReason::Manual => format!("Compaction failed: {error}"),

@@ -1,4 +1,4 @@
-//! Steering a session while a run has it borrowed.
+//! Controlling a session while a run borrows it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ use crate::resources::Commands;
 use crate::session_log::roles::{self, BashExecution};
 use crate::tools::facts::SessionFacts;
 
-/// A handle of a session; clones share it. Nothing here waits, so that hooks may use it too.
+/// A handle to a session; clones share it. No method blocks, so hooks may use it too.
 #[derive(Clone, Debug)]
 pub struct SessionControl {
     queues: MessageQueues,
@@ -39,7 +39,7 @@ pub struct SessionControl {
 #[derive(Debug)]
 struct ControlShared {
     state: Mutex<ControlState>,
-    /// There may be changes; looked at before every event, so that the lock need not be taken.
+    /// Whether there may be changes; checked before every event to avoid taking the lock.
     has_changes: AtomicBool,
     changed: Notify,
 }
@@ -47,28 +47,28 @@ struct ControlShared {
 #[derive(Debug)]
 pub(super) struct ControlState {
     running: Option<RunTokens>,
-    /// Messages that come behind the next prompt.
+    /// Messages to add after the next prompt.
     next_prompt: Vec<Arc<Message>>,
-    /// What waits for the run to take it in.
+    /// Changes that the run has not applied yet.
     changes: Vec<Change>,
-    /// What the run has taken in and the agent has not.
+    /// Changes that the run has applied but the agent has not adopted.
     adopted: Adopted,
-    /// Who wants to look at the session.
+    /// Pending observers of the session.
     pub(super) observers: Vec<ViewCallback>,
     switches: Switches,
-    /// What is known of the session without having it.
+    /// The state of the session at the last update.
     pub(super) now: Arc<SessionSnapshot>,
     /// The slash commands.
     pub(super) commands: Arc<Commands>,
-    /// Which tools there are.
+    /// The available tools.
     pub(super) tooling: Tooling,
-    /// What extensions ask for.
+    /// Pending requests of extensions.
     pub(super) requests: RequestQueue,
-    /// The whole system prompt that extensions want for the prompt under way: requests have it, the conversation keeps its own.
+    /// System prompt that extensions want for the current prompt: used in requests, while the conversation keeps its own.
     pub(super) forced_system: Option<Arc<str>>,
-    /// Entries that extensions want behind the turn under way.
+    /// Entries that extensions want to append to the current turn.
     pub(super) drafted: Option<PendingEntries>,
-    /// The entries of the turn under way.
+    /// The entries of the current turn.
     pub(super) turn: TurnEntries,
 }
 
@@ -79,17 +79,17 @@ pub(super) struct TurnEntries {
     pub(super) results: Vec<EntryId>,
 }
 
-/// What is switched on or off while the session lives; `None`: as its parts say.
+/// Settings switched at run time; `None` uses the configured value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switches {
     pub(super) compaction: Option<bool>,
-    /// Repetitions of a failed answer at most.
+    /// Maximum retries of a failed answer.
     pub(super) retries: Option<u32>,
     steering: Option<QueueMode>,
     follow_up: Option<QueueMode>,
 }
 
-/// What the next request of a run is made with; `None`: as it is.
+/// Changes for the next request of a run; `None` leaves a part unchanged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Adopted {
     pub(super) model: Option<Arc<Model>>,
@@ -98,30 +98,30 @@ pub(super) struct Adopted {
     pub(super) system: Option<SystemPrompt>,
 }
 
-/// The tokens of the run under way.
+/// The cancellation tokens of the current run.
 #[derive(Clone, Debug)]
 struct RunTokens {
     prompt: Cancel,
     wait: Cancel,
 }
 
-/// Something that changes a session. A run takes it in between two of its events; while nothing runs, the next prompt does.
+/// A change to a session. A run applies it between two events; without a run, the next prompt does.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Change {
-    /// Another model, from the next request on.
+    /// Switches to another model from the next request on.
     Model(Arc<Model>),
-    /// Another thinking level from the next request on, clamped to what the model can.
+    /// Switches to another thinking level from the next request on, clamped to those the model supports.
     Thinking(ThinkingLevel),
-    /// Other tools and another prompt, from the next request on; the model is informed of the change.
+    /// Replaces tools and system prompt from the next request on; the model is informed of the change.
     Tools(ToolSet, SystemPrompt),
-    /// Another name of the session; a blank one clears it.
+    /// Renames the session; a blank name clears it.
     Name(String),
-    /// An entry that is not a message: an extension's state, a label.
+    /// Appends an entry that is not a message, such as an extension's state or a label.
     Entry(EntryBody),
-    /// A command the user ran; it comes behind the messages of the run.
+    /// Records a command that the user ran, after the messages of the run.
     Bash(BashExecution),
-    /// A message of an extension that no one is asked to answer; it comes behind the messages of the run.
+    /// Appends an extension's message that needs no answer, after the messages of the run.
     Note(CustomMessage),
 }
 
@@ -130,20 +130,20 @@ impl ControlState {
         !self.changes.is_empty()
     }
 
-    /// Whether there are queries of extensions or observers.
+    /// Returns whether there are queries of extensions or observers.
     pub(super) fn has_queries(&self) -> bool {
         self.requests.has_queries() || !self.observers.is_empty()
     }
 }
 
 impl Change {
-    /// Whether it has to wait for the end of a run.
+    /// Returns whether it must wait for the end of a run.
     fn is_late(&self) -> bool {
         matches!(self, Self::Bash(_) | Self::Note(_))
     }
 }
 
-/// What is said while a run is under way goes into a queue, and the caller must say which.
+/// The error for input during a run without a queue for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.")]
 pub struct SessionBusy;
@@ -179,18 +179,18 @@ impl SessionControl {
         Self { queues, host, extensions, facts, images, shared: Arc::new(shared) }
     }
 
-    /// Keeps what tools know of the session as it is.
+    /// Replaces the facts that tools see.
     pub(super) fn keeping(self, facts: SessionFacts) -> Self {
         self.peek(|state| facts.set(state.now.facts()));
         Self { facts, ..self }
     }
 
-    /// Takes images in as an intake does.
+    /// Sets the intake for images.
     pub(super) fn taking(self, images: Intake) -> Self {
         Self { images, ..self }
     }
 
-    /// Where images come into the conversation.
+    /// Returns the intake for images.
     pub fn images(&self) -> &Intake {
         &self.images
     }
@@ -199,7 +199,7 @@ impl SessionControl {
         &self.facts
     }
 
-    /// The session's extensions.
+    /// Returns the session's extensions.
     pub fn extensions(&self) -> &Extensions {
         &self.extensions
     }
@@ -208,23 +208,23 @@ impl SessionControl {
         self.peek(|state| Arc::clone(&state.commands))
     }
 
-    /// Looks at or changes what the handles of the session share, and wakes those who wait for a change of it.
+    /// Reads or changes the shared state, and wakes those waiting for a change.
     pub(super) fn share<T>(&self, change: impl FnOnce(&mut ControlState) -> T) -> T {
         let done = change(&mut self.lock());
         self.shared.changed.notify_waiters();
         done
     }
 
-    /// Looks at what the handles of the session share.
+    /// Reads the shared state.
     pub(super) fn peek<T>(&self, look: impl FnOnce(&ControlState) -> T) -> T {
         look(&self.lock())
     }
 
-    /// Waits until something holds of what the handles share.
+    /// Waits until a condition on the shared state holds.
     pub(super) async fn until(&self, holds: impl Fn(&ControlState) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.shared.changed.notified());
-            // What changes between the look and the wait must not be missed.
+            // Register before checking, so that no change is missed.
             changed.as_mut().enable();
             if holds(&self.lock()) {
                 return;
@@ -237,20 +237,21 @@ impl SessionControl {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says something that the model reads at its next turn; while nothing runs, with the next prompt. Skills and prompt templates are expanded.
+    /// Queues a message that the model reads at its next turn, or with the next prompt if nothing is running. Expands skills and prompt
+    /// templates.
     pub fn steer(&self, text: impl Into<String>, images: Vec<Image>) {
         self.push(QueueKind::Steering, &text.into(), images);
     }
 
-    /// Says something that the model reads when it would be done. Skills and prompt templates are expanded.
+    /// Queues a message that the model reads when the run would end. Expands skills and prompt templates.
     pub fn follow_up(&self, text: impl Into<String>, images: Vec<Image>) {
         self.push(QueueKind::FollowUp, &text.into(), images);
     }
 
-    /// A prompt that comes while another one runs: it goes into the queue the caller names.
+    /// Handles a prompt sent while another one is running: adds it to the given queue.
     ///
     /// # Errors
-    /// [`SessionBusy`] when the caller names none.
+    /// [`SessionBusy`] without a queue.
     pub fn prompt(&self, text: &str, images: Vec<Image>, queue: Option<QueueKind>) -> Result<(), SessionBusy> {
         self.push(queue.ok_or(SessionBusy)?, text, images);
         Ok(())
@@ -261,23 +262,23 @@ impl SessionControl {
         self.push_message(kind, user_message(text, images, self.host.now_ms()));
     }
 
-    /// Puts a message into a queue as it is.
+    /// Queues a message unchanged.
     pub(super) fn push_message(&self, kind: QueueKind, message: Message) {
         self.queues.push(kind, message);
     }
 
-    /// Puts a message of an extension into a queue.
+    /// Queues an extension's message.
     pub fn queue_custom(&self, kind: QueueKind, message: &CustomMessage) {
         self.queues.push(kind, roles::custom(message, Some(self.host.now_ms())));
     }
 
-    /// Puts a message of an extension behind the next prompt of the user.
+    /// Adds an extension's message after the user's next prompt.
     pub fn with_next_prompt(&self, message: &CustomMessage) {
         let message = self.custom(message);
         self.lock().next_prompt.push(message);
     }
 
-    /// A message of an extension, of now.
+    /// Creates an extension's message with the current time.
     pub(super) fn custom(&self, message: &CustomMessage) -> Arc<Message> {
         Arc::new(roles::custom(message, Some(self.host.now_ms())))
     }
@@ -293,7 +294,7 @@ impl SessionControl {
         self.shared.changed.notify_waiters();
     }
 
-    /// Takes the changes that can be made now; commands of the user wait for the end of the run.
+    /// Returns the changes that can be applied now; user commands wait for the end of the run.
     pub(super) fn take_changes(&self, at_end: bool) -> Vec<Change> {
         if !at_end && !self.shared.has_changes.swap(false, Ordering::AcqRel) {
             return Vec::new();
@@ -305,7 +306,7 @@ impl SessionControl {
         self.host.now_ms()
     }
 
-    /// Changes what the agent uses from its next request on.
+    /// Sets what the agent uses from its next request on.
     pub(super) fn adopt(&self, news: Adopted) {
         let mut state = self.lock();
         let now = &mut state.adopted;
@@ -315,12 +316,12 @@ impl SessionControl {
         now.system = news.system.or(now.system.take());
     }
 
-    /// Takes a part of what the agent is to use, or all of it.
+    /// Takes some or all of what the agent should adopt.
     pub(super) fn take_adopted<T>(&self, take: impl FnOnce(&mut Adopted) -> T) -> T {
         take(&mut self.lock().adopted)
     }
 
-    /// Waits until there is something for the run under way to do: changes that can be made during a run, queries, observers or drafts.
+    /// Waits until there is work for the current run: changes applicable during a run, queries, observers or drafts.
     pub(super) async fn has_work(&self) {
         let can_change = |state: &ControlState| state.changes.iter().any(|change| !change.is_late());
         self.until(|state| can_change(state) || state.has_queries() || state.drafted.is_some()).await;
@@ -331,23 +332,23 @@ impl SessionControl {
         self.until(ControlState::has_queries).await;
     }
 
-    /// Looks at the session as soon as the run under way comes to a wait or to its next event. While nothing runs, look at
-    /// [`super::AgentSession::view`] itself; what still waits when a run ends is for [`super::AgentSession::notify_observers`].
+    /// Calls `observe` with a view of the session as soon as the current run waits or emits an event. Without a run, use
+    /// [`super::AgentSession::view`]; for observers still waiting at the end of a run, call [`super::AgentSession::notify_observers`].
     pub fn observe(&self, observe: impl FnOnce(&SessionView<'_>) + Send + 'static) {
         self.share(|state| state.observers.push(ViewCallback::new(observe)));
     }
 
-    /// Switches compactions that happen by themselves on or off.
+    /// Enables or disables automatic compaction.
     pub fn set_auto_compaction(&self, on: bool) {
         self.lock().switches.compaction = Some(on);
     }
 
-    /// Sets how often a failed answer is retried at most; 0: never.
+    /// Sets the maximum retries of a failed answer; 0 disables them.
     pub fn set_retries(&self, max_retries: u32) {
         self.lock().switches.retries = Some(max_retries);
     }
 
-    /// Whether compactions happen by themselves, when that was switched.
+    /// Returns whether automatic compaction is enabled, if it was switched.
     pub fn auto_compaction(&self) -> Option<bool> {
         self.lock().switches.compaction
     }
@@ -356,37 +357,37 @@ impl SessionControl {
         self.lock().switches
     }
 
-    /// Stops the prompt under way with its retries and compactions. Queues are left alone.
+    /// Cancels the current prompt with its retries and compactions. Queues are kept.
     pub fn cancel(&self, why: CancelReason) {
         if let Some(running) = &self.lock().running {
             running.prompt.cancel(why);
         }
     }
 
-    /// Stops waiting for a retry; the failed answer is the end then.
+    /// Cancels the wait for a retry; the failed answer then ends the run.
     pub fn cancel_retry(&self) {
         if let Some(running) = &self.lock().running {
             running.wait.cancel(CancelReason::User);
         }
     }
 
-    /// Whether a prompt is under way.
+    /// Returns whether a prompt is running.
     pub fn is_running(&self) -> bool {
         self.lock().running.is_some()
     }
 
-    /// Texts of the user that wait: steering, then follow-ups.
+    /// Returns the texts of queued user messages: steering, then follow-ups.
     pub fn waiting(&self) -> (Vec<String>, Vec<String>) {
         (self.texts(QueueKind::Steering), self.texts(QueueKind::FollowUp))
     }
 
-    /// How many messages of the user wait.
+    /// Returns the number of queued user messages.
     pub fn n_waiting(&self) -> usize {
         let count = |kind| self.queues.list(kind).iter().filter(|w| matches!(*w.message, Message::User(_))).count();
         count(QueueKind::Steering) + count(QueueKind::FollowUp)
     }
 
-    /// The messages of the user that wait, with the numbers that [`SessionControl::remove_queued`] takes: steering, then follow-ups.
+    /// Returns the queued user messages with ids for [`SessionControl::remove_queued`]: steering, then follow-ups.
     pub fn queued(&self) -> Vec<(QueueKind, u64, String)> {
         let of = |kind| {
             let text = move |waiting: QueuedMessage| Some((kind, waiting.id, text_of(&waiting.message)?));
@@ -395,12 +396,12 @@ impl SessionControl {
         of(QueueKind::Steering).chain(of(QueueKind::FollowUp)).collect()
     }
 
-    /// Takes one message out of its queue; `None` if it does not wait any more.
+    /// Removes a message from its queue, or returns `None` if it is no longer queued.
     pub fn remove_queued(&self, id: u64) -> Option<Arc<Message>> {
         self.queues.remove(id).map(|waiting| waiting.message)
     }
 
-    /// Empties both queues and returns the texts of the user that were in them.
+    /// Clears both queues and returns the texts of the user's messages in them.
     pub fn clear_queues(&self) -> (Vec<String>, Vec<String>) {
         let waiting = self.waiting();
         self.queues.clear(QueueKind::Steering);
@@ -408,14 +409,14 @@ impl SessionControl {
         waiting
     }
 
-    /// Empties both queues and returns what was in them: steering first, each queue in order.
+    /// Clears both queues and returns their messages: steering first, each queue in order.
     pub fn take_queued(&self) -> Vec<(QueueKind, Arc<Message>)> {
         let kinds = [QueueKind::Steering, QueueKind::FollowUp];
         let take = |kind| self.queues.clear(kind).into_iter().map(move |waiting| (kind, waiting.message));
         kinds.into_iter().flat_map(take).collect()
     }
 
-    /// Sets how many waiting messages are taken at a time.
+    /// Sets how many queued messages are taken at a time.
     pub fn set_queue_mode(&self, kind: QueueKind, mode: QueueMode) {
         self.queues.set_mode(kind, mode);
         let switches = &mut self.lock().switches;
@@ -425,7 +426,7 @@ impl SessionControl {
         }
     }
 
-    /// Sets the default for how many waiting messages are taken at a time.
+    /// Sets the default for how many queued messages are taken at a time.
     pub(super) fn begin_with_queue_modes(&self, steering: QueueMode, follow_up: QueueMode) {
         self.queues.set_mode(QueueKind::Steering, steering);
         self.queues.set_mode(QueueKind::FollowUp, follow_up);
@@ -440,7 +441,7 @@ impl SessionControl {
         }
     }
 
-    /// How many waiting messages are taken at a time.
+    /// Returns how many queued messages are taken at a time.
     pub fn queue_mode(&self, kind: QueueKind) -> QueueMode {
         self.queues.mode(kind)
     }
@@ -449,14 +450,14 @@ impl SessionControl {
         self.queues.list(kind).iter().filter_map(|waiting| text_of(&waiting.message)).collect()
     }
 
-    /// Notes a run; the guard takes the note back.
+    /// Registers a run until the guard is dropped.
     pub(super) fn enter(&self, prompt: &Cancel) -> Entered {
         self.extensions.set_cancel(prompt);
         let before = self.lock().running.replace(RunTokens { prompt: prompt.clone(), wait: prompt.child() });
         Entered { control: self.clone(), before }
     }
 
-    /// A token for one wait between two attempts.
+    /// Creates a token for one delay between two attempts.
     pub(super) fn new_wait(&self, prompt: &Cancel) -> Cancel {
         let wait = prompt.child();
         self.lock().running = Some(RunTokens { prompt: prompt.clone(), wait: wait.clone() });
@@ -464,10 +465,10 @@ impl SessionControl {
     }
 }
 
-/// A run is under way as long as this lives.
+/// Marks a run as active until dropped.
 pub(super) struct Entered {
     control: SessionControl,
-    /// What was under way around this one.
+    /// The enclosing run, if any.
     before: Option<RunTokens>,
 }
 
@@ -483,7 +484,7 @@ impl Drop for Entered {
     }
 }
 
-/// The text of a message of the user.
+/// Returns the text of a user message.
 fn text_of(message: &Message) -> Option<String> {
     match message {
         Message::User(user) => Some(user.content.text("")),

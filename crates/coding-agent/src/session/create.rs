@@ -41,43 +41,43 @@ mod extensions;
 
 pub(crate) use chooser::Chooser;
 
-/// Options of a session. The default is what the settings say.
+/// Options of a session. Defaults come from the settings.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct SessionOptions {
-    /// The model.
+    /// The model to use.
     pub model: ModelChoice,
-    /// The thinking level; clamped to what the model has.
+    /// The thinking level, clamped to those the model supports.
     pub thinking: Option<ThinkingLevel>,
-    /// Patterns of the models to cycle through; `None`: as the settings say.
+    /// Patterns of the models to cycle through; `None` uses the settings.
     pub scope: Option<Vec<String>>,
-    /// An API key for the provider of the model, which is not stored.
+    /// An API key for the model's provider, which is not stored.
     pub api_key: Option<Secret>,
-    /// Names of the tools that are active, as [`choice::choose`] reads them; `None`: the usual ones.
+    /// Names of the active tools, interpreted by [`choice::choose`]; `None` uses the default ones.
     pub tools: Option<Vec<String>>,
-    /// Names of tools that are not.
+    /// Names of tools to exclude.
     pub excluded_tools: Vec<String>,
-    /// Tools that are not created at all.
+    /// Which tools are not created at all.
     pub without_tools: WithoutTools,
-    /// Tools of the caller; they are active, and take the place of built-in ones of their names.
+    /// Additional tools; they are active, and replace built-in ones with the same name.
     pub custom_tools: Vec<Arc<dyn Tool>>,
-    /// Hooks of the caller.
+    /// The caller's hooks.
     pub hooks: Arc<dyn Hooks>,
-    /// Where tools act.
+    /// The machine that tools act on.
     pub machine: Arc<dyn Machine>,
-    /// A provider that replaces the servers that the models name, and adds credentials itself.
+    /// A provider that replaces the models' servers and handles credentials itself.
     pub provider: Option<Arc<dyn Provider>>,
-    /// Look for model servers on this machine when there is no other model.
+    /// Whether to look for model servers on this machine if no other model is available.
     pub look_for_local_servers: bool,
-    /// Extensions that are values of this program; they come before those that are found as files.
+    /// Extensions supplied by the program; they precede those found as files.
     pub extensions: Vec<Arc<dyn Extension>>,
-    /// Flags that extensions may know, with their values.
+    /// Flags for extensions, with their values.
     pub flags: Vec<GivenFlag>,
-    /// The user interface for dialogs of extensions; `None`: there is none.
+    /// The user interface for extension dialogs; `None` if there is none.
     pub ui: Option<Arc<dyn Ui>>,
-    /// Asks the user through `ui` about projects that nobody has decided about; `None`: those are not trusted.
+    /// Asks the user through `ui` whether to trust undecided projects; `None` does not trust them.
     pub trust_prompt: Option<Arc<TrustPrompt>>,
-    /// Why the session starts, for extensions.
+    /// Why the session starts, reported to extensions.
     pub reason: SessionReason,
 }
 
@@ -105,53 +105,53 @@ impl Default for SessionOptions {
     }
 }
 
-/// Which model.
+/// How to select the model.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum ModelChoice {
-    /// The session's own, else the first of the scope, the configured one, one that there are credentials for.
+    /// The session's model, or else the first of the scope, the configured one, or one with credentials.
     #[default]
     Default,
-    /// The one that a pattern names.
+    /// The model matching a pattern.
     Named {
         /// Its provider.
         provider: Option<String>,
-        /// An id, a part of it, or `provider/id`; a thinking level may follow after a colon.
+        /// An id, part of an id, or `provider/id`, optionally followed by a colon and a thinking level.
         pattern: String,
     },
-    /// This one.
+    /// This model.
     Exact(Arc<Model>),
 }
 
-/// Tools that are not created.
+/// Which tools are not created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WithoutTools {
-    /// Every tool is created.
+    /// Create all tools.
     #[default]
     None,
-    /// No built-in tools.
+    /// Create no built-in tools.
     BuiltIn,
-    /// No tools at all.
+    /// Create no tools at all.
     All,
 }
 
-/// A session, and what it came from.
+/// A new session and related values.
 #[non_exhaustive]
 pub struct Created {
     /// The session.
     pub session: AgentSession,
-    /// What it shares with others of its working directory.
+    /// The services shared by sessions of its working directory.
     pub services: Arc<Services>,
-    /// The models to cycle through; empty: all that can be used.
+    /// The models to cycle through; empty means all available ones.
     pub scope: Vec<ScopedModel>,
-    /// Runs commands of the user.
+    /// Runs the user's commands.
     pub shell: Arc<BashTool>,
-    /// Notes about documents and choices: sentences for people.
+    /// Notes about documents and selections, as sentences for people.
     pub notes: Vec<String>,
 }
 
-/// Why there is no session.
+/// Why a session could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreateError {
@@ -159,29 +159,29 @@ pub enum CreateError {
     #[error(transparent)]
     Model(#[from] NotFound),
     /// No model is configured.
-    #[error("No models available. Set a provider's key, or name a server in {}", file_or_name(models_json.as_deref(), "models.json"))]
+    #[error("No models available. Set a provider's key, or configure a server in {}", file_or_name(models_json.as_deref(), "models.json"))]
     NoModel {
-        /// The file in which servers are named, if there is an agent directory.
+        /// The file in which servers can be configured, if there is an agent directory.
         models_json: Option<PathBuf>,
     },
-    /// There are no credentials for the model that was named.
+    /// There are no credentials for the requested model.
     #[error("No API key found for {provider}")]
     NoKey {
         /// Its provider.
         provider: ProviderId,
     },
-    /// There is no such tool.
-    #[error("Unknown tool name: {name}. There are: {}", known.join(", "))]
+    /// A requested tool does not exist.
+    #[error("Unknown tool name: {name}. Available tools: {}", known.join(", "))]
     UnknownTool {
-        /// The name.
+        /// Name of the tool.
         name: String,
-        /// Those there are.
+        /// Names of the existing tools.
         known: Vec<String>,
     },
-    /// There is no shell.
+    /// No shell was found.
     #[error("{0}")]
     Shell(String),
-    /// Settings that restrict what sessions may do cannot be read.
+    /// Settings that restrict sessions cannot be read.
     #[error(
         "{} sets defaultTools or shellEnvironment but cannot be read; without it the session could do more than it allows. \
          Repair the file, or remove it",
@@ -194,7 +194,7 @@ pub enum CreateError {
     /// Unknown flags, or flags without a value.
     #[error("{}", problems.join("\n"))]
     Flags {
-        /// What is wrong.
+        /// Descriptions of the problems.
         problems: Vec<String>,
     },
     /// The log cannot be written.
@@ -202,10 +202,10 @@ pub enum CreateError {
     Session(#[from] SessionError),
 }
 
-/// Makes a session on a log.
+/// Creates a session on a log.
 ///
 /// # Errors
-/// [`CreateError`]; nothing was written to the log then.
+/// [`CreateError`]; nothing was written to the log.
 pub async fn create(services: Services, log: SessionLog, options: &SessionOptions) -> Result<Created, CreateError> {
     if let Some(path) = services.settings().unread_restriction() {
         return Err(CreateError::UnreadSettings { path });
@@ -296,15 +296,15 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
 
 /// The tools of a session.
 struct SessionTools {
-    /// Those that are active at first, without those of extensions.
+    /// The initially active tools, without those of extensions.
     active: ToolSet,
-    /// All that there are; `None` when the choice is not to be changed by what a conversation had.
+    /// All tools; `None` if a conversation must not change the selection.
     all: Option<ToolSet>,
-    /// The only ones that may exist; `None`: all.
+    /// Names of the only tools that may exist; `None` allows all.
     allowed: Option<Vec<String>>,
 }
 
-/// The active tools: those that are named, in the order of their names.
+/// Returns the tools named, in that order.
 fn choose_tools(
     parts: &ToolParts,
     settings: &Settings,
@@ -317,7 +317,7 @@ fn choose_tools(
         WithoutTools::None => all_tools(parts),
         WithoutTools::BuiltIn | WithoutTools::All => ToolSet::new(),
     };
-    // The caller's own take the place of built-in ones.
+    // The caller's tools replace built-in ones.
     let is_replaced = |name: &str| custom.iter().any(|own| own.spec().name == name);
     let all: Vec<Arc<dyn Tool>> =
         built_in.iter().filter(|tool| !is_replaced(&tool.spec().name)).cloned().chain(custom.iter().cloned()).collect();
@@ -358,18 +358,18 @@ fn choose_tools(
         _ if excluded.is_empty() => None,
         _ => Some(known.iter().map(|name| (*name).to_owned()).filter(|name| !excluded.contains(name)).collect()),
     };
-    // A choice made for this run wins over what the conversation had before.
+    // A selection for this run takes precedence over that of the conversation.
     let is_chosen = options.tools.is_some() || options.without_tools != WithoutTools::None || !excluded.is_empty();
     Ok(SessionTools { active: active.collect(), all: (!is_chosen).then_some(all), allowed })
 }
 
-/// How commands are run: the user's shell, with the programs of the agent directory, and with a mark that an agent is at work.
+/// Returns how commands run: the user's shell, with the agent directory's programs, and marked as run by an agent.
 fn shell(settings: &Settings, services: &Services, host: &Host) -> Result<Shell, CreateError> {
     let program = match &settings.shell_path {
         Some(path) if path.exists() => path.clone(),
         Some(path) => return Err(CreateError::Shell(format!("Custom shell path not found: {}", path.display()))),
         None => Shell::usual_program().ok_or_else(|| {
-            let text = "There is no /bin/bash or /bin/sh. Name a shell with \"shellPath\" in settings.json";
+            let text = "Found neither /bin/bash nor /bin/sh. Set a shell with \"shellPath\" in settings.json";
             CreateError::Shell(text.to_owned())
         })?,
     };
@@ -386,16 +386,16 @@ fn shell(settings: &Settings, services: &Services, host: &Host) -> Result<Shell,
     })
 }
 
-/// The path of a file, else its name.
+/// Returns the path of a file, or else its name.
 fn file_or_name(file: Option<&Path>, name: &str) -> String {
     file.map_or_else(|| name.to_owned(), |file| file.display().to_string())
 }
 
-/// The transport of answers, where the settings choose one.
+/// Returns the transport setting, if there is one.
 fn transport(settings: &Settings) -> Map<String, Value> {
     let transport = settings.network.transport;
-    let wish = (transport != TransportSetting::Auto).then(|| ("transport".to_owned(), transport.as_str().into()));
-    wish.into_iter().collect()
+    let option = (transport != TransportSetting::Auto).then(|| ("transport".to_owned(), transport.as_str().into()));
+    option.into_iter().collect()
 }
 
 fn system_prompt(services: &Services, tools: &ToolSet) -> SystemPrompt {

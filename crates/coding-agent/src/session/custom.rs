@@ -1,4 +1,4 @@
-//! Messages of extensions and embedding programs: part of the conversation, but said by neither the user nor the model.
+//! Messages of extensions and embedding programs: part of the conversation, but from neither the user nor the model.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::{AgentSession, SessionRun};
 use crate::entry::CustomMessage;
 
 impl AgentSession {
-    /// Puts a message into the conversation without asking the model: it reads it with the next prompt. The run tells the message's start and
-    /// end and is over.
+    /// Adds a message to the conversation without calling the model, which reads it with the next prompt. The run emits the start and end
+    /// of the message.
     pub fn note(&mut self, message: &CustomMessage) -> SessionRun<'_> {
         let message = self.custom_message(message);
         SessionRun::new(self, RunInput::Note(message), Cancel::new())
     }
 
-    /// Asks the model with a message in place of a prompt of the user.
+    /// Calls the model with a message instead of a user's prompt.
     pub fn prompt_custom(&mut self, message: &CustomMessage, cancel: &Cancel) -> SessionRun<'_> {
         let message = self.custom_message(message);
         SessionRun::new(self, RunInput::Message(message), cancel.child())

@@ -1,4 +1,4 @@
-//! Emitting the events of a run to the caller that pulls it.
+//! Emitting the events of a run to the caller that polls it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::store::StoreError;
 /// What a stream of session events yields.
 pub(super) type SessionItem = Result<SessionEvent, SessionError>;
 
-/// Receives events; the next step waits for it.
+/// Receives events and is awaited before the next step.
 pub(crate) trait EventListener: Send + Sync {
     fn event(&self, event: SessionEvent) -> BoxFuture<'_, ()>;
 }
 
-/// A listener that is a callback, and takes no time.
+/// A listener that calls a synchronous callback.
 pub(super) struct CallbackListener<'a>(pub(super) &'a (dyn Fn(SessionEvent) + Send + Sync));
 
 impl EventListener for CallbackListener<'_> {
@@ -68,7 +68,7 @@ impl<'r> SessionEmitter<'r> {
         self.emit(SessionEvent::QueueUpdate { steering, follow_up }).await;
     }
 
-    /// Appends a message without a request to the model, and emits its events.
+    /// Appends a message without calling the model, and emits its events.
     pub(super) async fn record(&self, message: Arc<Message>, log: &mut SessionLog) -> Result<(), StoreError> {
         let message = self.control.admitted(&message).await.unwrap_or(message);
         let start = SessionEvent::Agent(AgentEvent::MessageStart(Arc::clone(&message)));
@@ -85,14 +85,14 @@ impl<'r> SessionEmitter<'r> {
         Ok(())
     }
 
-    /// Emits an entry that has no message event.
+    /// Emits the event of an entry without message events.
     pub(super) async fn entry_appended(&self, log: &SessionLog, id: &EntryId) {
         if let Some(entry) = log.entry(id) {
             self.emit(SessionEvent::EntryAppended(Box::new((*entry).clone()))).await;
         }
     }
 
-    /// Emits what other programs have written meanwhile; true when they did.
+    /// Emits conflicts with other programs; returns whether there were any.
     pub(super) async fn emit_conflicts(&self, log: &mut SessionLog) -> bool {
         let mut any = false;
         while log.take_conflict().is_some() {

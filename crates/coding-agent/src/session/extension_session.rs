@@ -1,4 +1,4 @@
-//! What a session does for its extensions without its owner.
+//! The actions a session performs for its extensions without its owner.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::extension::host::InputOutcome;
 use crate::extension::{FoundCommand, Input, InputSource, UserBash, UserBashAction};
 use crate::resources::Commands;
 
-/// A session as its extensions see it.
+/// A session as seen by its extensions.
 pub(super) struct ExtensionSession {
     control: SessionControl,
     find_model: Option<FindModel>,
@@ -39,7 +39,7 @@ impl ExtensionSession {
         ActionOutcome::Found(is_found)
     }
 
-    /// Says something as the user, or as an extension with `trigger` set: into a queue, or as a prompt.
+    /// Sends a message that triggers the model, as the user or an extension: to a queue, or as a prompt.
     fn ask_model(&self, message: Message, delivery: DeliverAs) -> Result<ActionOutcome, ExtensionError> {
         if self.control.peek(|state| state.requests.is_busy) {
             self.control.push_message(delivery.queue(), message);
@@ -49,7 +49,7 @@ impl ExtensionSession {
         Ok(ActionOutcome::Done)
     }
 
-    /// Does what can be done at once; returns an action that needs the session.
+    /// Performs an action immediately, or returns it if it needs the session.
     fn act_now(&self, act: SessionAction) -> Result<Result<ActionOutcome, ExtensionError>, SessionAction> {
         let control = &self.control;
         match act {
@@ -88,7 +88,7 @@ impl ExtensionSession {
     }
 }
 
-/// Text parts of a message joined by line feeds, then the images, as a prompt has them: in blocks.
+/// Formats content like a prompt: the text parts joined by line feeds, then the images.
 fn as_prompt(content: Content) -> Content {
     match content {
         Content::Text(text) => Content::Blocks(vec![Block::text(text)]),
@@ -135,13 +135,13 @@ impl SessionActions for ExtensionSession {
 }
 
 impl SessionControl {
-    /// Replaces the slash commands. The system prompt lists skills, so it is built again for the next request.
+    /// Replaces the slash commands. Since the system prompt lists skills, it is rebuilt for the next request.
     pub(super) fn commands_changed(&self, commands: Commands) {
         self.share(|state| state.commands = Arc::new(commands));
         self.choose_tools(|_, _| {});
     }
 
-    /// Changes the choice of tools, from the next request on.
+    /// Changes the selection of tools from the next request on.
     fn choose_tools(&self, choose: impl FnOnce(&mut Tooling, &ToolSet)) {
         let extensions = self.extensions();
         let (tools, system) = self.share(|ControlState { tooling, now, .. }| {
@@ -156,7 +156,7 @@ impl SessionControl {
         self.change(Change::Tools(tools, system));
     }
 
-    /// Queues a message of the user during a run, after the extensions that see input; false when one of them has taken it.
+    /// Queues a user message during a run, after passing it to extensions. Returns false if one of them handled it.
     pub async fn say(&self, kind: QueueKind, text: &str, images: Vec<Image>, source: InputSource) -> bool {
         let input = Input { text: text.to_owned(), images, source, queue: Some(kind) };
         match self.extensions().input(input).await {
@@ -171,27 +171,27 @@ impl SessionControl {
         }
     }
 
-    /// The command of an extension that a text calls, with its arguments: for running it beside a run, with [`SessionControl::run_command`].
+    /// Returns the extension command in a text with its arguments, for running it during a run with [`SessionControl::run_command`].
     pub fn find_command(&self, text: &str) -> Option<(FoundCommand, String)> {
         self.extensions().find_command(text)
     }
 
-    /// Runs a command of an extension. What it asks of the session at rest is done when the run under way is over.
+    /// Runs a command of an extension. Requests that need an idle session are performed after the current run.
     pub async fn run_command(&self, found: &FoundCommand, args: &str) {
         self.extensions().run_command(found, args).await;
     }
 
-    /// Asks the extensions about a command that the user is about to run. A failing extension blocks it.
+    /// Asks extensions about a command that the user is about to run. A failing extension blocks it.
     pub async fn before_bash(&self, command: &str, exclude: bool) -> UserBashAction {
         self.extensions().user_bash(&UserBash { command: command.to_owned(), exclude }).await
     }
 
-    /// Waits until there are requests of extensions for [`super::AgentSession::run_requests`] to do.
+    /// Waits until there are requests for [`super::AgentSession::run_requests`].
     pub async fn has_requests(&self) {
         self.until(|state| state.requests.has_work() || state.has_any_change()).await;
     }
 
-    /// Takes the request of an extension to the program that runs the session.
+    /// Takes an extension's request to the host program.
     pub fn take_host_request(&self) -> Option<HostRequest> {
         self.share(|state| state.requests.to_host.take())
     }

@@ -1,5 +1,5 @@
-//! The owner's hooks, then the extensions', with what the session adds: its roles become messages of the user, and changes made during a run
-//! reach the next request.
+//! Hooks: the owner's, then the extensions', and those of the session, which converts its roles into user messages and applies changes made
+//! during a run to the next request.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::session_log::convert_to_llm;
 /// Replaces images that must not reach a model.
 const BLOCKED: &str = "Image reading is disabled.";
 
-/// Asks the owner's hooks and the extensions, and then turns this layer's roles into what a model reads.
+/// Calls the owner's hooks and the extensions, and then converts this layer's roles for the model.
 pub(super) struct SessionHooks {
     owner: Arc<dyn Hooks>,
     control: SessionControl,
@@ -60,7 +60,7 @@ impl Hooks for SessionHooks {
         Box::pin(async move {
             let owned = self.owner.whole_message(message).await;
             let changed = self.extensions().message_end(owned.as_ref().unwrap_or(message)).await.or(owned)?;
-            // As it was, its images have been looked at when it came in.
+            // The original's images were admitted when it arrived.
             Some(self.control.admitted(&changed).await.unwrap_or(changed))
         })
     }
@@ -105,7 +105,7 @@ impl Hooks for SessionHooks {
                 BeforeTool::Rewrite(input) => now.to_mut().input = input,
                 deny @ BeforeTool::Deny { .. } => return deny,
             }
-            // A person sees the call as it will run.
+            // Show the call to the user as it will run.
             let session = self.control.peek(|state| Arc::clone(&state.now));
             match (self.extensions().approved(&session.session_id, &now).await, now) {
                 (Approval::Denied { reason }, _) => BeforeTool::Deny { reason, end_run: false },
@@ -159,7 +159,7 @@ impl Hooks for SessionHooks {
     }
 }
 
-/// A conversation with one system message: this text and the current tools.
+/// Returns a conversation with this text and the current tools as its only system message.
 fn with_system(messages: &[Arc<Message>], text: &str) -> Vec<Arc<Message>> {
     let mut state = SystemState::default();
     let mut rest = Vec::with_capacity(messages.len() + 1);

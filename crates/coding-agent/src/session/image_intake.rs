@@ -1,4 +1,4 @@
-//! Adapting images to the limits of the model when they enter the conversation, whichever way they come.
+//! Adapting images to the model's limits when they enter the conversation, from any source.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::images::{Admitted, RejectedImage};
 use crate::session_log::roles;
 
 impl SessionControl {
-    /// A message with images as models take them; `None`: it is as it should be, or the owner looks after images.
+    /// Returns a message with its images adapted, or `None` if it is unchanged or the owner handles images.
     pub(super) async fn admitted(&self, message: &Message) -> Option<Arc<Message>> {
         let content = match message {
             Message::User(user) => Cow::Borrowed(&user.content),
@@ -32,14 +32,14 @@ impl SessionControl {
         }
     }
 
-    /// What changes in the result of a call so that its images are as models take them.
+    /// Returns the changes to a call's result that adapt its images.
     pub(super) async fn admitted_result(&self, output: &ToolOutput) -> Option<ToolPatch> {
         let content = self.admitted_blocks(&output.content).await?;
         let structured = output.structured.clone();
         Some(ToolPatch { content: Some(content), structured, ..ToolPatch::default() })
     }
 
-    /// An entry of an extension with images as models take them.
+    /// Adapts the images in an extension's entry.
     pub(super) async fn admitted_draft(&self, draft: Draft) -> Draft {
         match draft {
             Draft::Message(message) => {
@@ -60,11 +60,11 @@ impl SessionControl {
         }
     }
 
-    /// Makes an image of a [sniffed](crate::images::sniff) type fit for a prompt, to the limits of the model in use. It is not decoded again when
-    /// the prompt comes.
+    /// Prepares an image of a [sniffed](crate::images::sniff) type for a prompt, according to the current model's limits. It is not decoded
+    /// again when the prompt is sent.
     ///
     /// # Errors
-    /// [`RejectedImage`]; its note is for the prompt's text.
+    /// [`RejectedImage`]; add its note to the prompt's text.
     pub async fn admit_image(&self, content: Bytes, mime_type: &'static str) -> Result<Admitted, RejectedImage> {
         self.images().admit(content, mime_type, &self.image_limits()).await
     }
@@ -73,7 +73,7 @@ impl SessionControl {
         self.images().admit_blocks(blocks, &self.image_limits()).await
     }
 
-    /// The limits of the model in use.
+    /// Returns the current model's limits.
     fn image_limits(&self) -> ImageLimits {
         self.peek(|state| state.now.model.image_limits())
     }

@@ -1,4 +1,4 @@
-//! Another model, another thinking level.
+//! Switching to another model or thinking level.
 
 use std::sync::Arc;
 
@@ -12,37 +12,37 @@ use crate::entry::EntryBody;
 use crate::extension::ModelSource;
 use crate::session_log::SessionLog;
 
-/// A model to choose from, and the thinking level it is chosen with.
+/// A model to cycle through, with an optional thinking level.
 #[derive(Clone, Debug)]
 pub struct ScopedModel {
     /// The model.
     pub model: Arc<Model>,
-    /// The level; `None`: as it is.
+    /// The level; `None` keeps the current one.
     pub thinking: Option<ThinkingLevel>,
 }
 
-/// Finds the model that a branch names; `None` when it is unknown or has no credentials.
+/// Finds the model of a branch, or returns `None` if it is unknown or has no credentials.
 pub type FindModel = Arc<dyn Fn(&ProviderId, &ModelId) -> Option<Arc<Model>> + Send + Sync>;
 
-/// Chooses the model of a conversation and its level; `None` for the level: as the conversation says, for the whole: there is none.
+/// Selects the model and level of a conversation. The level is `None` to use the conversation's; the result is `None` if there is no model.
 pub(crate) type ChooseModel = Arc<dyn Fn(&SessionLog) -> Option<(Arc<Model>, Option<ThinkingLevel>)> + Send + Sync>;
 
-/// Which way through a list.
+/// Direction of cycling through a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CycleDirection {
-    /// To the next one; after the last comes the first.
+    /// To the next item; the last is followed by the first.
     Forward,
-    /// To the one before; before the first comes the last.
+    /// To the previous item; the first is preceded by the last.
     Backward,
 }
 
 impl AgentSession {
-    /// Has the model of each conversation that takes this one's place chosen like this.
+    /// Sets how the model of a replacement conversation is selected.
     pub(crate) fn choose_model_with(&mut self, choose: ChooseModel) {
         self.choose_model = Some(choose);
     }
 
-    /// Notes the model and the level in the log, where it does not say so.
+    /// Records the model and the level in the log if they differ.
     pub(super) async fn note_model(&mut self) -> Result<(), SessionError> {
         let (context, has_level) = (self.log.context(), self.log.active_branch().has_level());
         let model = &self.agent.model;
@@ -56,11 +56,11 @@ impl AgentSession {
         Ok(())
     }
 
-    /// Asks another model from the next request on. The thinking level is clamped to what it can; a level that was `off` only because the old
-    /// model cannot think becomes the usual one again.
+    /// Switches to another model from the next request on. The thinking level is clamped to those it supports; if the level was `off` only
+    /// because the old model did not support thinking, the default level is used.
     ///
     /// # Errors
-    /// When there are no credentials for it, or the change cannot be written; the model is unchanged.
+    /// Fails if there are no credentials for the model, or the change cannot be written; the model is unchanged.
     pub async fn set_model(&mut self, model: Arc<Model>) -> Result<(), SessionError> {
         self.select_model(model, ModelSource::Set).await
     }
@@ -79,11 +79,11 @@ impl AgentSession {
         Ok(())
     }
 
-    /// Goes on to the next or previous of some models; a model that is not among them counts as the first. `None` when there are fewer than
-    /// two.
+    /// Switches to the next or previous of some models; a model that is not among them counts as the first. Returns `None` if there are
+    /// fewer than two.
     ///
     /// # Errors
-    /// As [`AgentSession::set_model`].
+    /// Same as [`AgentSession::set_model`].
     pub async fn cycle_model(
         &mut self,
         models: &[ScopedModel],
@@ -97,15 +97,15 @@ impl AgentSession {
         Ok(Some(ScopedModel { model: Arc::clone(&next.model), thinking: Some(self.agent.thinking) }))
     }
 
-    /// The thinking levels that the model has.
+    /// Returns the thinking levels that the model supports.
     pub fn thinking_levels(&self) -> Vec<ThinkingLevel> {
         thinking::supported(&self.agent.model)
     }
 
-    /// Takes another thinking level from the next request on, clamped to what the model can; answers with the level it came to.
+    /// Switches to another thinking level from the next request on, clamped to those the model supports. Returns the resulting level.
     ///
     /// # Errors
-    /// When the change cannot be written.
+    /// Fails if the change cannot be written.
     pub async fn set_thinking(&mut self, level: ThinkingLevel) -> Result<ThinkingLevel, SessionError> {
         let level = thinking::clamp(&self.agent.model, level);
         if level != self.agent.thinking {
@@ -116,10 +116,10 @@ impl AgentSession {
         Ok(level)
     }
 
-    /// Goes on to the next thinking level that the model has, after the last to the first; `None` when it has only one.
+    /// Switches to the next thinking level that the model supports, wrapping around. Returns `None` if there is only one.
     ///
     /// # Errors
-    /// When the change cannot be written.
+    /// Fails if the change cannot be written.
     pub async fn cycle_thinking(&mut self) -> Result<Option<ThinkingLevel>, SessionError> {
         match next_level(&self.agent.model, self.agent.thinking) {
             Some(level) => self.set_thinking(level).await.map(Some),
@@ -128,7 +128,8 @@ impl AgentSession {
     }
 }
 
-/// The next or previous of some models; a model that is not among them counts as the first. `None` when there are fewer than two.
+/// Returns the next or previous of some models; a model that is not among them counts as the first. Returns `None` if there are fewer than
+/// two.
 pub fn next_of<'a>(models: &'a [ScopedModel], current: &Model, direction: CycleDirection) -> Option<&'a ScopedModel> {
     if models.len() < 2 {
         return None;
@@ -142,7 +143,7 @@ pub fn next_of<'a>(models: &'a [ScopedModel], current: &Model, direction: CycleD
     models.get((at + step) % models.len())
 }
 
-/// The next thinking level that a model has, after the last the first; `None` when it has only one.
+/// Returns the next thinking level that a model supports, wrapping around, or `None` if there is only one.
 pub fn next_level(model: &Model, now: ThinkingLevel) -> Option<ThinkingLevel> {
     let levels = thinking::supported(model);
     if levels.len() < 2 {
@@ -160,7 +161,7 @@ pub(super) fn level_change(level: ThinkingLevel) -> EntryBody {
     EntryBody::ThinkingLevelChange { thinking_level: level.as_str().to_owned() }
 }
 
-/// The thinking level to want of a model that takes the place of another one: the same, but the usual one where the old model could not think.
+/// Returns the thinking level for a replacement model: the current one, or the default if the old model did not support thinking.
 pub(super) fn level_after(old: &Model, new: &Model, now: ThinkingLevel, usual: Option<ThinkingLevel>) -> ThinkingLevel {
     if !old.reasoning && new.reasoning { usual.unwrap_or(now) } else { now }
 }

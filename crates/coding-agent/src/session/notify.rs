@@ -1,4 +1,4 @@
-//! Notifying extensions of changes, and updating the snapshot that can be read without the session.
+//! Notifying extensions of changes, and updating the snapshot that is readable without the session.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ impl SessionControl {
         });
     }
 
-    /// Notifies the extensions, and answers their queries meanwhile.
+    /// Notifies the extensions, meanwhile answering their queries.
     pub(super) async fn notify_extensions(&self, notification: Notification<'_>, log: &SessionLog) {
         if notification.point().is_some_and(|point| self.extensions().wants(point)) {
             answering(self, log, self.extensions().notify(notification)).await;
         }
     }
 
-    /// The model has changed.
+    /// Handles a change of the model.
     pub(super) async fn model_changed(
         &self,
         model: &Arc<Model>,
@@ -46,7 +46,7 @@ impl SessionControl {
         }
     }
 
-    /// The thinking level has changed.
+    /// Handles a change of the thinking level.
     pub(super) async fn level_changed(&self, level: ThinkingLevel, previous: ThinkingLevel, log: &SessionLog) {
         self.update_snapshot(|now| now.thinking = level);
         if level != previous {
@@ -54,13 +54,13 @@ impl SessionControl {
         }
     }
 
-    /// The name has changed.
+    /// Handles a change of the name.
     pub(super) async fn name_changed(&self, event: &SessionEvent, log: &SessionLog) {
         self.update_snapshot(|now| now.session_name = log.name());
         self.notify_extensions(Notification::Event(event), log).await;
     }
 
-    /// A message of the current turn is in the log.
+    /// Records the entry of a message of the current turn.
     pub(super) fn record_entry(&self, message: &Message, id: EntryId) {
         if !self.extensions().wants(Point::TurnEnd) {
             return;
@@ -72,7 +72,7 @@ impl SessionControl {
         });
     }
 
-    /// Tools and system prompt have changed.
+    /// Handles a change of tools and system prompt.
     pub(super) fn tools_changed(&self, tools: &ToolSet, system: &PromptSections) {
         let extensions = self.extensions();
         self.share(|ControlState { tooling, now, .. }| {

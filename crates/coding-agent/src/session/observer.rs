@@ -1,4 +1,4 @@
-//! Requests and responses, as extensions see them.
+//! Letting extensions observe requests and responses.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use serde_json::Value;
 use crate::extension::host::header_texts;
 use crate::extension::{Extensions, Notification, Point};
 
-/// Shows requests to the owner first, then to the extensions.
+/// Passes requests to the owner's observer first, then to the extensions.
 struct RequestObserver {
     owner: Option<Arc<dyn CallObserver>>,
     extensions: Extensions,
 }
 
-/// The observer of a session's requests; the owner's own when no extension wants to see them.
+/// Returns the observer of a session's requests, or the owner's if no extension observes them.
 pub(super) fn observer(owner: Option<Arc<dyn CallObserver>>, extensions: &Extensions) -> Option<Arc<dyn CallObserver>> {
     let points = [Point::BeforeProviderRequest, Point::BeforeProviderHeaders, Point::AfterProviderResponse];
     if !points.into_iter().any(|point| extensions.wants(point)) {

@@ -1,4 +1,4 @@
-//! What a session is made of.
+//! The parts that a session is created from.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ use crate::resources::{Commands, ExtraPaths};
 use crate::session_log::SessionLog;
 use crate::tools::facts::SessionFacts;
 
-/// Default for the tokens of the window to keep free when a branch is summarized.
+/// Default number of window tokens to reserve when a branch is summarised.
 const BRANCH_RESERVE_TOKENS: u64 = 16_384;
 
-/// Loads the resources that extensions have found, replacing earlier ones; returns all slash commands.
+/// Loads the resources that extensions have found, replacing earlier ones. Returns all slash commands.
 pub type LoadFound = Arc<dyn Fn(&[ExtraPaths]) -> Commands + Send + Sync>;
 
-/// What a session is made of. [`SessionParts::new`] has the usual values of all but four.
+/// The parts of a session. [`SessionParts::new`] sets defaults for all but four.
 #[non_exhaustive]
 pub struct SessionParts {
     /// Clock, ids and environment.
@@ -39,60 +39,60 @@ pub struct SessionParts {
     pub log: SessionLog,
     /// The model.
     pub model: Arc<Model>,
-    /// The thinking level, clamped to what the model supports. `None`: as the log says, else `off`.
+    /// The thinking level, clamped to those the model supports. `None`: as in the log, or else `off`.
     pub thinking: Option<ThinkingLevel>,
-    /// The level for models that can think after one that cannot.
+    /// The default level after switching from a model without thinking.
     pub usual_thinking: Option<ThinkingLevel>,
-    /// Finds the model of a branch that is gone to; `None`: the model stays.
+    /// Finds the model of a branch to move to; `None` keeps the current model.
     pub find_model: Option<FindModel>,
-    /// The provider, which adds credentials itself.
+    /// The provider, which handles credentials itself.
     pub provider: Arc<dyn Provider>,
-    /// Checked before a prompt is accepted, so that a missing key is an error and not an answer. `None`: no check.
+    /// Checked before a prompt is accepted, so that a missing key is an error rather than a failed answer. `None` skips the check.
     pub auth: Option<Arc<dyn RequestAuth>>,
     /// The active tools.
     pub tools: ToolSet,
-    /// What the tools know of the session; the session keeps it as it is now.
+    /// The facts shown to tools, kept up to date by the session.
     pub facts: SessionFacts,
-    /// All tools that can be enabled, including those above; `None`: there are no others. Where it is given, a conversation that is
-    /// taken up gets back the tools it had.
+    /// All tools that can be enabled, including those above; `None` if there are no others. If set, a resumed conversation gets its
+    /// previous tools back.
     pub all_tools: Option<ToolSet>,
-    /// Names of the only tools that may exist, those of extensions too; `None`: all.
+    /// Names of the only tools that may exist, including those of extensions; `None` allows all.
     pub allowed_tools: Option<Vec<String>>,
     /// The system prompt.
     pub system: SystemPrompt,
-    /// Builds the system prompt again when extensions change the tools; `None`: it does not change.
+    /// Rebuilds the system prompt when extensions change the tools; `None` keeps it.
     pub prompt_for: Option<PromptFor>,
-    /// Extensions. They serve this session only.
+    /// Extensions, used by this session only.
     pub extensions: Extensions,
-    /// Why the session starts, for extensions.
+    /// Why the session starts, reported to extensions.
     pub reason: SessionReason,
     /// Prompt templates, used as `/name` in a prompt.
     pub templates: Templates,
     /// Skills, used as `/skill:name` in a prompt.
     pub skills: Vec<Skill>,
-    /// Loads the skills, prompts and themes that extensions know of; `None`: they are only reported, by [`AgentSession::discovered`](super::AgentSession::discovered).
+    /// Loads the skills, prompts and themes found by extensions; `None` only reports them, with
+    /// [`AgentSession::discovered`](super::AgentSession::discovered).
     pub load_found: Option<LoadFound>,
-    /// Hooks of the owner.
+    /// The owner's hooks.
     pub hooks: Arc<dyn Hooks>,
-    /// No image is sent to the model; a note replaces each.
+    /// Whether to replace all images with a note instead of sending them to the model.
     pub block_images: bool,
-    /// What is done to images that enter the conversation, whichever way they come. What the tools bring is not decoded again when they share
-    /// it.
+    /// How to process images that enter the conversation. If tools share it, their images are not decoded again.
     pub images: Intake,
     /// When the conversation is compacted.
     pub compaction: CompactionRules,
-    /// Hooks of the owner into compactions and moves in the tree.
+    /// The owner's hooks for compactions and moves in the tree.
     pub summaries: Arc<dyn SummaryHooks>,
-    /// Tokens of the window that stay free when a branch is summarised.
+    /// Tokens of the window reserved when a branch is summarised.
     pub branch_reserve_tokens: u64,
-    /// What is retried.
+    /// What to retry.
     pub plan: RecoveryPlan,
-    /// Settings of every request.
+    /// Options of every request.
     pub options: CallOptions,
 }
 
 impl SessionParts {
-    /// A session without tools, prompt and hooks, with pi's settings.
+    /// Creates the parts of a session without tools, prompt and hooks, with pi's defaults.
     pub fn new(host: Host, log: SessionLog, model: Arc<Model>, provider: Arc<dyn Provider>) -> Self {
         Self {
             host,

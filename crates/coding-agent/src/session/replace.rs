@@ -1,4 +1,4 @@
-//! Another log in the place of a session's own: a new one, a fork, or one that was kept.
+//! Replacing a session's log: with a new one, a fork, or a stored one.
 
 use std::path::PathBuf;
 
@@ -13,26 +13,26 @@ use crate::resources::ExtraPaths;
 use crate::session_log::{NewSession, SessionLog};
 use crate::store::StoreError;
 
-/// Where a fork begins.
+/// Where to fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForkAt {
-    /// Before a message of the user, so that it can be said anew.
+    /// Before a user message, so that it can be edited.
     Before,
-    /// Behind an entry: the fork has all that it has.
+    /// After an entry, which the fork includes.
     Entry,
 }
 
-/// Why a fork failed; the session has not changed.
+/// Why a fork failed; the session is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForkError {
-    /// Nothing of the session is on disk yet.
+    /// The session has not been stored yet.
     #[error("This session has not been saved yet. Send a message before cloning or forking it.")]
     NotSaved,
-    /// A fork can begin before messages of the user only.
+    /// The entry is not a user message.
     #[error("Invalid entry ID for forking")]
     NotAMessage,
-    /// There is no such entry, or the new session cannot be written.
+    /// The entry does not exist, or the new session cannot be written.
     #[error(transparent)]
     Session(#[from] SessionError),
 }
@@ -44,10 +44,11 @@ impl From<StoreError> for ForkError {
 }
 
 impl AgentSession {
-    /// Changes over to a new, empty session with the same parts, in the same store; `parent` names the one it follows.
+    /// Switches to a new, empty session with the same parts, in the same store; `parent` names the session it continues.
     ///
     /// # Errors
-    /// [`SessionError::SwitchCancelled`] when an extension does not want that, and when the store cannot make room for it; the old session stays then.
+    /// Fails with [`SessionError::SwitchCancelled`] if an extension cancels it, or if the store cannot create the session; the old session
+    /// is kept.
     pub async fn begin_new(&mut self, parent: Option<String>) -> Result<(), SessionError> {
         let new = NewSession { parent_session: parent, ..NewSession::in_directory(self.log.cwd()) };
         self.ask_to_leave(SessionReason::New, None).await?;
@@ -58,10 +59,10 @@ impl AgentSession {
         Ok(())
     }
 
-    /// Changes over to a new session that has this one's branch up to an entry. Returns the text of the message the fork starts before.
+    /// Switches to a new session with this one's branch up to an entry. Returns the text of the message the fork starts before.
     ///
     /// # Errors
-    /// [`ForkError`].
+    /// Returns a [`ForkError`].
     pub async fn fork(&mut self, entry: &EntryId, place: ForkAt) -> Result<Option<String>, ForkError> {
         let Some(found) = self.log.entry(entry) else {
             return Err(StoreError::NoEntry { id: entry.to_string() }.into());
@@ -93,10 +94,10 @@ impl AgentSession {
         Ok(text)
     }
 
-    /// Changes over to another log. Tools that act in a working directory are the caller's to replace: see [`AgentSession::set_tools`].
+    /// Switches to another log. Tools that depend on the working directory must be replaced by the caller: see [`AgentSession::set_tools`].
     ///
     /// # Errors
-    /// [`SessionError::SwitchCancelled`] when an extension does not want that, and when what has changed cannot be written to the log.
+    /// Fails with [`SessionError::SwitchCancelled`] if an extension cancels it, or if changes cannot be written to the log.
     pub async fn switch_to(&mut self, log: SessionLog) -> Result<(), SessionError> {
         self.ask_to_leave(SessionReason::Resume, log.path().map(PathBuf::from)).await?;
         self.leave_for(log, SessionReason::Resume).await;
@@ -105,14 +106,14 @@ impl AgentSession {
         Ok(())
     }
 
-    /// Notifies extensions once that the session is closed: call it before the program exits.
+    /// Notifies extensions, once, that the session is closed. Call it before the program exits.
     pub async fn shut_down(&mut self, reason: SessionReason) {
         if !std::mem::replace(&mut self.is_shut_down, true) {
             self.control.notify_extensions(Notification::SessionShutdown { reason, target: None }, &self.log).await;
         }
     }
 
-    /// Asks the extensions whether the session may be left for another one.
+    /// Asks extensions whether to leave the session for another one.
     pub async fn may_leave(&self, reason: SessionReason, target: Option<PathBuf>) -> bool {
         self.ask_to_leave(reason, target).await.is_ok()
     }
@@ -125,7 +126,7 @@ impl AgentSession {
         }
     }
 
-    /// Leaves the log for another one, and takes everything that depends on it from there.
+    /// Replaces the log and everything that depends on it.
     async fn leave_for(&mut self, log: SessionLog, reason: SessionReason) {
         let target = log.path().map(PathBuf::from);
         let notification = Notification::SessionShutdown { reason, target: target.as_ref() };
@@ -168,7 +169,7 @@ impl AgentSession {
         }
     }
 
-    /// Skills, prompts and themes that extensions know of, as of the last start or replacement of the session.
+    /// Returns the skills, prompts and themes that extensions found at the last start or replacement of the session.
     pub fn discovered(&self) -> &[ExtraPaths] {
         &self.found
     }

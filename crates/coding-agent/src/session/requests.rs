@@ -1,4 +1,4 @@
-//! Requests of extensions that wait until the owner of the session does them.
+//! Requests of extensions that wait for the session's owner.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,10 +10,10 @@ use tokio::sync::oneshot;
 use crate::extension::actions::{ActionOutcome, SessionAction};
 use crate::extension::{Draft, ExtensionError};
 
-/// Requests that can wait; further ones are refused.
+/// Maximum pending requests; further ones are rejected.
 const MAX_WAITING: usize = 256;
 
-/// A request, and where its answer goes.
+/// A request and the sender for its answer.
 pub(super) struct PendingRequest {
     pub(super) act: SessionAction,
     pub(super) reply: oneshot::Sender<Result<ActionOutcome, ExtensionError>>,
@@ -25,20 +25,20 @@ impl fmt::Debug for PendingRequest {
     }
 }
 
-/// Entries of extensions that wait to be appended to the log.
+/// Entries of extensions to append to the log.
 #[derive(Debug)]
 pub(super) struct PendingEntries {
     pub(super) drafts: Vec<Draft>,
-    /// Why none of them was appended.
+    /// Receives the reason if none was appended.
     pub(super) reply: oneshot::Sender<Result<(), String>>,
 }
 
 /// All pending requests.
 #[derive(Debug, Default)]
 pub(super) struct RequestQueue {
-    /// The model is being asked, or about to be.
+    /// Whether the model is or is about to be called.
     pub(super) is_busy: bool,
-    /// The session is gone.
+    /// Whether the session is closed.
     is_closed: bool,
     /// Requests that only read the log.
     queries: VecDeque<PendingRequest>,
@@ -46,19 +46,19 @@ pub(super) struct RequestQueue {
     requests: VecDeque<PendingRequest>,
     /// Messages to send to the model.
     prompts: VecDeque<Arc<Message>>,
-    /// Which turn of its run is under way, counted from 0.
+    /// Index of the current turn in its run, starting at 0.
     pub(super) turn_index: u64,
-    /// A request to the program that runs the session.
+    /// A request to the host program.
     pub(super) to_host: Option<HostRequest>,
 }
 
-/// A request of an extension to the program that runs the session.
+/// An extension's request to the host program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostRequest {
     /// Exit.
     Shutdown,
-    /// Load extensions, settings and resources again.
+    /// Reload extensions, settings and resources.
     Reload,
 }
 
@@ -67,7 +67,7 @@ impl RequestQueue {
         !self.is_busy && self.prompts.is_empty()
     }
 
-    /// Whether there is something to do for the owner of the idle session.
+    /// Returns whether there is work for the owner of the idle session.
     pub(super) fn has_work(&self) -> bool {
         self.has_queries() || !self.requests.is_empty() || !self.prompts.is_empty()
     }
@@ -76,7 +76,7 @@ impl RequestQueue {
         !self.queries.is_empty()
     }
 
-    /// Drops all requests, which fail as stale, and refuses further ones.
+    /// Fails all requests as stale, and rejects further ones.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
         self.queries.clear();
@@ -84,7 +84,7 @@ impl RequestQueue {
         self.prompts.clear();
     }
 
-    /// Adds a request, and returns where its answer arrives.
+    /// Adds a request and returns the receiver of its answer.
     pub(super) fn push(
         &mut self,
         act: SessionAction,
@@ -113,7 +113,7 @@ impl RequestQueue {
         self.requests.pop_front()
     }
 
-    /// Takes a message to send to the model; the session is busy from here on.
+    /// Takes a message to send to the model, marking the session as busy.
     pub(super) fn take_prompt(&mut self) -> Option<Arc<Message>> {
         let message = self.prompts.pop_front()?;
         self.is_busy = true;

@@ -1,4 +1,4 @@
-//! A prompt, from its message until the session is idle again.
+//! Running a prompt until the session is idle again.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use pinch_stdx::pull::{Pulled, pulled};
 
 use super::answering::{answer_queries, answering};
 use super::boundary;
-use super::changes::{Standing, adopt};
+use super::changes::{Selection, adopt};
 use super::compacting::{CompactionTask, Summariser};
 use super::control::TurnEntries;
 use super::emitter::{SessionEmitter, SessionItem};
@@ -27,24 +27,24 @@ use crate::session_log::{SessionLog, roles};
 
 mod after;
 
-/// The events of one prompt, retries and compactions included. Pull it to its end, or drop it to stop everything.
+/// The events of one prompt, including retries and compactions. Poll it to the end, or drop it to stop everything.
 ///
 /// An error is the last item: the log could not be written, or there are no credentials. Earlier events are in the log.
 pub struct SessionRun<'a> {
     events: Pulled<'a, SessionItem>,
 }
 
-/// What a run begins with.
+/// The input of a run.
 pub(super) enum RunInput {
-    /// What a user says: a command of an extension, or something to be answered.
+    /// The user's input: an extension's command, or a prompt.
     Prompt(Prompt),
-    /// A message that is to be answered.
+    /// A message to send to the model.
     Message(Arc<Message>),
-    /// A message that is only kept.
+    /// A message to append only.
     Note(Arc<Message>),
     /// The current conversation.
     Nothing,
-    /// What extensions have requested.
+    /// Pending requests of extensions.
     Rest,
 }
 
@@ -70,7 +70,7 @@ impl Stream for SessionRun<'_> {
     }
 }
 
-/// A prompt under way.
+/// A running prompt.
 struct PromptRun<'r> {
     session: &'r mut AgentSession,
     emitter: SessionEmitter<'r>,
@@ -79,7 +79,7 @@ struct PromptRun<'r> {
 
 /// What follows a run.
 enum Next {
-    /// The current conversation is sent again.
+    /// Send the current conversation again.
     Again,
     /// The session is idle.
     Settled,
@@ -97,7 +97,7 @@ impl PromptRun<'_> {
         self.rest().await
     }
 
-    /// What a user says: through the extensions, and then to the model.
+    /// Passes the user's input to the extensions, and then to the model.
     async fn prompt(&mut self, prompt: Prompt) -> Result<(), SessionError> {
         let control = self.session.control.clone();
         if !prompt.verbatim
@@ -106,14 +106,14 @@ impl PromptRun<'_> {
             return Box::pin(self.command(&found, &args)).await;
         }
         let input = extension::Input { text: prompt.text, images: prompt.images, source: prompt.source, queue: None };
-        let heard = Box::pin(answering(&control, &self.session.log, control.extensions().input(input))).await;
-        let InputOutcome::Pass(extension::Input { text, images, .. }) = heard else { return Ok(()) };
+        let outcome = Box::pin(answering(&control, &self.session.log, control.extensions().input(input))).await;
+        let InputOutcome::Pass(extension::Input { text, images, .. }) = outcome else { return Ok(()) };
         let text = if prompt.verbatim { text } else { expanded(&control.commands(), &text) };
         let message = user_message(text, images, self.session.host.now_ms());
         self.answer(Some(Arc::new(message))).await
     }
 
-    /// Runs a command of an extension, and does what it asks for meanwhile.
+    /// Runs an extension's command, meanwhile performing its requests.
     async fn command(&mut self, found: &FoundCommand, args: &str) -> Result<(), SessionError> {
         let (control, cancel) = (self.session.control.clone(), self.cancel.clone());
         let mut work = pin!(cancel.run(control.run_command(found, args)));
@@ -138,7 +138,7 @@ impl PromptRun<'_> {
         }
     }
 
-    /// Runs the requests of extensions until none is left.
+    /// Performs the requests of extensions until none is left.
     async fn rest(&mut self) -> Result<(), SessionError> {
         let control = self.session.control.clone();
         loop {
@@ -146,36 +146,36 @@ impl PromptRun<'_> {
             answer_queries(&control, &self.session.log);
             while Box::pin(self.session.run_request(&self.emitter, &self.cancel)).await {}
             self.emitter.emit_failures().await;
-            // A prompt that was cancelled starts no others.
+            // A cancelled prompt does not start others.
             let next = control.share(|state| state.requests.take_prompt()).filter(|_| !self.cancel.is_cancelled());
             let Some(message) = next else { return Ok(()) };
             self.answer(Some(message)).await?;
         }
     }
 
-    /// Asks the model, with a message or with the conversation as it is, until the session is idle.
+    /// Calls the model, with a message or the current conversation, until the session is idle.
     async fn answer(&mut self, message: Option<Arc<Message>>) -> Result<(), SessionError> {
         self.session.control.share(|state| state.requests.is_busy = true);
         let done = self.ask_until_settled(message).await;
         self.session.control.share(|state| state.requests.is_busy = false);
         let Some(aborted) = done? else { return Ok(()) };
         let settled = SessionEvent::Settled { aborted };
-        self.tell_both(settled).await;
+        self.notify_and_emit(settled).await;
         Ok(())
     }
 
     /// Notifies the extensions, and then emits the event.
-    async fn tell_both(&self, event: SessionEvent) {
+    async fn notify_and_emit(&self, event: SessionEvent) {
         self.emitter.control.notify_extensions(Notification::Event(&event), &self.session.log).await;
         self.emitter.emit(event).await;
     }
 
-    /// Says whether the last run was cancelled.
+    /// Returns whether the last run was cancelled.
     async fn ask_until_settled(&mut self, message: Option<Arc<Message>>) -> Result<Option<bool>, SessionError> {
         if let (Some(_), Some(auth)) = (&message, &self.session.auth) {
             auth.check(&self.session.agent.model, &self.cancel).await?;
         }
-        // A program that was killed may have left calls without results.
+        // A killed program may have left calls without results.
         if self.session.log.heal().await? > 0 {
             self.session.reload();
         }
@@ -195,15 +195,15 @@ impl PromptRun<'_> {
                 if self.cancel.is_cancelled()
                     || !Box::pin(boundary::before_settle(self.session, &self.emitter, &self.cancel)).await?
                 {
-                    // Also when it was the wait for another try that was cancelled.
+                    // Also if the delay before a retry was cancelled.
                     return Ok(Some(is_aborted || self.cancel.is_cancelled()));
                 }
             }
         }
     }
 
-    /// The messages a prompt begins with: what changed in the system prompt, the message itself, and those that waited for it. Compacts first
-    /// when that is overdue.
+    /// Returns the first messages of a prompt: changes to the system prompt, the message itself, and those waiting for it. Compacts first
+    /// if that is overdue.
     async fn begin(&mut self, message: Arc<Message>) -> Result<Vec<Arc<Message>>, SessionError> {
         self.compact_when_due().await?;
         let (behind, forced) = self.before_start(&message).await;
@@ -216,7 +216,7 @@ impl PromptRun<'_> {
         Ok(change.into_iter().chain([message]).chain(waiting).chain(behind).collect())
     }
 
-    /// What extensions say behind a prompt, and the system prompt they want for it.
+    /// Returns the messages that extensions add after a prompt, and the system prompt they set for it.
     async fn before_start(&self, message: &Message) -> (Vec<Arc<Message>>, Option<SystemPrompt>) {
         let control = &self.session.control;
         if !control.extensions().wants(Point::BeforeAgentStart) {
@@ -241,9 +241,9 @@ impl PromptRun<'_> {
         (messages.iter().map(|message| control.custom(message)).collect(), system)
     }
 
-    /// Appends a message without a request to the model.
+    /// Appends a message without calling the model.
     async fn keep(&mut self, message: Arc<Message>) -> Result<(), SessionError> {
-        // A program that was killed may have left calls without results.
+        // A killed program may have left calls without results.
         self.session.log.heal().await?;
         self.take_changes().await?;
         self.emitter.record(message, &mut self.session.log).await?;
@@ -251,16 +251,16 @@ impl PromptRun<'_> {
         Ok(())
     }
 
-    /// One run of the agent. Every message is in the log before its end event is emitted.
+    /// Runs the agent once. Every message is in the log before its end event is emitted.
     async fn run_once(&mut self, input: Vec<Arc<Message>>) -> Result<RunEnd, SessionError> {
-        let mut standing = Standing::of(self.session);
+        let mut selection = Selection::of(self.session);
         let mut summariser = Summariser::of(self.session);
         let AgentSession { agent, log, compaction, state, system, .. } = &mut *self.session;
         let (emitter, queues) = (&self.emitter, agent.queues());
         let (mut revision, mut n_waiting) = (queues.revision(), emitter.control.n_waiting());
         let (mut moved, mut is_other, mut n_turns) = (false, false, 0);
         emitter.control.share(|state| state.drafted = None);
-        // Both waits last over many events: setting them up for each would cost more than most events.
+        // Both waits span many events: setting them up for each would cost more than most events.
         let mut queued = pin!(queues.changed_since(revision));
         let mut asked = pin!(emitter.control.has_work());
         let mut run = agent.run(input, self.cancel.clone())?;
@@ -269,10 +269,10 @@ impl PromptRun<'_> {
                 biased;
                 event = run.next() => match event {
                     Some(event) => Some(event),
-                    // A run always ends with its end; one that does not has nothing to continue from.
+                    // A run always emits its end; one that does not had nothing to continue from.
                     None => return Err(pinch_agent_core::ContinueError::Empty.into()),
                 },
-                // A message that is queued while a tool works is shown at once.
+                // Show a message queued while a tool is running immediately.
                 () = &mut queued => {
                     (revision, n_waiting) = (queues.revision(), emitter.control.n_waiting());
                     queued.set(queues.changed_since(revision));
@@ -285,11 +285,11 @@ impl PromptRun<'_> {
                 }
             };
             moved |= emitter.control.take_drafts(log, emitter).await?;
-            if standing.take_in(log, emitter, false).await? {
-                summariser.follow(&standing, compaction);
-                emitter.control.adopt(standing.take_news());
+            if selection.take_in(log, emitter, false).await? {
+                summariser.follow(&selection, compaction);
+                emitter.control.adopt(selection.take_pending());
             }
-            // Who changes something and looks then sees it.
+            // Answer queries after applying changes, so that they see them.
             answer_queries(&emitter.control, log);
             let event = match event {
                 Some(AgentEvent::AgentEnd(end)) => break end,
@@ -353,22 +353,22 @@ impl PromptRun<'_> {
         };
         drop(run);
         emitter.control.take_adopted(|rest| adopt(agent, rest));
-        if let Some(changed) = standing.into_system() {
+        if let Some(changed) = selection.into_system() {
             *system = changed;
         }
         if is_other {
-            // What came with the last turn has not reached the agent.
+            // Changes during the last turn have not reached the agent.
             self.session.reload();
         }
         Ok(end)
     }
 
-    /// Makes the changes that were requested from outside while the agent is at rest.
+    /// Applies changes requested from outside while the agent is idle.
     async fn take_changes(&mut self) -> Result<(), SessionError> {
-        let mut standing = Standing::of(self.session);
-        if standing.take_in(&mut self.session.log, &self.emitter, true).await? {
-            adopt(&mut self.session.agent, &mut standing.take_news());
-            if let Some(changed) = standing.into_system() {
+        let mut selection = Selection::of(self.session);
+        if selection.take_in(&mut self.session.log, &self.emitter, true).await? {
+            adopt(&mut self.session.agent, &mut selection.take_pending());
+            if let Some(changed) = selection.into_system() {
                 self.session.system = changed;
             }
             self.session.reload();
@@ -376,8 +376,8 @@ impl PromptRun<'_> {
         Ok(())
     }
 
-    /// Notifies the extensions that a run has ended, does what they request, and emits the event.
-    async fn tell_end(&mut self, event: SessionEvent) -> Result<(), SessionError> {
+    /// Notifies the extensions that a run ended, performs their requests, and emits the event.
+    async fn emit_end(&mut self, event: SessionEvent) -> Result<(), SessionError> {
         let revision = self.session.agent.queues().revision();
         self.emitter.control.notify_extensions(Notification::Event(&event), &self.session.log).await;
         self.take_changes().await?;
@@ -395,7 +395,8 @@ impl PromptRun<'_> {
         Ok(())
     }
 
-    /// Compacts and emits its events; true when it succeeded. A failure is emitted, not returned: the conversation continues unchanged.
+    /// Compacts and emits its events. Returns whether it succeeded. A failure is emitted, not returned: the conversation continues
+    /// unchanged.
     async fn compact(&mut self, reason: CompactionReason, will_retry: bool) -> Result<bool, SessionError> {
         let summariser = Summariser::of(self.session);
         let wanted = CompactionTask::automatic(reason, will_retry);
@@ -405,7 +406,7 @@ impl PromptRun<'_> {
     }
 }
 
-/// Compacts and emits the events; true on success.
+/// Compacts and emits its events. Returns whether it succeeded.
 async fn compact(
     emitter: &SessionEmitter<'_>,
     summariser: &Summariser,
@@ -413,7 +414,7 @@ async fn compact(
     wanted: CompactionTask<'_>,
     cancel: &Cancel,
 ) -> Result<bool, SessionError> {
-    // Boxed: it is rare, and needs much more than the run around it.
+    // Boxed: it is rare, and much larger than the surrounding future.
     match Box::pin(summariser.compact(log, wanted, emitter, cancel)).await {
         Ok(_) => Ok(true),
         Err(CompactError::Store(error)) => Err(error.into()),

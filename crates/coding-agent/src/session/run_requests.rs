@@ -1,4 +1,4 @@
-//! Doing the requests of extensions that need the session.
+//! Performing the requests of extensions that need the session.
 
 use pinch_stdx::cancel::Cancel;
 
@@ -11,7 +11,7 @@ use crate::extension::actions::{ActionOutcome, SessionAction};
 use crate::store::SessionRef;
 
 impl AgentSession {
-    /// Does one pending request; false when there is none.
+    /// Performs one pending request. Returns false if there is none.
     pub(super) async fn run_request(&mut self, emitter: &dyn EventListener, cancel: &Cancel) -> bool {
         let Some(PendingRequest { act, reply }) = self.control.share(|state| state.requests.take_request()) else {
             return false;
@@ -77,7 +77,7 @@ impl AgentSession {
                     Err(error) => Err(ExtensionError::refused(error)),
                 }
             }
-            // Everything else needs no session.
+            // All other actions need no session.
             _ => Ok(ActionOutcome::Done),
         }
     }

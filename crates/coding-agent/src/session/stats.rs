@@ -1,4 +1,4 @@
-//! What a session has come to: counts, tokens, money, and how full the model's window is.
+//! Session statistics: message counts, tokens, cost, and context usage.
 
 use std::path::PathBuf;
 
@@ -11,44 +11,44 @@ use crate::entry::EntryBody;
 use crate::session_log::{Context, SessionLog};
 pub use pinch_session::totals::Spent;
 
-/// What a session has come to.
+/// Statistics of a session.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SessionStats {
-    /// The file, when there is one.
+    /// Path of the file, if there is one.
     pub session_file: Option<PathBuf>,
-    /// The session's id.
+    /// Id of the session.
     pub session_id: String,
-    /// Messages of the user on all branches, those that were summed up too.
+    /// User messages on all branches, including compacted ones.
     pub user_messages: usize,
     /// Answers on all branches.
     pub assistant_messages: usize,
-    /// Calls in those answers.
+    /// Tool calls in those answers.
     pub tool_calls: usize,
-    /// Results of calls on all branches.
+    /// Tool results on all branches.
     pub tool_results: usize,
-    /// All messages of all branches, the system's too.
+    /// All messages on all branches, including system messages.
     pub total_messages: usize,
-    /// Everything that was paid for on any branch: answers, work inside of tools, summaries, and work outside of the conversation.
+    /// Total usage on all branches: answers, model calls inside tools, summaries, and usage outside the conversation.
     pub spent: Spent,
-    /// How full the window is; `None` when the size of the window is unknown.
+    /// Context usage; `None` if the size of the window is unknown.
     pub context: Option<ContextUsage>,
 }
 
 impl AgentSession {
-    /// What the session has come to. Reads all entries of all branches.
+    /// Computes the statistics. Reads all entries of all branches.
     pub fn stats(&self) -> SessionStats {
         self.view().stats()
     }
 
-    /// How full the model's window is; `None` when the size of the window is unknown.
+    /// Returns the context usage, or `None` if the size of the window is unknown.
     pub fn context_usage(&self) -> Option<ContextUsage> {
         self.view().context_usage()
     }
 }
 
 impl SessionView<'_> {
-    /// What the session has come to. Reads all entries of all branches.
+    /// Computes the statistics. Reads all entries of all branches.
     pub fn stats(&self) -> SessionStats {
         let mut stats = SessionStats {
             session_file: self.log.path().map(PathBuf::from),
@@ -77,13 +77,13 @@ impl SessionView<'_> {
         stats
     }
 
-    /// How full the model's window is; `None` when the size of the window is unknown.
+    /// Returns the context usage, or `None` if the size of the window is unknown.
     pub fn context_usage(&self) -> Option<ContextUsage> {
         usage_of(self.log, &self.log.context(), self.model.context_window)
     }
 }
 
-/// How full a window is with a conversation.
+/// Returns the context usage of a conversation.
 pub(super) fn usage_of(log: &SessionLog, context: &Context, context_window: u64) -> Option<ContextUsage> {
     if context_window == 0 {
         return None;

@@ -1,4 +1,4 @@
-//! Which tools a session has, and which of them the model may call.
+//! The tools of a session, and which of them the model may call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use pinch_llm::message::Message;
 use crate::extension::Extensions;
 use crate::prompt::PromptSections;
 
-/// Makes the system prompt for a set of active tools.
+/// Builds the system prompt for a set of active tools.
 pub type PromptFor = Arc<dyn Fn(&ToolSet) -> PromptSections + Send + Sync>;
 
 /// The tools of a session, without those of extensions.
 #[derive(Clone)]
 pub(super) struct Tooling {
-    /// All that there are.
+    /// All of them.
     pub(super) built_in: ToolSet,
-    /// Names of the tools that may exist at all, those of extensions too; `None`: all.
+    /// Names of the only tools that may exist, including those of extensions; `None` allows all.
     pub(super) allowed: Option<Vec<String>>,
-    /// Names of the active ones, in order.
+    /// Names of the active tools, in order.
     pub(super) active: Vec<String>,
     pub(super) prompt_for: Option<PromptFor>,
-    /// Names of extension tools that were taken in, or left out by the branch.
+    /// Names of extension tools that were picked up, or that the branch removed.
     known: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ fn names(tools: &ToolSet) -> Vec<String> {
 }
 
 impl Tooling {
-    /// `active` are the tools a new session begins with; a conversation that has declared tools gets those back when `restores` is set.
+    /// `active` are the tools of a new session; with `restores`, a conversation that has declared tools gets those back.
     pub(super) fn new(
         active: &ToolSet,
         all: Option<ToolSet>,
@@ -43,8 +43,8 @@ impl Tooling {
         Self { built_in, allowed, active: names(active), prompt_for, known: Vec::new() }
     }
 
-    /// Takes the tools that a branch has declared in the place of those a new session would begin with. Tools of extensions that it says nothing
-    /// of come in later; those that it has taken away do not.
+    /// Replaces the active tools with those that a branch has declared. Extension tools not mentioned in it are added later; those it
+    /// removed are not.
     pub(super) fn restore(&mut self, messages: &[Arc<Message>]) {
         let mut declared = Declared::default();
         let mut gone: Vec<String> = Vec::new();
@@ -62,7 +62,7 @@ impl Tooling {
         }
     }
 
-    /// All tools, with those of extensions.
+    /// Returns all tools, including those of extensions.
     pub(super) fn all(&self, extensions: &Extensions) -> ToolSet {
         let all = extensions.over(&self.built_in);
         match &self.allowed {
@@ -71,7 +71,7 @@ impl Tooling {
         }
     }
 
-    /// Takes in tools of extensions that are new: they become active at once.
+    /// Picks up new tools of extensions, which become active.
     pub(super) fn take_in(&mut self, extensions: &Extensions) {
         for name in names(&extensions.tools()) {
             if !self.known.contains(&name) {
@@ -83,13 +83,13 @@ impl Tooling {
         }
     }
 
-    /// The active tools, as they can be run.
+    /// Returns the active tools.
     pub(super) fn active(&self, extensions: &Extensions) -> ToolSet {
         let all = self.all(extensions);
         self.active.iter().filter_map(|name| all.get(name)).cloned().collect::<ToolSet>()
     }
 
-    /// Another choice, in the words of an owner who knows tools and not names.
+    /// Sets the active tools from an owner's tool set.
     pub(super) fn adopt(&mut self, tools: &ToolSet, extensions: &Extensions) {
         self.active = names(tools);
         let theirs = extensions.tools();

@@ -1,4 +1,4 @@
-//! Going to another place of the session's tree.
+//! Moving to another entry in the session's tree.
 
 use std::sync::Arc;
 
@@ -18,25 +18,25 @@ use crate::entry::{BranchSummary, EntryBody, EntryId};
 use crate::event::SessionEvent;
 use crate::extension::{ModelSource, Notification};
 
-/// Where to go, and what becomes of the branch that is left.
+/// Where to move, and what to do with the branch left behind.
 #[derive(Clone, Debug)]
 pub struct Navigation {
-    /// The entry to go to.
+    /// The entry to move to.
     pub target: EntryId,
-    /// Summarise the branch that is left, and append the summary at the new position.
+    /// Whether to summarise the branch left behind, appending the summary at the new position.
     pub summarise: bool,
-    /// What the summary is to look at in particular.
+    /// What the summary should focus on.
     pub focus: Option<String>,
-    /// Replaces the default instructions.
+    /// Whether `focus` replaces the default instructions.
     pub replace_instructions: bool,
-    /// The mark of the new place: of the summary where there is one, else of the target.
+    /// A label for the summary, or else for the target.
     pub label: Option<String>,
-    /// Stops the summary; the leaf stays then.
+    /// Cancels the summary; the leaf does not move then.
     pub cancel: Cancel,
 }
 
 impl Navigation {
-    /// To an entry, without a summary.
+    /// Moves to an entry without a summary.
     pub fn to(target: EntryId) -> Self {
         Self {
             target,
@@ -49,15 +49,15 @@ impl Navigation {
     }
 }
 
-/// The outcome of moving to another position.
+/// The result of moving to another position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Navigated {
-    /// The text of the message that was gone to, for saying it anew: the leaf is before it.
+    /// Text of the message moved to, for editing: the leaf is before it.
     pub editor_text: Option<String>,
-    /// The leaf is where it was.
+    /// Whether the move was cancelled; the leaf is unchanged then.
     pub cancelled: bool,
-    /// It is because the summary was stopped.
+    /// Whether that is because the summary was cancelled.
     pub aborted: bool,
     /// The entry with the summary.
     pub summary: Option<EntryId>,
@@ -69,11 +69,11 @@ impl Navigated {
     }
 }
 
-/// Why the leaf stayed.
+/// Why the leaf was not moved.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NavigateError {
-    /// There is no such entry, or the log cannot be written.
+    /// The entry does not exist, or the log cannot be written.
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The summary failed.
@@ -88,11 +88,11 @@ impl From<crate::store::StoreError> for NavigateError {
 }
 
 impl AgentSession {
-    /// Goes to an entry. To a message of the user, or of an extension, means before it, so that it can be said anew. The thinking level becomes
-    /// the branch's, and so does the model when it can be found. `on_event` is called for summary requests that are retried.
+    /// Moves to an entry; for a message of the user or an extension, to the entry before it, so that it can be edited. The branch's
+    /// thinking level is restored, and its model if available. `on_event` is called for retries of summary requests.
     ///
     /// # Errors
-    /// [`NavigateError`]; the leaf is where it was then.
+    /// [`NavigateError`]; the leaf is unchanged.
     pub async fn navigate(
         &mut self,
         to: Navigation,
@@ -165,7 +165,7 @@ impl AgentSession {
         Ok(Navigated { editor_text, cancelled: false, aborted: false, summary })
     }
 
-    /// The summary of the branch that is left, when one is wanted and there is something to summarise.
+    /// Summarises the branch being left, if that is requested and there is something to summarise.
     async fn summary_of(
         &self,
         left: &LeftBranch,
@@ -194,7 +194,7 @@ impl AgentSession {
         self.take_over(None).await;
     }
 
-    /// Loads the conversation at the current leaf, and model and level too, unless others were chosen for it.
+    /// Loads the conversation at the current leaf, with its model and level unless others were selected.
     pub(super) async fn take_over(&mut self, chosen: Option<(Arc<Model>, Option<ThinkingLevel>)>) {
         let context = self.log.context();
         let (chosen, chosen_level) = chosen.map_or((None, None), |(model, level)| (Some(model), level));
@@ -217,12 +217,12 @@ impl AgentSession {
         self.agent.messages = context.messages;
     }
 
-    /// The messages of the user that a conversation can be forked before: entry and text, in file order.
+    /// Returns the user messages that can be forked before, as entry and text, in file order.
     pub fn fork_points(&self) -> Vec<(EntryId, String)> {
         self.view().fork_points()
     }
 
-    /// The new leaf, and the text to edit again.
+    /// Returns the new leaf, and the text to edit.
     fn landing(&self, target: &EntryId) -> (Option<EntryId>, Option<String>) {
         let Some(entry) = self.log.entry(target) else { return (None, None) };
         let text = match &entry.body {

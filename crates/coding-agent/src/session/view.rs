@@ -1,4 +1,4 @@
-//! Views of a session, also while a run has it borrowed.
+//! Views of a session, available even while a run borrows it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,11 +16,11 @@ use crate::session_log::SessionLog;
 pub struct SessionView<'a> {
     /// The log.
     pub log: &'a SessionLog,
-    /// The model that is asked next.
+    /// The model of the next request.
     pub model: &'a Arc<Model>,
     /// The thinking level of the next request.
     pub thinking: ThinkingLevel,
-    /// The conversation, if it is at hand.
+    /// The conversation, if already loaded.
     pub(super) conversation: Option<&'a [Arc<Message>]>,
 }
 
@@ -29,7 +29,7 @@ impl<'a> SessionView<'a> {
         Self { log, model, thinking, conversation: None }
     }
 
-    /// The conversation as the model is shown it, before roles are converted.
+    /// Returns the conversation as the model sees it, before roles are converted.
     pub fn messages(&self) -> Cow<'a, [Arc<Message>]> {
         match self.conversation {
             Some(messages) => Cow::Borrowed(messages),
@@ -37,7 +37,7 @@ impl<'a> SessionView<'a> {
         }
     }
 
-    /// The text of the last answer; empty answers that were cancelled are passed over.
+    /// Returns the text of the last answer, skipping empty cancelled ones.
     pub fn last_text(&self) -> Option<String> {
         let counts = |a: &&Arc<AssistantMessage>| !(a.content.is_empty() && a.stop_reason == StopReason::Aborted);
         let messages = self.messages();
@@ -46,7 +46,7 @@ impl<'a> SessionView<'a> {
         (!text.is_empty()).then_some(text)
     }
 
-    /// The messages of the user that a conversation can be forked before: entry and text, in file order.
+    /// Returns the user messages that can be forked before, as entry and text, in file order.
     pub fn fork_points(&self) -> Vec<(EntryId, String)> {
         let point = |entry: Arc<Entry>| match entry.body.as_message().map(|message| &**message) {
             Some(Message::User(user)) => Some((entry.id.clone(), user.content.text(""))),
@@ -56,7 +56,7 @@ impl<'a> SessionView<'a> {
     }
 }
 
-/// A callback that is given the session while a run has it borrowed.
+/// A callback that receives a view of the session while a run borrows it.
 pub(super) struct ViewCallback(Box<dyn FnOnce(&SessionView<'_>) + Send>);
 
 impl ViewCallback {

@@ -1,4 +1,4 @@
-//! One document of settings: its text, and its valid values.
+//! A settings document: its content, and its valid values.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ impl fmt::Display for SettingsScope {
     }
 }
 
-/// Something wrong with a document of settings, or with writing it.
+/// A problem with a settings document, or with writing it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 #[non_exhaustive]
@@ -36,25 +36,25 @@ pub struct SettingsProblem {
     pub scope: SettingsScope,
     /// What is wrong.
     pub problem: Problem,
-    /// The document counts for nothing, or could not be written; otherwise a single value counts for nothing.
+    /// Whether the whole document is ignored or could not be written, rather than a single value ignored.
     pub is_fatal: bool,
 }
 
 /// One document.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layer {
-    /// Where it lies; `None` in memory.
+    /// Path of the document; `None` in memory.
     pub(super) path: Option<PathBuf>,
-    /// All that it says, in today's form.
+    /// All of its content, in the current format.
     pub(super) raw: Map<String, Value>,
-    /// It could not be read, so it must not be written.
+    /// Whether it could not be read, so that it must not be written.
     pub(super) is_broken: bool,
-    /// It could not be read, and names a setting that restricts what sessions may do.
+    /// Whether it could not be read and mentions a setting that restricts sessions.
     pub(super) may_restrict: bool,
 }
 
 impl Layer {
-    /// Reads a document. One that cannot be read counts as empty.
+    /// Reads a document. An unreadable one counts as empty.
     pub(super) fn read(path: &Path) -> (Self, Option<Problem>) {
         let (raw, problem) = match document::read_object(path) {
             Ok(mut raw) => {
@@ -67,13 +67,13 @@ impl Layer {
         (Self { path: Some(path.to_owned()), raw, is_broken: problem.is_some(), may_restrict }, problem)
     }
 
-    /// A document that is nowhere else.
+    /// Creates a document in memory.
     pub(super) fn in_memory(mut raw: Map<String, Value>) -> Self {
         moves::update(&mut raw);
         Self { path: None, raw, is_broken: false, may_restrict: false }
     }
 
-    /// What makes sense of it, and what does not.
+    /// Returns its valid values, and the problems.
     pub(super) fn checked(&self, scope: SettingsScope) -> (Map<String, Value>, Vec<SettingsProblem>) {
         let file = self.path.as_deref().unwrap_or_else(|| Path::new("settings.json"));
         let mut problems = Vec::new();
@@ -122,7 +122,7 @@ impl Layer {
     }
 }
 
-/// What is done about a value that is not what it must be.
+/// Returns the remedy for an invalid value.
 fn remedy(rest: &Value) -> &'static str {
     match rest {
         Value::Null => "It is ignored",
@@ -131,25 +131,25 @@ fn remedy(rest: &Value) -> &'static str {
     }
 }
 
-/// Settings that keep tools, variables or files from a session.
+/// Settings that restrict a session's tools, variables or files.
 const RESTRICTIONS: [&str; 3] = ["\"defaultTools\"", "\"shellEnvironment\"", "\"sandbox\""];
 
-/// Whether a document that is not valid JSON names a restriction.
+/// Returns whether a document that is not valid JSON mentions a restriction.
 fn names_restriction(path: &Path) -> bool {
     let text = document::read_text(path).ok().flatten();
     text.is_some_and(|text| RESTRICTIONS.iter().any(|name| text.contains(name)))
 }
 
-/// The first value on the way to a place that is not an object.
+/// Returns the first value on a path that is not an object.
 fn section_in_the_way<'a>(root: &Map<String, Value>, path: &'a str) -> Option<&'a str> {
     path.match_indices('.')
         .map(|(at, _)| &path[..at])
         .find(|section| keys::get(root, section).is_some_and(|value| !value.is_object() && !value.is_null()))
 }
 
-/// Lays one document over another: objects member by member, everything else as a whole.
+/// Merges a document over another one: objects member by member, other values as a whole.
 pub(super) fn lay_over(under: &mut Map<String, Value>, over: &Map<String, Value>) {
-    // Tools are a list that may change the one below it.
+    // A list of tools may modify the one below it.
     let is_change = |list: &Value| {
         let signed = |one: &Value| one.as_str().is_some_and(|name| name.trim().starts_with(['+', '-']));
         list.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(signed))
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_count_for_nothing() {
+    fn invalid_values_are_ignored() {
         check(
             json!({"theme": 5, "unknown": [1], "retry": 7, "quietStartup": "header", "httpProxy": "x", "skills": [1],
                    "terminal": {"imageWidthCells": 7.9, "other": 1, "showImages": null}, "httpIdleTimeoutMs": "disabled"}),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_is_not_switched_off_by_a_mistake_nor_by_a_project() {
+    fn neither_a_mistake_nor_a_project_disables_a_sandbox() {
         let strictest = json!({"sandbox": {"backend": "auto", "workspaceAccess": "ro", "network": "off"}});
         for (raw, expect) in [
             (json!({"sandbox": {"backend": "dokcer", "workspaceAccess": 1, "network": "maybe"}}), strictest.clone()),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_over_each_other() {
+    fn documents_are_merged_by_scope() {
         let mut root = object(json!({"a": {"b": 1, "c": [1]}, "defaultTools": ["read"], "d": {"x": 1}}));
         lay_over(&mut root, &object(json!({"a": {"c": [2]}, "defaultTools": ["+ls"], "d": 5})));
         assert_eq!(

@@ -21,18 +21,18 @@ const OF_PROJECTS: [&str; 5] = ["packages", "extensions", "skills", "prompts", "
 pub struct SettingsFiles {
     /// The user's own.
     pub global: PathBuf,
-    /// The project's; `None` while it is not trusted.
+    /// The project's; `None` if it is not trusted.
     pub project: Option<PathBuf>,
 }
 
-/// A setting that cannot be set.
+/// Why a setting could not be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetError {
-    /// There is no such key.
+    /// The key does not exist.
     #[error("there is no setting \"{key}\"")]
     Unknown {
-        /// What was named.
+        /// The given key.
         key: String,
     },
     /// The value is invalid.
@@ -40,7 +40,7 @@ pub enum SetError {
     Wrong {
         /// The setting.
         key: String,
-        /// What it must be.
+        /// The expected value.
         wanted: String,
     },
     /// The key is for user settings only.
@@ -51,17 +51,17 @@ pub enum SetError {
     },
 }
 
-/// The settings of a user in a project. Cloning is cheap: all clones are the same settings.
+/// The settings of a user in a project. Clones share the same settings.
 ///
-/// Changes apply at once; [`SettingsManager::flush`] writes them. Other programs may write the same files: only the changed keys are
-/// changed in them.
+/// Changes apply immediately; [`SettingsManager::flush`] writes them. Other programs may write the same files, so only the changed keys are
+/// updated in them.
 #[derive(Clone, Debug)]
 pub struct SettingsManager(Arc<SettingsShared>);
 
 #[derive(Debug)]
 struct SettingsShared {
     state: Mutex<SettingsState>,
-    /// One write at a time.
+    /// Serializes writes.
     writing: tokio::sync::Mutex<()>,
     host: Host,
 }
@@ -71,13 +71,13 @@ struct SettingsState {
     global: SettingsDocument,
     project: Option<SettingsDocument>,
     overrides: Map<String, Value>,
-    /// Everything laid over each other, with the defaults beneath.
+    /// The merged documents, with defaults.
     effective: Map<String, Value>,
     settings: Arc<Settings>,
     problems: Vec<SettingsProblem>,
 }
 
-/// A document, and what was set in it and is not written yet.
+/// A document, and its unwritten changes.
 #[derive(Debug)]
 struct SettingsDocument {
     layer: Layer,
@@ -85,7 +85,7 @@ struct SettingsDocument {
 }
 
 impl SettingsManager {
-    /// Reads the documents. One that cannot be read counts as empty, is reported by [`SettingsManager::drain_problems`], and is not written.
+    /// Reads the documents. An unreadable one counts as empty, is reported by [`SettingsManager::drain_problems`], and is not written.
     pub fn load(files: &SettingsFiles, host: &Host) -> Self {
         let (global, broken) = Layer::read(&files.global);
         let manager = Self::of(global, None, host);
@@ -96,12 +96,12 @@ impl SettingsManager {
         manager
     }
 
-    /// Reads the settings of a user from an agent directory, as [`SettingsManager::load`] does, without those of a project.
+    /// Reads a user's settings from an agent directory like [`SettingsManager::load`], without a project's.
     pub fn of_user(agent_dir: &Path, host: &Host) -> Self {
         Self::load(&SettingsFiles { global: agent_dir.join("settings.json"), project: None }, host)
     }
 
-    /// Reads the document of a project that turned out to be trusted, as [`SettingsManager::load`] does.
+    /// Reads the document of a project that is now trusted, like [`SettingsManager::load`].
     pub(crate) fn add_project(&self, path: &Path) {
         let (layer, broken) = Layer::read(path);
         let mut state = self.state();
@@ -114,7 +114,7 @@ impl SettingsManager {
         }
     }
 
-    /// Settings in memory only.
+    /// Creates settings in memory.
     pub fn in_memory(global: Map<String, Value>, project: Map<String, Value>, host: &Host) -> Self {
         Self::of(Layer::in_memory(global), Some(Layer::in_memory(project)), host)
     }
@@ -138,22 +138,22 @@ impl SettingsManager {
         }))
     }
 
-    /// The merged settings as they are now.
+    /// Returns the current merged settings.
     pub fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.state().settings)
     }
 
-    /// What one document says of resources: paths in it are relative to where it lies.
+    /// Returns the resource settings in one document; relative paths refer to its directory.
     pub fn resources(&self, scope: SettingsScope) -> ScopeSettings {
         Settings::of(&self.document(scope)).resources
     }
 
-    /// The merged value of a key, e.g. `terminal.showImages`; also of unknown keys, which extensions may use.
+    /// Returns the merged value of a key, e.g. `terminal.showImages`; includes unknown keys, which extensions may use.
     pub fn value(&self, key: &str) -> Option<Value> {
         keys::get(&self.state().effective, key).cloned()
     }
 
-    /// One document, migrated to the current form.
+    /// Returns a document, migrated to the current format.
     pub fn document(&self, scope: SettingsScope) -> Map<String, Value> {
         let state = self.state();
         let part = match scope {
@@ -163,19 +163,18 @@ impl SettingsManager {
         part.map(|part| part.layer.raw.clone()).unwrap_or_default()
     }
 
-    /// Sets a value for the user; `null` removes it. The project's value still takes precedence. A number out of bounds is
-    /// brought within.
+    /// Sets a user setting; `null` removes it. The project's value still takes precedence. Out-of-range numbers are clamped.
     ///
     /// # Errors
-    /// [`SetError`]; nothing has changed then.
+    /// [`SetError`]; nothing has changed.
     pub fn set(&self, key: &str, value: Value) -> Result<(), SetError> {
         self.set_in(SettingsScope::Global, key, &value)
     }
 
-    /// Sets a value for the project: packages, extensions, skills, prompts and themes only.
+    /// Sets a project setting: only packages, extensions, skills, prompts and themes.
     ///
     /// # Errors
-    /// [`SetError`]; nothing has changed then.
+    /// [`SetError`]; nothing has changed.
     pub fn set_for_project(&self, key: &str, value: Value) -> Result<(), SetError> {
         let is_known = OF_PROJECTS.contains(&key) && self.state().project.is_some();
         if !is_known {
@@ -201,8 +200,8 @@ impl SettingsManager {
         state.merge(self.0.host.env());
     }
 
-    /// Writes the changes. A document that cannot be written is reported by [`SettingsManager::drain_problems`]; its changes are tried again
-    /// the next time. Dropping the future leaves every document whole.
+    /// Writes the changes. A document that cannot be written is reported by [`SettingsManager::drain_problems`], and its changes are
+    /// retried next time. Dropping the future leaves every document intact.
     pub async fn flush(&self) {
         let _alone = self.0.writing.lock().await;
         for scope in [SettingsScope::Global, SettingsScope::Project] {
@@ -228,10 +227,10 @@ impl SettingsManager {
                 part.layer.raw = raw;
                 part.layer.is_broken = false;
                 part.marks.retain(|place, value| marks.get(place) != Some(value));
-                // What was set meanwhile.
+                // Reapply what was set meanwhile.
                 write::apply(&mut part.layer.raw, &part.marks);
             }
-            // It was reported when it was read.
+            // This was reported when it was read.
             Err(ChangeError::Damaged(_)) if part.layer.is_broken => {}
             Err(error) => {
                 part.layer.is_broken = matches!(error, ChangeError::Damaged(_));
@@ -242,7 +241,7 @@ impl SettingsManager {
         state.merge(self.0.host.env());
     }
 
-    /// Writes what was set and reads the documents again. One that cannot be read keeps its old values.
+    /// Writes changes and reloads the documents. An unreadable one keeps its old values.
     pub async fn reload(&self) {
         self.flush().await;
         let mut state = self.state();
@@ -261,14 +260,14 @@ impl SettingsManager {
         state.note(problems);
     }
 
-    /// A document that cannot be read although it names what sessions may not do: without it they could do more.
+    /// Returns a document that is unreadable and mentions restrictions: without it, sessions could do more than allowed.
     pub fn unread_restriction(&self) -> Option<PathBuf> {
         let state = self.state();
         let layers = std::iter::once(&state.global).chain(&state.project).map(|part| &part.layer);
         layers.filter(|layer| layer.may_restrict).find_map(|layer| layer.path.clone())
     }
 
-    /// Takes the problems with documents and with writing them; each once.
+    /// Returns the problems with documents and with writing them, each once.
     pub fn drain_problems(&self) -> Vec<SettingsProblem> {
         std::mem::take(&mut self.state().problems)
     }
@@ -286,7 +285,7 @@ impl SettingsState {
         }
     }
 
-    /// Lays everything over each other again; returns what is invalid in the documents.
+    /// Merges the documents again. Returns invalid values in them.
     fn merge(&mut self, env: &Env) -> Vec<SettingsProblem> {
         let mut all = keys::defaults();
         lay_over(&mut all, &of_env(env));
@@ -321,7 +320,7 @@ impl SettingsState {
     }
 }
 
-/// What a value sets: itself, or the members of a section.
+/// Returns the paths that a value sets: its own, or those of a section's members.
 fn marks_of(key: &str, value: &Value) -> Result<PendingValues, SetError> {
     if let Some(known) = keys::find(key) {
         let value = match value {
@@ -340,7 +339,7 @@ fn marks_of(key: &str, value: &Value) -> Result<PendingValues, SetError> {
     Ok(marks)
 }
 
-/// Values that the environment gives where no document says anything.
+/// Returns values from the environment, which apply if no document sets them.
 fn of_env(env: &Env) -> Map<String, Value> {
     let mut root = Map::new();
     for (variable, key) in [("HARDWARE_CURSOR", "showHardwareCursor"), ("CLEAR_ON_SHRINK", "terminal.clearOnShrink")] {
@@ -352,7 +351,7 @@ fn of_env(env: &Env) -> Map<String, Value> {
     root
 }
 
-/// A variable under our name, else under pi's.
+/// Returns a variable by pinch's name, or else by pi's.
 fn of_name<'a>(env: &'a Env, name: &str) -> Option<&'a str> {
     env.non_empty(&format!("PINCH_{name}")).or_else(|| env.non_empty(&format!("PI_{name}")))
 }

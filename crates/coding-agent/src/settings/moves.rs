@@ -1,10 +1,10 @@
-//! Keys that had other names or shapes in older files.
+//! Migration of keys with other names or shapes in older files.
 
 use serde_json::{Map, Value, json};
 
 use super::keys::put;
 
-/// Brings a document to today's form. What is there in both forms stays as it is in today's.
+/// Migrates a document to the current format. Values already in it take precedence.
 pub(super) fn update(root: &mut Map<String, Value>) {
     if let Some(mode) = root.shift_remove("queueMode") {
         root.entry("steeringMode").or_insert(mode);
@@ -23,7 +23,7 @@ pub(super) fn update(root: &mut Map<String, Value>) {
     }
 }
 
-/// `skills` was an object of two members; it is a list of directories now.
+/// Migrates `skills` from an object with two members to a list of directories.
 fn update_skills(root: &mut Map<String, Value>) {
     let Some(Value::Object(skills)) = root.get_mut("skills") else { return };
     let (commands, folders) = (skills.shift_remove("enableSkillCommands"), skills.shift_remove("customDirectories"));
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn old_forms() {
+    fn old_formats_are_migrated() {
         check(json!({"queueMode": "all"}), json!({"steeringMode": "all"}));
         check(json!({"queueMode": "all", "steeringMode": "x"}), json!({"steeringMode": "x"}));
         check(json!({"websockets": true}), json!({"transport": "websocket"}));

@@ -36,96 +36,96 @@ pub struct Settings {
     pub default_model: Option<String>,
     /// The thinking level of new sessions.
     pub default_thinking: Option<ThinkingLevel>,
-    /// The thinking levels of single models, by `provider/id`.
+    /// Thinking levels of single models, by `provider/id`.
     pub model_thinking: BTreeMap<String, ThinkingLevel>,
-    /// Patterns of the models to choose from; `None` = all.
+    /// Patterns of the available models; `None` allows all.
     pub enabled_models: Option<Vec<String>>,
-    /// Tokens of thinking by level.
+    /// Thinking tokens by level.
     pub thinking_budgets: ThinkingBudgets,
     /// How many steering messages are taken at a time.
     pub steering_mode: QueueMode,
     /// How many follow-up messages are taken at a time.
     pub follow_up_mode: QueueMode,
-    /// When conversations are compacted.
+    /// Compaction settings.
     pub compaction: CompactionRules,
-    /// Tokens of the window to keep free when a branch is summarized.
+    /// Tokens of the window reserved when a branch is summarised.
     pub branch_reserve_tokens: u64,
     /// Whether to leave a branch without offering a summary.
     pub branch_skip_prompt: bool,
-    /// What is retried.
+    /// What to retry.
     pub recovery: RecoveryPlan,
-    /// The most retries of a failed answer, where retries are enabled.
+    /// Maximum retries of a failed answer, if retries are enabled.
     pub retry_limit: u32,
-    /// Time limits of requests.
+    /// Timeouts of requests.
     pub timeouts: Timeouts,
-    /// How requests travel, and over what.
+    /// Network settings of requests.
     pub network: NetworkSettings,
-    /// When a provider's cache is kept warm, in the words of the document.
+    /// Value of the key for cache warming, uninterpreted.
     pub cache_warming: Option<Value>,
     /// The shell that runs commands.
     pub shell_path: Option<PathBuf>,
-    /// Put before every command.
+    /// Text inserted before every command.
     pub shell_command_prefix: Option<String>,
-    /// What commands see of the environment.
+    /// Environment variables visible to commands.
     pub shell_environment: ShellEnvironment,
-    /// What keeps tools apart from the rest of the machine.
+    /// Sandbox settings for tools.
     pub sandbox: SandboxDefaults,
-    /// Where sessions are kept.
+    /// Directory of sessions.
     pub session_dir: Option<String>,
-    /// When what is appended to a session is forced to the disk.
+    /// When appended session entries are flushed to disk.
     pub durability: Durability,
-    /// Where shared sessions go.
+    /// Destination of shared sessions.
     pub session_share_destination: Option<String>,
-    /// The default tools of sessions; a list of `+name` and `-name` changes the built-in default.
+    /// The default tools of sessions; a list of `+name` and `-name` modifies the built-in default.
     pub default_tools: Option<Vec<String>>,
-    /// Images in conversations.
+    /// Image settings.
     pub images: Images,
     /// Resources and packages to load.
     pub resources: ScopeSettings,
     /// Whether skills are available as slash commands.
     pub skill_commands: bool,
-    /// Whether a project without a decision is trusted.
+    /// Whether to trust projects without a decision.
     pub default_project_trust: DefaultTrust,
     /// Whether providers may learn which program sends a request.
     pub telemetry: bool,
     /// How tools are called from code.
     pub codemode: Codemode,
-    /// The command that packages are installed with, and its arguments.
+    /// The package installer command and its arguments.
     pub npm_command: Option<Vec<String>>,
-    /// What updates the program, in the words of the document.
+    /// Value of the key for the update command, uninterpreted.
     pub self_update_command: Option<Value>,
-    /// The server that catalogs of models are fetched from.
+    /// URL of the model catalog server.
     pub model_catalog_url: Option<String>,
-    /// What a person sees.
+    /// User interface settings.
     pub interface: Interface,
 }
 
-/// How requests travel.
+/// Network settings of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NetworkSettings {
-    /// The transport of answers.
+    /// The transport for answers.
     pub transport: TransportSetting,
     /// URL of a proxy for all requests.
     pub proxy: Option<String>,
 }
 
-/// The transport of answers.
+/// The transport for answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportSetting {
-    /// Events in the answer of a request.
+    /// Server-sent events in the response.
     Sse,
-    /// Events over a socket, where the provider has one; the whole conversation is sent each time.
+    /// Events over a WebSocket, if the provider supports it; the whole conversation is sent each time.
     WebSocket,
-    /// The same, and of a conversation only what is new is sent.
+    /// Like [`Self::WebSocket`], sending only what is new in a conversation.
     WebSocketCached,
-    /// A socket where it is better.
+    /// A WebSocket where it is preferable.
     Auto,
 }
 
 impl TransportSetting {
-    /// The word in settings and in options of requests.
+    /// Returns the name used in settings and request options.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sse => "sse",
@@ -136,13 +136,13 @@ impl TransportSetting {
     }
 }
 
-/// Images in conversations.
+/// Image settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Images {
-    /// Images that are too large are resized.
+    /// Whether to resize images that are too large.
     pub auto_resize: bool,
-    /// No image is sent to a model.
+    /// Whether to block images from being sent to models.
     pub block: bool,
 }
 
@@ -150,9 +150,9 @@ pub struct Images {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Codemode {
-    /// `on` or `only`; `None` = not at all.
+    /// `on` or `only`; `None` disables it.
     pub mode: Option<String>,
-    /// Tokens of tool descriptions that the prompt may hold.
+    /// Maximum tokens of tool descriptions in the prompt.
     pub inline_budget: u64,
 }
 
@@ -163,8 +163,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads a user's settings alone. A damaged document counts as empty and is reported; so is a value of a wrong type, which counts as
-    /// absent. Unknown keys are ignored.
+    /// Loads a user's settings only. A damaged document counts as empty and is reported; a value of a wrong type is ignored and reported.
+    /// Unknown keys are ignored.
     pub fn load(path: &Path) -> (Self, Vec<Problem>) {
         let (layer, broken) = Layer::read(path);
         let (good, problems) = layer.checked(SettingsScope::Global);
@@ -173,7 +173,7 @@ impl Settings {
         (Self::of(&all), broken.into_iter().chain(problems.into_iter().map(|p| p.problem)).collect())
     }
 
-    /// The values of a checked document with all defaults.
+    /// Returns the values of a validated document with all defaults.
     pub(super) fn of(root: &Map<String, Value>) -> Self {
         let read = SettingsReader(root);
         Self {
@@ -239,7 +239,7 @@ impl Settings {
     }
 }
 
-/// Reads a checked document with all defaults: every value is there that has one, and has its type.
+/// Reads a validated document with all defaults, in which every value with a default is present and has its type.
 struct SettingsReader<'a>(&'a Map<String, Value>);
 
 impl SettingsReader<'_> {
@@ -313,7 +313,7 @@ impl SettingsReader<'_> {
         let ms = |path: &str| Duration::from_millis(self.number(path));
         let times = |path: &str| u32::try_from(self.number(path)).unwrap_or(u32::MAX);
         let mut plan = RecoveryPlan::default();
-        // Who switches compaction off wants none after an overflow either.
+        // Disabling compaction also disables it after an overflow.
         if !self.flag("compaction.enabled") {
             plan.overflow = OverflowRecovery::Off;
         }
@@ -357,7 +357,7 @@ impl SettingsReader<'_> {
     }
 }
 
-/// Milliseconds as a limit; 0 = none.
+/// Converts milliseconds to a limit; 0 means none.
 fn limit(ms: u64) -> Option<Duration> {
     (ms > 0).then(|| Duration::from_millis(ms))
 }
@@ -371,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_read_and_wrong_ones_reported() {
+    fn values_are_read_and_invalid_ones_reported() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("settings.json");
         let text = r#"{"defaultModel": "m", "defaultThinkingLevel": "loud", "unknown": 1,
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn each_time_limit_has_its_key_and_zero_is_none() {
+    fn each_timeout_has_its_key_and_zero_disables_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("settings.json");
         let text = r#"{"httpConnectTimeoutMs": 1, "websocketConnectTimeoutMs": 2, "httpHeadersTimeoutMs": 3,
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_those_of_the_parts() {
+    fn defaults_match_those_of_the_parts() {
         let settings = Settings::default();
         assert_eq!(settings.recovery, RecoveryPlan::default());
         assert_eq!(settings.compaction, CompactionRules::default());

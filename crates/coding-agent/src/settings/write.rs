@@ -1,4 +1,4 @@
-//! Writing what was set into a document that others write as well.
+//! Writing changed settings to a document that others write as well.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::layer::SettingsScope;
 use super::{keys, moves};
 use crate::document::{self, ChangeError, Folder};
 
-/// Values by their places; `null` = none any more.
+/// Values by path; `null` removes one.
 pub(super) type PendingValues = BTreeMap<String, Value>;
 
-/// Sets the marked places of a document and nothing else; answers with the whole document as it is then.
+/// Sets these paths in a document, keeping everything else, and returns the resulting document.
 pub(super) async fn write(
     scope: SettingsScope,
     path: &Path,
@@ -33,7 +33,7 @@ pub(super) async fn write(
     document::change(path, terms, &DirLockOptions::QUICK, host, change).await
 }
 
-/// Sets the marked places.
+/// Sets these paths.
 pub(super) fn apply(root: &mut Map<String, Value>, marks: &PendingValues) {
     for (place, value) in marks {
         keys::put(root, place, value.clone());

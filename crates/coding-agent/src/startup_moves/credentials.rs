@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::{rename, unchanged};
 use crate::document::{self, Problem, change_object};
 
-/// Puts `oauth.json` and the `apiKeys` of settings.json into a new auth.json, and answers with the providers in it. Where there is an
-/// auth.json nothing is done. A part that cannot be read stays where it is; the settings' own readers report theirs.
+/// Merges `oauth.json` and the `apiKeys` of settings.json into a new auth.json, and returns its providers. Does nothing if auth.json
+/// exists. An unreadable part is left in place; problems in the settings are reported by their own reader.
 pub(super) fn fold(agent_dir: &Path, host: &Host, problems: &mut Vec<Problem>) -> Result<Vec<String>, Problem> {
     let [auth, oauth, settings] = ["auth.json", "oauth.json", "settings.json"].map(|name| agent_dir.join(name));
     if auth.symlink_metadata().is_ok() {
@@ -40,7 +40,7 @@ pub(super) fn fold(agent_dir: &Path, host: &Host, problems: &mut Vec<Problem>) -
     }
     let providers = entries.keys().cloned().collect();
     let written = change_object(&auth, Access::Private, host, |object| {
-        // Another start may have been faster.
+        // Another process may have been faster.
         let is_first = object.is_empty();
         if is_first {
             *object = entries;

@@ -1,4 +1,4 @@
-//! Names of keys in keybindings.json: the flat ones of older versions and what they are called now.
+//! Names of keys in keybindings.json: the flat ones of older versions and the current ones.
 
 use serde_json::{Map, Value};
 
@@ -65,7 +65,7 @@ const OLD_NAMES: [(&str, &str); 59] = [
     ("deleteSessionNoninvasive", "app.session.deleteNoninvasive"),
 ];
 
-/// Ids that never had a flat name; they come behind the others.
+/// Ids without a flat name; they come after the others.
 const LATER_IDS: [&str; 13] = [
     "app.models.save",
     "app.models.enableAll",
@@ -82,8 +82,8 @@ const LATER_IDS: [&str; 13] = [
     "app.tree.filter.cycleBackward",
 ];
 
-/// Gives keys their present names and the order of the table; unknown ids come last, by name. Where a key has both names the
-/// present one counts. Answers also with whether there was an old name.
+/// Migrates keys to their current names in the order of the table; unknown ids come last, by name. If a key has both names, the current one
+/// wins. Also returns whether there was an old name.
 pub fn migrate(config: &Map<String, Value>) -> (Map<String, Value>, bool) {
     let new_name = |name: &str| OLD_NAMES.iter().find(|(old, _)| *old == name).map(|(_, new)| *new);
     let mut has_changed = false;
@@ -114,7 +114,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn old_names_become_ids_in_the_order_of_the_table() {
+    fn old_names_become_ids_in_table_order() {
         let config = json!({
             "zeta": "x", "submit": "ctrl+s", "alpha": [], "tui.input.submit": "enter", "cursorUp": ["up"], "app.models.save": "s",
         });

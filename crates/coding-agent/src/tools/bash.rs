@@ -20,28 +20,28 @@ use crate::machine::{CommandSpec, Exit, Machine, Process, ProcessEnd};
 
 mod structured;
 
-/// How commands are run.
+/// How commands run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shell {
-    /// The shell; a command is given to it with `-c`.
+    /// The shell; commands are passed with `-c`.
     pub program: PathBuf,
-    /// Put before every command, on lines of its own.
+    /// Text inserted before every command, on separate lines.
     pub prefix: Option<String>,
-    /// The whole environment of commands.
+    /// The complete environment of commands.
     pub env: Vec<(String, String)>,
-    /// Where long output is kept.
+    /// Directory for long output.
     pub temp: PathBuf,
 }
 
 impl Shell {
-    /// The shell that runs commands where none is configured; `None`: there is none in the usual places.
+    /// Returns the shell to use if none is configured, or `None` if there is none in the usual places.
     pub fn usual_program() -> Option<PathBuf> {
         ["/bin/bash", "/usr/bin/bash", "/bin/sh"].map(PathBuf::from).into_iter().find(|path| path.exists())
     }
 
-    /// The environment of commands: that of this process, with marks that an agent is at work.
+    /// Returns the environment of commands: that of this process, marked as run by an agent.
     pub fn environment<'a>(own: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
-        // The names and values that programs run by pi look for.
+        // The names and values that programs run by pi check for.
         let marks = [("AI_AGENT", "pi"), ("PI_CODING_AGENT", "true")];
         let own = own.into_iter().filter(|(name, _)| !marks.iter().any(|(mark, _)| mark == name));
         own.chain(marks).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
@@ -49,8 +49,8 @@ impl Shell {
 }
 
 impl Shell {
-    /// The environment with a directory of programs in front of the others, unless it is on the path already. Without a path the shell has its
-    /// own, and keeps it.
+    /// Prepends a directory of programs to the `PATH`, unless it is already on it. Without a `PATH` the shell uses its own default, which
+    /// is kept.
     pub fn with_programs(mut env: Vec<(String, String)>, folder: &Path) -> Vec<(String, String)> {
         if let Some((_, path)) = env.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("PATH"))
             && !std::env::split_paths(path.as_str()).any(|known| known == folder)
@@ -65,16 +65,16 @@ impl Shell {
     }
 }
 
-/// Seconds a command may be given at most: more does not fit into the timers of the programs this one replaces.
+/// Maximum timeout of a command in seconds: larger values do not fit into the timers of the programs this one replaces.
 const MAX_TIMEOUT_SECS: f64 = 2_147_483.647;
-/// How long a command that is ended may take to end by itself.
+/// How long a command may take to exit when stopped.
 const GRACE: Duration = Duration::from_secs(2);
-/// Bytes of output that are kept in a file at most.
+/// Maximum bytes of output saved to a file.
 const MAX_SPILL: u64 = 1024 * 1024 * 1024;
-/// Time between two reports of the output so far.
+/// Interval between progress reports.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// The tool.
+/// The `bash` tool.
 #[derive(Clone)]
 pub struct BashTool {
     machine: Arc<dyn Machine>,
@@ -106,13 +106,13 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 impl BashTool {
-    /// The same on another machine.
+    /// Returns the same tool on another machine.
     #[must_use]
     pub fn on(&self, machine: Arc<dyn Machine>) -> Self {
         Self { machine, ..self.clone() }
     }
 
-    /// Builds it.
+    /// Creates the tool.
     pub fn new(parts: &ToolParts) -> Self {
         Self {
             machine: Arc::clone(&parts.machine),
@@ -147,11 +147,11 @@ impl Tool for BashTool {
 }
 
 impl BashTool {
-    /// Runs a command that the user typed. Its output is cleaned of what only terminals understand; `on_text` sees it as it comes. Cancelling
-    /// ends the command with all it started.
+    /// Runs a command that the user typed. Its output is stripped of terminal sequences; `on_text` receives it as it arrives. Cancelling
+    /// kills the command with all its descendants.
     ///
     /// # Errors
-    /// When it cannot be started. A command that fails is not an error.
+    /// Fails if it cannot be started. A command that exits with an error is not an error.
     pub async fn run_for_user(
         &self,
         command: &str,
@@ -199,7 +199,7 @@ impl BashTool {
         })
     }
 
-    /// The shell's environment with what is known of the session.
+    /// Returns the shell's environment with the facts about the session.
     fn environment(&self) -> Vec<(String, String)> {
         let inherited = self.shell.env.iter().filter(|(name, _)| !SESSION_VARIABLES.contains(&name.as_str()));
         inherited.cloned().chain(self.facts.variables()).collect()
@@ -217,18 +217,18 @@ impl BashTool {
     }
 }
 
-/// What a command of the user came to.
+/// The result of a user command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserCommand {
-    /// The end of what it printed.
+    /// The end of its output.
     pub output: String,
-    /// Its exit code, 128 and the signal's number when one killed it; `None` when the user stopped it.
+    /// Its exit code, or 128 plus the signal number if a signal killed it; `None` if the user cancelled it.
     pub exit_code: Option<i64>,
-    /// The user stopped it.
+    /// Whether the user cancelled it.
     pub cancelled: bool,
-    /// `output` is not all of it.
+    /// Whether `output` is truncated.
     pub truncated: bool,
-    /// Where all of it is, when it is long.
+    /// File with the complete output, if it is long.
     pub full_output_path: Option<PathBuf>,
 }
 
@@ -248,7 +248,7 @@ struct OutputTracker {
     unreported: bool,
 }
 
-/// Collects output until the command has ended, and reports it now and then.
+/// Collects output until the command has exited, reporting progress.
 async fn follow(
     process: &mut dyn Process,
     tail: OutputTail,
@@ -283,19 +283,19 @@ async fn follow(
     Ok((tail, end))
 }
 
-/// The end of the output, cut to what a result may hold, with a notice of what was cut.
+/// Returns the end of the output, truncated to the limits of a result, with a notice.
 fn cut(tail: &OutputTail) -> (String, Option<(String, Value)>) {
     let (total_lines, total_bytes) = (tail.n_lines() as usize, tail.n_bytes() as usize);
     let mut cut = truncate_tail(tail.text(), MAX_LINES, MAX_BYTES);
     if cut.by.is_none() && tail.is_whole() {
         return (cut.content, None);
     }
-    // What is held may be less than all there was.
+    // The buffer may hold less than the complete output.
     (cut.total_lines, cut.total_bytes) = (total_lines, total_bytes);
     let by = *cut.by.get_or_insert(Limit::Bytes);
     let start = total_lines - cut.output_lines + 1;
     let shown = if cut.last_line_partial {
-        // The line may be longer than what is held of it.
+        // The line may be longer than its buffered part.
         let line = usize::try_from(tail.n_bytes_of_last_line()).unwrap_or(usize::MAX);
         let (part, whole) = (format_size(cut.content.len()), format_size(line));
         format!("last {part} of line {total_lines} (line is {whole})")
@@ -327,12 +327,12 @@ fn so_far(tail: &OutputTail) -> ToolOutput {
     ToolOutput { details: notice.map(|(_, details)| details), ..ToolOutput::text(text) }
 }
 
-/// The result: the end of the output, what was cut, and how the command ended.
+/// Returns the result: the end of the output, a notice of truncation, and how the command ended.
 fn result(tail: &OutputTail, end: ProcessEnd, timeout: Option<f64>) -> ToolOutput {
     let (mut shown, notice) = cut(tail);
     let status = match end {
         ProcessEnd::Exited(Exit::Code(0)) => None,
-        // Shells tell a death by a signal as a code, and so do we.
+        // Like shells, report a death by signal as an exit code.
         ProcessEnd::Exited(exit) => Some(format!("Command exited with code {}", exit.status())),
         ProcessEnd::TimedOut(_) => Some(format!("Command timed out after {} seconds", timeout.unwrap_or_default())),
         ProcessEnd::Cancelled(..) => Some("Command aborted".to_owned()),
@@ -340,7 +340,7 @@ fn result(tail: &OutputTail, end: ProcessEnd, timeout: Option<f64>) -> ToolOutpu
     if shown.is_empty() && matches!(end, ProcessEnd::Exited(_)) {
         shown.push_str("(no output)");
     }
-    // As of an error: a command that was stopped failed or was cancelled, one that fails has a result.
+    // A cancelled or timed out command has the details of an error; one that exits with an error has a result.
     let mut details = (!matches!(end, ProcessEnd::Exited(_))).then(|| json!({}));
     if let Some((notice, more)) = notice {
         shown.push_str(&format!("\n\n{notice}"));

@@ -1,17 +1,17 @@
-//! Choosing tools by name.
+//! Selecting tools by name.
 
-/// Takes a list of names in: plain names stand for themselves and replace `inherited`; a list of `+name` and `-name` only changes it. `*`
-/// stands for all of `known`. The order is that in which names are given.
+/// Applies a list of names: plain names replace `inherited`; a list of `+name` and `-name` modifies it. `*` stands for all of `known`. The
+/// names keep their order.
 ///
 /// # Errors
-/// The first name that is not in `known`.
+/// Returns the first name that is not in `known`.
 pub fn choose(inherited: &[String], list: &[String], known: &[&str]) -> Result<Vec<String>, String> {
     let (chosen, unknown) = choose_known(inherited, list, known);
     unknown.into_iter().next().map_or(Ok(chosen), Err)
 }
 
-/// Like [`choose`], for lists that other programs write as well: names that are not in `known` are left out, and come second. Nothing takes
-/// their place: of a list without any known name nothing is chosen.
+/// Like [`choose`], for lists that other programs write as well: unknown names are ignored and returned second. They are not replaced, so a
+/// list without any known name selects nothing.
 pub fn choose_known(inherited: &[String], list: &[String], known: &[&str]) -> (Vec<String>, Vec<String>) {
     let entries = list.iter().map(|entry| entry.trim()).filter(|entry| !entry.is_empty());
     let mut chosen = if is_change(list) { inherited.to_vec() } else { Vec::new() };
@@ -42,7 +42,7 @@ pub fn choose_known(inherited: &[String], list: &[String], known: &[&str]) -> (V
     (chosen, unknown)
 }
 
-/// Whether a list only changes what was there before.
+/// Returns whether a list only modifies the inherited one.
 pub fn is_change(list: &[String]) -> bool {
     let mut entries = list.iter().map(|entry| entry.trim()).filter(|entry| !entry.is_empty()).peekable();
     entries.peek().is_some() && entries.all(|entry| entry.starts_with(['+', '-']))
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_replace_or_change() {
+    fn lists_replace_or_modify() {
         check("grep, read ,,", Ok("grep,read"));
         check("read,read", Ok("read"));
         check("+ls,-bash", Ok("read,edit,write,ls"));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_never_widen_a_choice() {
+    fn unknown_names_never_widen_a_selection() {
         let words = |text: &str| text.split_terminator(',').map(str::to_owned).collect::<Vec<_>>();
         let check = |list: &str, chosen: &str, unknown: &str| {
             let found = choose_known(&CODING.map(str::to_owned), &words(list), ALL);

@@ -1,11 +1,11 @@
-//! The order of names as people expect it.
+//! Sorting names in natural order.
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
-/// ASCII signs in the order of the Unicode collation; digits and letters follow.
+/// ASCII punctuation in the order of the Unicode collation; digits and letters follow.
 const SIGNS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
-/// What names are sorted by: signs, then digits, then letters. Case and accents only tell names apart that are equal without them.
+/// Returns a sort key: punctuation, then digits, then letters. Case and accents only break ties.
 pub(super) fn collation_key(name: &str) -> (Vec<u32>, String) {
     let folded = name.to_lowercase();
     let decomposed = DecomposingNormalizerBorrowed::new_nfd().normalize(&folded);
@@ -20,7 +20,7 @@ fn is_accent(c: char) -> bool {
 fn weight(c: char) -> u32 {
     match SIGNS.find(c) {
         Some(at) => 0x80 + at as u32,
-        // Blanks and control characters before, everything else behind the signs.
+        // Whitespace and control characters come before punctuation, everything else after.
         None if c.is_ascii_alphanumeric() => 0x100 + u32::from(c),
         None if c.is_ascii() => u32::from(c),
         None => 0x200 + u32::from(c),
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_in_the_order_of_people() {
+    fn names_sort_in_natural_order() {
         // Names that differ only in case are ordered by their bytes.
         let sorted = ["_a", "-b", ".dot", "@types", "1", "a b", "A.txt", "a.txt", "a1", "ab", "eb", "École", "z", "я"];
         let mut names = sorted;

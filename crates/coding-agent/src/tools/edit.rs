@@ -1,4 +1,4 @@
-//! `edit`: changes places in a file.
+//! `edit`: replaces text in a file.
 
 use std::sync::{Arc, LazyLock};
 
@@ -21,10 +21,10 @@ pub mod diff;
 use diff::RenderedDiff;
 use matching::TextReplacement;
 
-/// Bytes of a file that can be edited; longer ones would have to be held in memory several times.
+/// Maximum bytes of a file to edit; it is held in memory several times.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The tool.
+/// The `edit` tool.
 pub struct EditTool {
     machine: Arc<dyn Machine>,
     place: WorkingDirectory,
@@ -39,7 +39,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 impl EditTool {
-    /// Builds it.
+    /// Creates the tool.
     pub fn new(parts: &ToolParts) -> Self {
         Self { machine: Arc::clone(&parts.machine), place: parts.place.clone(), files: parts.files.clone() }
     }
@@ -67,7 +67,7 @@ impl Tool for EditTool {
             };
             let content = self.machine.read(&target, MAX_FILE_BYTES).await.map_err(|error| refused(error.code))?;
             let (n_edits, name) = (edits.len(), path.to_owned());
-            // Large files take a while, so this does not run on a thread that others wait for.
+            // Large files take a while, so use a blocking thread.
             let work = tokio::task::spawn_blocking(move || change(&content, &edits, &name));
             let changed = cx.cancel.run(work).await.map_err(|_| ToolError::aborted())?;
             let (new, shown) = changed.map_err(|_| ToolError::new("The edit failed; nothing was changed."))??;
@@ -84,7 +84,7 @@ impl Tool for EditTool {
     }
 }
 
-/// The new text of a file, and what is different.
+/// Returns the new text of a file, and the differences.
 fn change(content: &[u8], edits: &[TextReplacement], path: &str) -> Result<(String, RenderedDiff), ToolError> {
     let old = std::str::from_utf8(content)
         .map_err(|_| ToolError::new(format!("{path} is not UTF-8 text; change it with bash instead.")))?;
@@ -116,7 +116,7 @@ fn parameters() -> Schema {
     Schema::new(schema).lenient()
 }
 
-/// Takes the spellings in that models have learned elsewhere: one pair at the top, a list as JSON text, one object instead of a list.
+/// Accepts spellings that models learned elsewhere: a single pair at the top level, a list as JSON text, an object instead of a list.
 fn prepare(raw: JsonObject) -> JsonObject {
     let mut raw = accept_file_path(raw);
     if let Some(Value::String(list)) = raw.get("edits")
@@ -145,7 +145,7 @@ fn prepare(raw: JsonObject) -> JsonObject {
     raw
 }
 
-/// Older names of an edit's members, and unknown members.
+/// Renames legacy members of an edit, and drops unknown ones.
 fn tidy_edit(edit: &mut JsonObject) {
     for (other, name) in [("old_string", "oldText"), ("new_string", "newText")] {
         if !edit.contains_key(name)
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_may_say_more_than_is_needed() {
+    fn superfluous_arguments_are_accepted() {
         let args = json!({"path": "f", "edits": [{"oldText": "a", "newText": "b", "why": "x"}], "note": 1});
         let args = args.as_object().unwrap();
         let checked = pinch_llm::schema::validate_tool_arguments("edit", &parameters(), args);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn other_spellings_are_understood() {
+    fn other_spellings_are_accepted() {
         let one = json!({"oldText": "a", "newText": "b"});
         check(json!({"path": "f", "oldText": "a", "newText": "b"}), json!({"path": "f", "edits": [one]}));
         check(json!({"file_path": "f", "old_string": "a", "new_string": "b"}), json!({"path": "f", "edits": [one]}));

@@ -1,32 +1,32 @@
-//! Which variables the commands of a session see.
+//! The environment variables visible to a session's commands.
 
 use std::collections::BTreeSet;
 
 use globset::{GlobBuilder, GlobMatcher};
 use pinch_llm::keys;
 
-/// What commands inherit of this program's environment. The default keeps back what is known as a credential, so that a command the model runs
-/// cannot read the keys of providers.
+/// Which variables of this program commands inherit. By default known credentials are withheld, so that a command run by the model cannot
+/// read provider keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellEnvironment {
-    /// Where to begin.
+    /// The initial selection.
     pub inherit: Inherit,
-    /// Patterns of names that are passed on whatever else is said.
+    /// Patterns of names that are always passed on.
     pub include: Vec<String>,
-    /// Patterns of names that are kept back.
+    /// Patterns of names that are withheld.
     pub exclude: Vec<String>,
 }
 
-/// Which variables are passed on before patterns add or remove some.
+/// Which variables are passed on before patterns are applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Inherit {
-    /// All but the known credentials.
+    /// All except known credentials.
     #[default]
     WithoutCredentials,
-    /// All, credentials included: pi's behaviour.
+    /// All, including credentials, as in pi.
     All,
-    /// Only what programs need to run: see [`CORE`].
+    /// Only those that programs need to run: see [`CORE`].
     Core,
     /// None.
     None,
@@ -54,7 +54,7 @@ pub const CORE: [&str; 17] = [
 ];
 
 impl Inherit {
-    /// The setting `shellEnvironment.inherit`.
+    /// Parses the setting `shellEnvironment.inherit`.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "all" => Some(Self::All),
@@ -66,8 +66,8 @@ impl Inherit {
 }
 
 impl ShellEnvironment {
-    /// The variables of `own` that are passed on. A pattern may contain `*` and `?`; case does not matter. `include` wins over `exclude`.
-    /// Credentials are those of the known providers, and `credentials`.
+    /// Selects the variables of `own` to pass on. Patterns may contain `*` and `?` and are case-insensitive. `include` takes precedence
+    /// over `exclude`. Credentials are those of known providers and those in `credentials`.
     pub fn select<'a>(
         &self,
         own: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -86,7 +86,7 @@ impl ShellEnvironment {
     }
 }
 
-/// A text that is not a valid pattern matches itself.
+/// Compiles patterns; an invalid one matches itself literally.
 fn patterns(texts: &[String]) -> Vec<GlobMatcher> {
     let build = |text: &str| GlobBuilder::new(text).case_insensitive(true).build();
     texts

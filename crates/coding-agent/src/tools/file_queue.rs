@@ -1,4 +1,4 @@
-//! Changes to one file happen one after another.
+//! Serializing changes to each file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::machine::Machine;
 
-/// Keeps two changes of one file apart. Share one value between all tools that act on one machine; cloning shares it.
+/// Serializes changes to each file. Share one value among all tools that act on a machine; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct FileQueue(Arc<Mutex<HashMap<PathBuf, Weak<tokio::sync::Mutex<()>>>>>);
 
-/// The right to change one file; given back when it is dropped.
+/// The right to change a file, until dropped.
 #[derive(Debug)]
 pub struct FileTurn {
     key: PathBuf,
@@ -21,7 +21,7 @@ pub struct FileTurn {
 }
 
 impl FileQueue {
-    /// Waits for the turn of a file. Turns are given in the order they were requested; different files do not wait for each other.
+    /// Waits for the turn to change a file. Turns are granted in order of request; different files do not wait for each other.
     pub async fn turn(&self, path: &Path, machine: &dyn Machine) -> FileTurn {
         let key = key_of(path, machine).await;
         let lock = {
@@ -49,7 +49,7 @@ impl Drop for FileTurn {
     }
 }
 
-/// The real path; of a file that is not there yet, the real path of its directory with its name.
+/// Returns the real path; for a missing file, the real path of its directory with its name.
 async fn key_of(path: &Path, machine: &dyn Machine) -> PathBuf {
     if let Ok(real) = machine.real_path(path).await {
         return real;
@@ -69,7 +69,7 @@ mod tests {
     use crate::machine::LocalMachine;
 
     #[tokio::test]
-    async fn one_file_waits_another_does_not() {
+    async fn changes_to_one_file_wait_but_not_for_other_files() {
         let dir = tempfile::tempdir().unwrap();
         let queue = FileQueue::default();
         let first = queue.turn(&dir.path().join("a"), &LocalMachine).await;

@@ -1,4 +1,4 @@
-//! `find`: paths by their names.
+//! `find`: finds paths by name.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -15,10 +15,10 @@ use super::{ToolParts, folder_or_cwd, not_found, reading, text};
 use crate::machine::search::{FindQuery, SearchItem};
 use crate::machine::{FileKind, Machine};
 
-/// Paths listed when no limit is given.
+/// Maximum paths if no limit is given.
 const DEFAULT_LIMIT: usize = 1000;
 
-/// The tool.
+/// The `find` tool.
 pub struct FindTool {
     machine: Arc<dyn Machine>,
     place: WorkingDirectory,
@@ -43,7 +43,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 impl FindTool {
-    /// Builds it.
+    /// Creates the tool.
     pub fn new(parts: &ToolParts) -> Self {
         Self { machine: Arc::clone(&parts.machine), place: parts.place.clone() }
     }

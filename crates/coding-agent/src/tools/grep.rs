@@ -1,4 +1,4 @@
-//! `grep`: lines of files.
+//! `grep`: finds lines in files.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -16,12 +16,12 @@ use super::{ToolParts, folder_or_cwd, not_found, reading, text};
 use crate::machine::search::{GrepLine, GrepQuery, SearchItem};
 use crate::machine::{FileKind, Machine};
 
-/// Matches listed when no limit is given.
+/// Maximum matches if no limit is given.
 const DEFAULT_LIMIT: usize = 100;
-/// Characters of a line at most.
+/// Maximum characters of a line.
 const MAX_LINE_CHARS: usize = 500;
 
-/// The tool.
+/// The `grep` tool.
 pub struct GrepTool {
     machine: Arc<dyn Machine>,
     place: WorkingDirectory,
@@ -51,7 +51,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 impl GrepTool {
-    /// Builds it.
+    /// Creates the tool.
     pub fn new(parts: &ToolParts) -> Self {
         Self { machine: Arc::clone(&parts.machine), place: parts.place.clone() }
     }
@@ -80,7 +80,7 @@ fn query(input: &JsonObject, root: PathBuf) -> Result<GrepQuery, ToolError> {
     query.is_literal = flag("literal");
     query.ignore_case = flag("ignoreCase");
     query.glob = input.get("glob").and_then(Value::as_str).map(str::to_owned);
-    // More lines than that fit into no result.
+    // More lines than that do not fit into any result.
     query.context = context.min(MAX_LINES);
     query.max_line_chars = MAX_LINE_CHARS;
     Ok(query)
@@ -100,7 +100,7 @@ impl GrepTool {
         while let Some(seen) = lines.next().await {
             match seen? {
                 SearchItem::Hit(line) => matches.push(line),
-                // A file that was named is all there is to search.
+                // A file named explicitly is the only one to search.
                 SearchItem::Unreadable(error) if stat.kind == FileKind::File => return Err(error.into()),
                 SearchItem::Unreadable(_) => n_unreadable += 1,
             }
@@ -112,7 +112,7 @@ impl GrepTool {
     }
 }
 
-/// Lines under way, up to a number of matches.
+/// The collected lines, up to a number of matches.
 struct Matches {
     listing: DirectoryListing,
     limit: usize,
@@ -120,9 +120,9 @@ struct Matches {
     n_matches: usize,
     has_more: bool,
     has_cut: bool,
-    /// File and number of the last line that counts as a match.
+    /// File and line number of the last counted match.
     last: (String, u64),
-    /// Nothing more will be listed, and it is known that there is more.
+    /// Whether the list is complete and more matches are known to exist.
     is_complete: bool,
 }
 
@@ -149,7 +149,7 @@ impl Matches {
             self.show(&line, line.is_match);
             return;
         }
-        // Behind the last match only its own surroundings are shown. Whether there is another one has to be known all the same.
+        // After the last match only its context is shown, but whether there is another match must still be determined.
         let is_beside = line.path == self.last.0 && line.number <= self.last.1.saturating_add(self.context);
         self.has_more |= line.is_match;
         if is_beside {
@@ -189,7 +189,7 @@ impl Matches {
 mod tests {
     use super::*;
 
-    /// Feeds lines `number` or `number!`, those that match, of one file.
+    /// Feeds lines of one file, written as `number` or, for matches, `number!`.
     #[track_caller]
     fn check(limit: usize, context: u64, lines: &[&str], expected: &str) {
         let mut matches = Matches::new(limit, context);
@@ -207,7 +207,7 @@ mod tests {
     const REACHED: &str = "\n\n[1 matches limit reached. Use limit=2 for more, or refine pattern]";
 
     #[test]
-    fn the_limit_is_named_when_there_is_more() {
+    fn the_limit_is_reported_if_there_are_more_matches() {
         check(1, 0, &["1!"], "f:1: x");
         check(1, 0, &["1!", "2!"], &format!("f:1: x{REACHED}"));
         check(1, 1, &["1", "2!", "3", "7", "8!"], &format!("f-1- x\nf:2: x\nf-3- x{REACHED}"));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn surroundings_of_the_last_match_are_whole() {
+    fn the_context_of_the_last_match_is_complete() {
         check(1, 2, &["1!", "2!", "3", "4", "5"], &format!("f:1: x\nf-2- x\nf-3- x{REACHED}"));
     }
 }

@@ -1,16 +1,16 @@
-//! What the tools that list things have in common: limits, and results that end with what was left out.
+//! Common parts of the tools that list things: limits, and notices of what was omitted.
 
 use pinch_agent_core::tool::{JsonObject, ToolOutput};
 use serde_json::{Map, Value};
 
 use super::truncate::{HeadLines, MAX_BYTES, format_size};
 
-/// A count that may be left out: a whole number, 1 at least.
+/// Returns an optional count: a whole number, at least 1.
 pub(super) fn limit(input: &JsonObject, default: usize) -> usize {
     input.get("limit").and_then(Value::as_f64).map_or(default, |n| (n.floor().max(1.0)) as usize)
 }
 
-/// A list under way.
+/// A list being built.
 #[derive(Default)]
 pub(super) struct DirectoryListing {
     /// Its lines.
@@ -21,19 +21,19 @@ pub(super) struct DirectoryListing {
 }
 
 impl DirectoryListing {
-    /// Says that there is more than was requested.
+    /// Reports that there is more than was requested.
     pub(super) fn limit_reached(&mut self, detail: &str, limit: usize, notice: String) {
         self.details.insert(detail.to_owned(), limit.into());
         self.notices.push(notice);
     }
 
-    /// Says something behind what all lists say.
+    /// Adds a notice after the standard ones.
     #[cfg(feature = "search")]
     pub(super) fn also(&mut self, notice: String) {
         self.late_notices.push(notice);
     }
 
-    /// Says that files or directories were passed over because they could not be looked into.
+    /// Reports how many unreadable files or directories were skipped.
     #[cfg(feature = "search")]
     pub(super) fn unreadable(&mut self, n: usize) {
         match n {
@@ -43,13 +43,13 @@ impl DirectoryListing {
         }
     }
 
-    /// Puts a fact for programs down.
+    /// Adds a machine-readable detail.
     #[cfg(feature = "search")]
     pub(super) fn detail(&mut self, name: &str, value: Value) {
         self.details.insert(name.to_owned(), value);
     }
 
-    /// The result; `nothing` is what an empty list says.
+    /// Returns the result; `nothing` is the text of an empty list.
     pub(super) fn finish(mut self, nothing: &str) -> ToolOutput {
         let mut text = if self.lines.is_empty() { nothing.to_owned() } else { String::new() };
         let cut = self.lines.finish();

@@ -1,4 +1,4 @@
-//! `ls`: what is in a directory.
+//! `ls`: lists a directory.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -14,10 +14,10 @@ use super::path::WorkingDirectory;
 use super::{ToolParts, folder_or_cwd, not_found, reading};
 use crate::machine::{FileKind, Machine};
 
-/// Entries listed when no limit is given.
+/// Maximum entries if no limit is given.
 const DEFAULT_LIMIT: usize = 500;
 
-/// The tool.
+/// The `ls` tool.
 pub struct LsTool {
     machine: Arc<dyn Machine>,
     place: WorkingDirectory,
@@ -41,7 +41,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 impl LsTool {
-    /// Builds it.
+    /// Creates the tool.
     pub fn new(parts: &ToolParts) -> Self {
         Self { machine: Arc::clone(&parts.machine), place: parts.place.clone() }
     }
@@ -78,7 +78,7 @@ impl LsTool {
             let mark = match self.machine.stat(&folder.join(&name)).await {
                 Ok(stat) if stat.kind == FileKind::Directory => "/",
                 Ok(_) => "",
-                // The name is there, but what it points to is not.
+                // A dangling link.
                 Err(error) if error.code == "ENOENT" || error.code == "ELOOP" => "@",
                 Err(_) => continue,
             };

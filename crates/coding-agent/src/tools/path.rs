@@ -1,4 +1,4 @@
-//! From a path as a model writes it to a path of the machine.
+//! Resolving paths written by a model to paths of the machine.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,17 +6,17 @@ use icu_normalizer::DecomposingNormalizerBorrowed;
 
 use crate::machine::Machine;
 
-/// The directory tools work in, and the home directory that `~` stands for.
+/// The working directory of tools, and the home directory for `~`.
 #[derive(Clone, Debug)]
 pub struct WorkingDirectory {
-    /// The working directory, absolute.
+    /// The absolute working directory.
     pub cwd: PathBuf,
-    /// The home directory, when there is one.
+    /// The home directory, if there is one.
     pub home: Option<PathBuf>,
 }
 
 impl WorkingDirectory {
-    /// The path as it is written, made absolute. `~` is the home directory; `@` in front and odd spaces are kept.
+    /// Makes a path absolute as written: expands `~`, but keeps a leading `@` and unusual spaces.
     fn literal(&self, path: &str) -> PathBuf {
         match (path.strip_prefix('~'), &self.home) {
             (Some(""), Some(home)) => home.clone(),
@@ -25,21 +25,21 @@ impl WorkingDirectory {
         }
     }
 
-    /// The path after dropping an `@` in front and mapping odd spaces to plain ones, as models copy both from their prompts.
+    /// Makes a path absolute after dropping a leading `@` and normalizing unusual spaces, both of which models copy from their prompts.
     fn cleaned(&self, path: &str) -> PathBuf {
         let path = path.strip_prefix('@').unwrap_or(path);
         let path: String = path.chars().map(|c| if is_odd_space(c) { ' ' } else { c }).collect();
         self.literal(&path)
     }
 
-    /// The path a file is written to: the literal one when something is there or nothing had to be cleaned, else the cleaned one.
+    /// Returns the path to write to: the literal one if it exists or needs no cleaning, or else the cleaned one.
     pub async fn resolve(&self, path: &str, machine: &dyn Machine) -> PathBuf {
         let literal = self.literal(path);
         let cleaned = self.cleaned(path);
         if literal == cleaned || machine.stat(&literal).await.is_ok() { literal } else { cleaned }
     }
 
-    /// The path a file is read from: like [`WorkingDirectory::resolve`], and when nothing is there, the spellings that macOS gives file names.
+    /// Returns the path to read from: like [`WorkingDirectory::resolve`], trying macOS spellings of the name if nothing exists there.
     pub async fn resolve_read(&self, path: &str, machine: &dyn Machine) -> PathBuf {
         let plain = self.resolve(path, machine).await;
         if machine.stat(&plain).await.is_ok() {
@@ -59,7 +59,7 @@ impl WorkingDirectory {
     }
 }
 
-/// Joins and takes `.` and `..` out by their spelling, without looking at the disk.
+/// Joins paths and resolves `.` and `..` lexically, without accessing the disk.
 fn join(base: &Path, path: &str) -> PathBuf {
     if Path::new(path).is_absolute() {
         return PathBuf::from(path);
@@ -79,7 +79,7 @@ fn is_odd_space(c: char) -> bool {
     matches!(c, '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
 }
 
-/// macOS puts a narrow space before AM and PM in the names of screenshots.
+/// Inserts the narrow space that macOS uses before AM and PM in the names of screenshots.
 fn narrow_meridiem(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 4);
     let mut rest = text;

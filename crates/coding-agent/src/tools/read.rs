@@ -1,4 +1,4 @@
-//! `read`: looks into a file, text or image.
+//! `read`: reads a text or image file.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -17,10 +17,10 @@ use super::{ToolParts, accept_file_path, text};
 use crate::images::{self, Intake};
 use crate::machine::{FileKind, Machine, MachineError};
 
-/// What is said of an image to a model that only reads text.
+/// The note about an image for a text-only model.
 const BLIND: &str = "\n[Current model does not support images. The image will be omitted from this request.]";
 
-/// The tool.
+/// The `read` tool.
 pub struct ReadTool {
     machine: Arc<dyn Machine>,
     place: WorkingDirectory,
@@ -52,7 +52,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 impl ReadTool {
-    /// Builds it.
+    /// Creates the tool.
     pub fn new(parts: &ToolParts) -> Self {
         let facts = parts.facts.clone();
         let images = parts.images.clone();
@@ -60,7 +60,7 @@ impl ReadTool {
     }
 }
 
-/// The lines that are requested.
+/// The requested lines.
 struct ReadWindow {
     offset: usize,
     limit: Option<usize>,
@@ -92,7 +92,7 @@ impl Tool for ReadTool {
             let window = ReadWindow::of(&input)?;
             let path = self.place.resolve_read(given, &*self.machine).await;
             let mut output = self.read(given, &path, &window).await?;
-            // As pi 1.5.2: what was read is the result for programs, too. A picture is not repeated.
+            // As in pi 1.5.2, the text is also the structured result. An image is not repeated.
             if let [Block::Text(text)] = &output.content[..] {
                 output.structured = Some(text.text.clone().into());
             }
@@ -156,7 +156,7 @@ impl ReadTool {
         Ok(ToolOutput { content: vec![Block::text(text), Block::Image(admitted.image)], ..ToolOutput::default() })
     }
 
-    /// A missing file's error, with names of the directory that look like it.
+    /// Adds similar names in the directory to the error for a missing file.
     async fn with_neighbours(&self, path: &Path, error: MachineError) -> ToolError {
         let mut text = error.to_string();
         if error.code == "ENOENT"
@@ -174,12 +174,12 @@ impl ReadTool {
     }
 }
 
-/// How much two names have in common at least, of all their characters, to be taken for one another.
+/// Minimum similarity of two names, as the share of common characters.
 const ALIKE: f32 = 0.75;
-/// Names that are compared letter by letter at most.
+/// Maximum names to compare in detail.
 const MAX_COMPARED: usize = 1000;
 
-/// At most three names that differ little from the wanted one, the closest first.
+/// Returns up to three similar names, most similar first.
 fn close_names(wanted: &str, names: Vec<String>) -> Vec<String> {
     let wanted = wanted.to_lowercase();
     let lower = names.into_iter().map(|name| (name.to_lowercase(), name));
@@ -194,34 +194,34 @@ fn close_names(wanted: &str, names: Vec<String>) -> Vec<String> {
     close.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// How much two names can have in common, whatever the order of their letters: cheap to tell, and never less than what they have.
+/// Returns a cheap upper bound for the similarity of two names, ignoring the order of characters.
 fn most_alike(a: &str, b: &str) -> f32 {
     let mut counts = [0_i32; 256];
     a.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
     b.bytes().for_each(|byte| counts[usize::from(byte)] -= 1);
     let n_bytes: i32 = counts.iter().map(|n| n.abs()).sum();
-    // A character that only one of them has is four such bytes at most.
+    // A character in only one of them has at most four bytes.
     let per_char = if a.is_ascii() && b.is_ascii() { 1.0 } else { 4.0 };
     let n_chars = a.chars().count() + b.chars().count();
     1.0 - n_bytes as f32 / per_char / n_chars.max(1) as f32
 }
 
-/// Collects the lines of a window out of pieces of a file of any length; memory is bounded by what a result may hold.
+/// Collects a range of lines from the chunks of a file of any length; memory is bounded by the limits of a result.
 struct WindowLines<'a> {
     window: &'a ReadWindow,
     /// Line feeds seen so far.
     n_feeds: usize,
-    /// Bytes of the window, up to a little more than a result may hold.
+    /// Buffered bytes of the window, slightly more than a result may contain.
     kept: Vec<u8>,
-    /// Length of the window's first line, which may be longer than what is kept.
+    /// Length of the window's first line, which may exceed the buffer.
     first_line_bytes: usize,
-    /// Bytes of the window, kept or not.
+    /// Bytes of the window, buffered or not.
     window_bytes: usize,
-    /// Bytes of the window's last line so far, and whether a line feed has ended it.
+    /// Length of the window's last line so far, and whether a line feed has ended it.
     last_line: (usize, bool),
 }
 
-/// Kept bytes: enough to see that the limit is exceeded and where.
+/// Size of the buffer: enough to detect where the limit is exceeded.
 const KEPT: usize = MAX_BYTES + 4096;
 
 impl<'a> WindowLines<'a> {
@@ -229,7 +229,7 @@ impl<'a> WindowLines<'a> {
         Self { window, n_feeds: 0, kept: Vec::new(), first_line_bytes: 0, window_bytes: 0, last_line: (0, false) }
     }
 
-    /// Takes one more piece in.
+    /// Adds a chunk.
     fn push(&mut self, piece: &[u8]) -> Result<(), ToolError> {
         if memchr::memchr(0, piece).is_some() {
             return Err(ToolError::new(
@@ -273,12 +273,12 @@ impl<'a> WindowLines<'a> {
             return Err(ToolError::new(format!("Offset {offset} is beyond end of file ({n_lines} lines total)")));
         }
         let end = limit.map_or(n_lines, |limit| (offset - 1).saturating_add(limit).min(n_lines));
-        // An empty last line is what a line feed at the end looks like; it counts for the file, not for what is cut.
+        // A final line feed creates an empty last line, which counts for the file but not for the truncation.
         let (last_line_bytes, last_was_fed) = self.last_line;
         let ends_empty = last_line_bytes == 0 || (last_was_fed && end == n_lines);
         let window_lines = end - (offset - 1) - usize::from(ends_empty && end > offset);
         let mut text = String::from_utf8_lossy(&self.kept).into_owned();
-        // Lines are joined by line feeds: the one behind the window's last line belongs to what follows.
+        // Lines are joined by line feeds: the one after the window's last line belongs to the rest.
         let cut_before_end = end < n_lines;
         if cut_before_end && self.window_bytes <= self.kept.len() && text.ends_with('\n') {
             text.pop();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn windows() {
+    fn windows_select_and_truncate_lines() {
         check("a\nb\nc", 1, None, "a\nb\nc");
         check("a\nb\n", 1, None, "a\nb\n");
         check("a\nb\nc", 2, Some(1), "b\n\n[1 more lines in file. Use offset=3 to continue.]");
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_close() {
+    fn similar_names_are_suggested() {
         let names = ["main.rs", "Main.rs", "mian.rs", "lib.rs"].map(str::to_owned).to_vec();
         assert_eq!(close_names("main.r", names), ["Main.rs", "main.rs", "mian.rs"]);
     }

@@ -1,35 +1,35 @@
-//! Cutting long text at line ends, the same way for every tool.
+//! Truncating long text at line breaks, in the same way for every tool.
 
 use serde_json::{Value, json};
 
-/// Lines a tool returns at most.
+/// Maximum lines that a tool returns.
 pub const MAX_LINES: usize = 2000;
-/// Bytes a tool returns at most.
+/// Maximum bytes that a tool returns.
 pub const MAX_BYTES: usize = 51_200;
-/// The limit of lines of results that only have one of bytes, as other programs write it: the largest whole number of JavaScript.
+/// The line limit reported for results with only a byte limit: JavaScript's largest safe integer, as in other programs.
 const NO_LINE_LIMIT: u64 = 9_007_199_254_740_991;
 
-/// What cutting came to.
+/// The result of truncating.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Truncation {
-    /// What is left.
+    /// The remaining text.
     pub content: String,
-    /// Which limit was reached; `None` when nothing was cut.
+    /// The limit that was reached; `None` if nothing was cut.
     pub by: Option<Limit>,
-    /// Lines of the whole text; a line feed at its end begins no further one.
+    /// Lines of the complete text; a final line feed does not start another one.
     pub total_lines: usize,
-    /// Bytes of the whole text.
+    /// Bytes of the complete text.
     pub total_bytes: usize,
-    /// Lines that are left.
+    /// Lines of the remaining text.
     pub output_lines: usize,
-    /// The last line alone was too long, and only its end is left.
+    /// Whether the last line alone was too long, so that only its end remains.
     pub last_line_partial: bool,
-    /// The first line alone is too long, and nothing is left.
+    /// Whether the first line alone is too long, so that nothing remains.
     pub first_line_exceeds_limit: bool,
-    /// The limit of lines that held.
+    /// The line limit that applied.
     pub max_lines: usize,
-    /// The limit of bytes that held.
+    /// The byte limit that applied.
     pub max_bytes: usize,
 }
 
@@ -37,14 +37,14 @@ pub struct Truncation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Limit {
-    /// That of lines.
+    /// The line limit.
     Lines,
-    /// That of bytes.
+    /// The byte limit.
     Bytes,
 }
 
 impl Truncation {
-    /// The object tools put into their details. The content is in the result's text already and is left empty here.
+    /// Returns the object that tools include in their details. `content` is left empty, since it is already in the result's text.
     pub fn to_details(&self) -> Value {
         json!({
             "content": "",
@@ -100,7 +100,7 @@ pub fn truncate_head(text: &str, max_lines: usize, max_bytes: usize) -> Truncati
     }
 }
 
-/// Collects lines one by one and keeps as many of the first as a result may hold; the others are only counted.
+/// Collects lines one by one, keeping the first ones up to the limits of a result and counting the others.
 #[derive(Debug, Default)]
 pub struct HeadLines {
     kept: String,
@@ -110,7 +110,7 @@ pub struct HeadLines {
 }
 
 impl HeadLines {
-    /// Takes one more line.
+    /// Adds a line.
     pub fn push(&mut self, line: &str) {
         let feed = usize::from(self.n_lines > 0);
         self.n_lines += 1;
@@ -124,12 +124,12 @@ impl HeadLines {
         }
     }
 
-    /// Whether there was no line.
+    /// Returns whether there was no line.
     pub fn is_empty(&self) -> bool {
         self.n_lines == 0
     }
 
-    /// What is left of them.
+    /// Returns the truncated lines.
     pub fn finish(self) -> Truncation {
         let is_whole = self.n_bytes <= MAX_BYTES;
         Truncation {
@@ -146,7 +146,7 @@ impl HeadLines {
     }
 }
 
-/// Keeps whole lines from the end; of a last line that is too long by itself, its end.
+/// Keeps whole lines from the end, or the end of the last line if it is too long.
 pub fn truncate_tail(text: &str, max_lines: usize, max_bytes: usize) -> Truncation {
     let total_lines = n_lines(text);
     if total_lines <= max_lines && text.len() <= max_bytes {
@@ -209,12 +209,12 @@ fn n_lines(text: &str) -> usize {
     n_feeds + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
-/// A text without the line feed at its end.
+/// Strips the final line feed from a text.
 fn lines(text: &str) -> &str {
     text.strip_suffix('\n').unwrap_or(text)
 }
 
-/// A size for people: `512B`, `50.0KB`, `1.5MB`.
+/// Formats a size for people: `512B`, `50.0KB`, `1.5MB`.
 pub fn format_size(bytes: usize) -> String {
     const KB: f64 = 1024.0;
     let size = bytes as f64;
@@ -232,13 +232,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_text_stays_whole() {
+    fn short_text_is_kept_whole() {
         assert_eq!(truncate_head("a\nb", 2, 3).by, None);
         assert_eq!(truncate_tail("a\nb", 2, 3).content, "a\nb");
     }
 
     #[test]
-    fn heads_and_tails_end_at_lines() {
+    fn heads_and_tails_end_at_line_breaks() {
         let head = truncate_head("one\ntwo\nthree", 2, 100);
         assert_eq!((head.content.as_str(), head.by, head.output_lines), ("one\ntwo", Some(Limit::Lines), 2));
         let head = truncate_head("one\ntwo\nthree", 9, 8);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_feed_at_the_end_begins_no_line() {
+    fn a_final_line_feed_does_not_start_a_line() {
         assert_eq!(truncate_head("a\nb\n", 2, 100).by, None);
         let tail = truncate_tail("a\nb\nc\n", 2, 100);
         assert_eq!((tail.content.as_str(), tail.total_lines, tail.output_lines), ("b\nc", 3, 2));
@@ -257,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_by_itself() {
+    fn a_single_overlong_line_is_cut() {
         assert!(truncate_head("xxxxxxxxxx\nb", 9, 5).first_line_exceeds_limit);
         let tail = truncate_tail("b\néééé", 9, 5);
         assert_eq!((tail.content.as_str(), tail.last_line_partial), ("éé", true));
     }
 
     #[test]
-    fn collected_lines_are_cut_like_text() {
+    fn collected_lines_are_truncated_like_text() {
         for n in [0, 1, 3, 500, 5_000] {
             let lines: Vec<String> = (0..n).map(|i| format!("line {i:>20}")).collect();
             let mut head = HeadLines::default();
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn sizes_are_formatted_for_people() {
         assert_eq!([format_size(1023), format_size(51_200), format_size(1_572_864)], ["1023B", "50.0KB", "1.5MB"]);
     }
 }

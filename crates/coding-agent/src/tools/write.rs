@@ -1,4 +1,4 @@
-//! `write`: creates a file, or replaces one as a whole.
+//! `write`: creates a file, or replaces its content.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use super::path::WorkingDirectory;
 use super::{ToolParts, accept_file_path, text};
 use crate::machine::Machine;
 
-/// The tool.
+/// The `write` tool.
 pub struct WriteTool {
     machine: Arc<dyn Machine>,
     place: WorkingDirectory,
@@ -36,7 +36,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 impl WriteTool {
-    /// Builds it.
+    /// Creates the tool.
     pub fn new(parts: &ToolParts) -> Self {
         Self { machine: Arc::clone(&parts.machine), place: parts.place.clone(), files: parts.files.clone() }
     }
@@ -59,7 +59,7 @@ impl Tool for WriteTool {
             let turn = cx.cancel.run(self.files.turn(&target, &*self.machine)).await;
             let _turn = turn.map_err(|_| ToolError::aborted())?;
             cx.cancel.check().map_err(|_| ToolError::aborted())?;
-            // From here on the write is carried through: a file that reached the disk is never reported as aborted.
+            // From here on the write is not cancelled: a file that reached the disk is never reported as aborted.
             self.machine.write(&target, content).await?;
             Ok(ToolOutput::text(format!("Successfully wrote to {path}")))
         })

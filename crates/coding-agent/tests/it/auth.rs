@@ -1,4 +1,4 @@
-//! Stored credentials: beside other programs, and from every source in its turn.
+//! Stored credentials: shared with other programs, and resolved from every source in order.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -34,7 +34,7 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 #[tokio::test]
-async fn what_others_store_is_seen_and_survives() {
+async fn changes_by_others_are_seen_and_preserved() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("agent/auth.json");
     let (storage, problems) = AuthStorage::load(&path);
@@ -57,7 +57,7 @@ async fn what_others_store_is_seen_and_survives() {
 }
 
 #[tokio::test]
-async fn an_old_name_of_a_provider_is_understood() {
+async fn a_legacy_provider_name_is_recognized() {
     let storage = AuthStorage::in_memory(object(json!({"azure-openai-responses": key("k")})));
     assert!(storage.has(&"azure".into()));
     storage.store_key(&"azure-openai-responses".into(), "k2", &host()).await.unwrap();
@@ -67,7 +67,7 @@ async fn an_old_name_of_a_provider_is_understood() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_told_and_never_written() {
+async fn a_damaged_file_is_reported_and_never_written() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("auth.json");
     for text in ["{bad", "[]", "{\"a\": 1, // mine\n}"] {
@@ -91,7 +91,7 @@ async fn a_damaged_file_is_told_and_never_written() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn modes_and_links() {
+async fn permissions_and_links_are_kept() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let dir = tempfile::tempdir().unwrap();
@@ -101,7 +101,7 @@ async fn modes_and_links() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
     let link = dir.path().join("link.json");
     symlink("a/b/auth.json", &link).unwrap();
-    // Whoever holds the lock of the real file keeps those out that come by the link.
+    // The lock of the real file also excludes those who use the link.
     std::fs::create_dir(dir.path().join("a/b/auth.json.lock")).unwrap();
     let by_link = AuthStorage::file(&link);
     let refused = by_link.store_key(&"y".into(), "k", &host()).await.unwrap_err();
@@ -113,7 +113,7 @@ async fn modes_and_links() {
 }
 
 #[tokio::test]
-async fn a_dead_holder_is_not_waited_for() {
+async fn a_dead_lock_holder_is_not_waited_for() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("auth.json");
     let lock = dir.path().join("auth.json.lock");
@@ -125,12 +125,12 @@ async fn a_dead_holder_is_not_waited_for() {
     assert!(!lock.exists() && stored(&path)["x"]["key"] == "k");
 }
 
-/// Where a second program of this test finds the file.
+/// Environment variable with the file's path for the second process.
 const PLACE: &str = "PINCH_TEST_AUTH_PLACE";
 const N_KEYS: usize = 12;
 
 #[tokio::test]
-async fn no_program_loses_what_another_stores() {
+async fn no_process_loses_what_another_stores() {
     if let Ok(place) = std::env::var(PLACE) {
         let (path, name) = place.split_once('|').unwrap();
         let storage = AuthStorage::file(Path::new(path));
@@ -145,12 +145,12 @@ async fn no_program_loses_what_another_stores() {
     let path = dir.path().join("auth.json");
     let start = |name: &str| {
         let mut program = Command::new(std::env::current_exe().unwrap());
-        program.args(["--exact", "auth::no_program_loses_what_another_stores"]).current_dir(dir.path());
+        program.args(["--exact", "auth::no_process_loses_what_another_stores"]).current_dir(dir.path());
         program.env(PLACE, format!("{}|{name}", path.display()));
         program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
     let programs = ["a", "b", "c"].map(start);
-    // Someone reads all the time, without a lock, and never sees half a file.
+    // A concurrent reader without a lock never sees a partial file.
     let reader = AuthStorage::file(&path);
     let mut waits: Vec<_> =
         programs.into_iter().map(|mut program| tokio::task::spawn_blocking(move || program.wait())).collect();
@@ -166,7 +166,7 @@ async fn no_program_loses_what_another_stores() {
     assert_eq!(stored(&path).as_object().unwrap().len(), 3 * N_KEYS);
 }
 
-/// A registry with one provider of its own, and what requests to it get.
+/// A registry with one custom provider, and a way to query its requests.
 struct AuthScene {
     auth: RegistryAuth,
     registry: Arc<ModelRegistry>,
@@ -191,7 +191,7 @@ fn scene(entries: Value, env: &[(&str, &str)], given: Option<&str>) -> AuthScene
 }
 
 impl AuthScene {
-    /// Key and headers of a request, or the error.
+    /// Returns key and headers of a request, or the error.
     async fn ask(&self, provider: &str) -> String {
         let model = self.registry.find(&provider.into(), "m").unwrap();
         match self.auth.for_model(&model, &Cancel::new()).await {
@@ -207,7 +207,7 @@ impl AuthScene {
 }
 
 #[tokio::test]
-async fn sources_in_their_order() {
+async fn sources_are_used_in_order() {
     let env = [("SUFFIX", "s")];
     let nothing = json!({});
     assert_eq!(scene(json!({"x": key("st")}), &env, Some("gi")).ask("x").await, "gi x-h=s x-o=p x-o=m");
@@ -217,7 +217,7 @@ async fn sources_in_their_order() {
         scene(nothing.clone(), &[], None).ask("x").await,
         "Failed to resolve API key for provider \"x\" from environment variable: SUFFIX"
     );
-    // Variables of an entry are there for its provider alone, in headers too.
+    // Variables of an entry apply only to its provider, including its headers.
     let own = json!({"x": {"type": "api_key", "key": "st-$SUFFIX", "env": {"SUFFIX": "own"}}});
     assert_eq!(scene(own.clone(), &env, None).ask("x").await, "st-own x-h=own x-o=p x-o=m");
     let of_x = scene(own, &env, None);
@@ -236,7 +236,7 @@ async fn sources_in_their_order() {
 }
 
 #[tokio::test]
-async fn what_is_there_is_known_without_running_anything() {
+async fn the_presence_of_a_key_is_known_without_running_commands() {
     let scene = scene(json!({"x": key("!exit 1"), "other": {"type": "oauth"}}), &[("GROQ_API_KEY", "g")], None);
     let shown = |provider: &str| {
         let status = scene.auth.status(&provider.into());
@@ -246,11 +246,11 @@ async fn what_is_there_is_known_without_running_anything() {
         ["x", "free", "run", "groq", "openai"].map(shown),
         ["stored ", "models_json_key ", "models_json_command ", "environment GROQ_API_KEY", "- ",]
     );
-    // What is given for a run comes before what is stored.
+    // A key given for a run takes precedence over a stored one.
     let given = self::scene(json!({"x": key("stored")}), &[], Some("x"));
     let status = given.auth.status(&"x".into());
     assert_eq!((status.source.map(|source| source.as_str()), status.label), (Some("runtime"), None));
-    // The command is taken at its word until a request needs it.
+    // The command is assumed to work until a request needs it.
     let model = scene.registry.find(&"run".into(), "m").unwrap();
     scene.auth.check(&model, &Cancel::new()).await.unwrap();
     assert!(scene.auth.for_model(&model, &Cancel::new()).await.is_err());
@@ -272,7 +272,7 @@ async fn a_stored_command_runs_once() {
     assert_eq!(std::fs::read_to_string(&log).unwrap(), "run\n");
 }
 
-/// A login whose refresh never ends.
+/// A login flow whose refresh never completes.
 struct Flow;
 
 impl OAuthFlow for Flow {
@@ -312,14 +312,14 @@ fn logins() -> Logins {
 }
 
 #[tokio::test]
-async fn a_login_nobody_can_use_hides_other_sources() {
+async fn an_unusable_login_hides_other_sources() {
     let login = json!({"type": "oauth", "access": "tok", "refresh": "r", "expires": 9_999_999_999_999_u64});
     let scene = scene(json!({"x": login}), &[("SUFFIX", "s")], None);
     assert_eq!(scene.ask("x").await, "No API key found for x.");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stalled_refresh_gives_the_lock_back() {
+async fn a_stalled_refresh_releases_the_lock() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("auth.json");
     let login = json!({"type": "oauth", "access": "tok", "refresh": "r", "expires": 1});

@@ -1,4 +1,4 @@
-//! What the other processes of these tests do.
+//! The work of the child processes in these tests.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::tool_calls;
 
-/// Not a test: what a child does. In the parent's own run there is no task.
+/// Not a test: the entry point of child processes. Does nothing in the parent's test run.
 #[test]
 fn child() {
     let Some((task, file)) = task() else { return };
@@ -17,13 +17,13 @@ fn child() {
     run(tool(&file));
 }
 
-/// Calls the tool that the file names; tells the result and how much memory this process had at most.
+/// Calls the tool described in the file, and prints the result and the peak memory of this process.
 async fn tool(file: &Path) {
     let ask: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     let (folder, tool) = (Path::new(ask["folder"].as_str().unwrap()), ask["tool"].as_str().unwrap());
-    let told = tool_calls::told(tool_calls::call(folder, tool, ask["input"].clone(), &Cancel::new()).await);
+    let text = tool_calls::text_of(tool_calls::call(folder, tool, ask["input"].clone(), &Cancel::new()).await);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
     say(&format!("peak {}", peak.trim_end_matches("kB").trim()));
-    say(&format!("told {}", Value::from(told)));
+    say(&format!("told {}", Value::from(text)));
 }

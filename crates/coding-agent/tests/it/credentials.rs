@@ -1,4 +1,4 @@
-//! Credentials that a machine has by itself.
+//! Credentials found on the machine.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use pinch_stdx::host::{Env, Host};
 use serde_json::json;
 
 #[tokio::test]
-async fn a_clouds_files_stand_in_for_a_key() {
+async fn a_clouds_credential_files_replace_a_key() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join(".aws/credentials");
     std::fs::create_dir(file.parent().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Skills, prompt templates and themes that extensions know of.
+//! Skills, prompt templates and themes found by extensions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::rpc::RpcTestClient;
 use pinch_testing::logs::text_of;
 
-/// Knows of everything in a directory, and has all loaded anew when it is told so.
+/// Reports everything in a directory, and requests a reload on command.
 struct Finds {
     name: String,
     folder: PathBuf,
@@ -57,7 +57,7 @@ impl Command for Anew {
     }
 }
 
-/// A directory with things to find, and an extension that knows of them.
+/// Creates a directory with resources, and an extension that reports them.
 fn folder() -> (TempDir, Arc<dyn Extension>) {
     let folder = tempfile::tempdir().unwrap();
     let theirs = folder.path().join("theirs");
@@ -73,7 +73,7 @@ fn folder() -> (TempDir, Arc<dyn Extension>) {
     (folder, Arc::new(Finds { name, folder: theirs }))
 }
 
-/// The names of what can be written after a slash, with where it comes from.
+/// Returns the slash commands with their sources.
 async fn commands(client: &mut RpcTestClient) -> Vec<(String, String)> {
     let answer = client.ask(json!({"id": "c", "type": "get_commands"})).await;
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -85,7 +85,7 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(name, source)| ((*name).to_owned(), (*source).to_owned())).collect()
 }
 
-/// What the last request tells the model of skills, and what the user says last in it.
+/// Returns the skills in the last request's system prompt, and its last user message.
 fn asked(model: &ScriptedProvider) -> (String, String) {
     let requests = model.requests();
     let messages = &requests.last().unwrap().messages;
@@ -108,7 +108,7 @@ async fn prompt(client: &mut RpcTestClient, text: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn what_extensions_find_is_loaded() {
+async fn resources_found_by_extensions_are_loaded() {
     let (folder, finds) = folder();
     let mut client =
         RpcTestClient::at(folder, (0..3).map(|_| ScriptedReply::text("ok")), SessionTarget::InMemory, vec![finds])
@@ -116,11 +116,11 @@ async fn what_extensions_find_is_loaded() {
     let own = ("anew", "sdk");
     let found = [own, ("greet", "extension:finder"), ("skill:sing", "extension:finder")];
     assert_eq!(commands(&mut client).await, pairs(&found));
-    let (skills, said) = prompt(&mut client, "/greet Ann").await;
+    let (skills, prompted) = prompt(&mut client, "/greet Ann").await;
     assert!(skills.contains("<name>sing</name>"), "{skills}");
-    assert_eq!(said, "Greet Ann kindly.");
-    let (_, said) = prompt(&mut client, "/skill:sing now").await;
-    assert!(said.starts_with("<skill name=\"sing\"") && said.ends_with("</skill>\n\nnow"), "{said}");
+    assert_eq!(prompted, "Greet Ann kindly.");
+    let (_, prompted) = prompt(&mut client, "/skill:sing now").await;
+    assert!(prompted.starts_with("<skill name=\"sing\"") && prompted.ends_with("</skill>\n\nnow"), "{prompted}");
     // Another session finds them again.
     client.ask(json!({"id": 1, "type": "new_session"})).await;
     assert_eq!(commands(&mut client).await, pairs(&found));
@@ -130,25 +130,25 @@ async fn what_extensions_find_is_loaded() {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_after_a_reload_wherever_it_is_kept() {
+async fn a_session_continues_after_a_reload_wherever_it_is_stored() {
     for log in [SessionTarget::InMemory, SessionTarget::New] {
         let (folder, finds) = folder();
         let theirs = folder.path().join("theirs");
         let mut client =
             RpcTestClient::at(folder, (0..3).map(|_| ScriptedReply::text("ok")), log.clone(), vec![finds]).await;
         let state = client.ask(json!({"id": 0, "type": "get_state"})).await;
-        // Nothing has been said yet, so nothing is on disk.
+        // There is no message yet, so nothing is on disk.
         std::fs::write(theirs.join("prompts/one.md"), "One.").unwrap();
         client.ask(json!({"id": 1, "type": "prompt", "message": "/anew"})).await;
-        let (_, said) = prompt(&mut client, "/one").await;
-        assert_eq!(said, "One.");
+        let (_, prompted) = prompt(&mut client, "/one").await;
+        assert_eq!(prompted, "One.");
         let before = client.ask(json!({"id": 2, "type": "get_entries"})).await;
         std::fs::write(theirs.join("prompts/two.md"), "Two.").unwrap();
         client.ask(json!({"id": 3, "type": "prompt", "message": "/anew"})).await;
         let after = client.ask(json!({"id": 2, "type": "get_entries"})).await;
         assert_eq!(before, after, "the same entries, and the same leaf");
-        let (_, said) = prompt(&mut client, "/two").await;
-        assert_eq!(said, "Two.");
+        let (_, prompted) = prompt(&mut client, "/two").await;
+        assert_eq!(prompted, "Two.");
         let sent: Vec<String> =
             client.model.requests().last().unwrap().messages.iter().map(|message| text_of(message)).collect();
         assert!(sent.contains(&"One.".to_owned()), "{sent:?}");
@@ -162,14 +162,14 @@ async fn a_session_goes_on_after_a_reload_wherever_it_is_kept() {
             assert_eq!(text.lines().filter(|line| line.contains("\"type\":\"session\"")).count(), 1);
         }
         assert_eq!(member(&now, "sessionFile").is_null(), log == SessionTarget::InMemory);
-        let (done, heard) = client.leave().await;
+        let (done, received) = client.leave().await;
         done.unwrap();
-        assert!(heard.iter().all(|line| line["type"] != "session_error"));
+        assert!(received.iter().all(|line| line["type"] != "session_error"));
     }
 }
 
 #[tokio::test]
-async fn a_reload_finds_what_has_come_and_loses_what_has_gone() {
+async fn a_reload_finds_new_resources_and_drops_removed_ones() {
     let (folder, finds) = folder();
     let theirs = folder.path().join("theirs");
     let mut client =
@@ -183,8 +183,8 @@ async fn a_reload_finds_what_has_come_and_loses_what_has_gone() {
     let source = "extension:finder";
     let found = [("anew", "sdk"), ("bye", source), ("skill:hum", source), ("skill:sing", source)];
     assert_eq!(commands(&mut client).await, pairs(&found));
-    let (skills, said) = prompt(&mut client, "/bye").await;
+    let (skills, prompted) = prompt(&mut client, "/bye").await;
     assert!(skills.contains("<name>hum</name>") && skills.contains("<name>sing</name>"), "{skills}");
-    assert_eq!(said, "Bye.");
+    assert_eq!(prompted, "Bye.");
     client.leave().await.0.unwrap();
 }

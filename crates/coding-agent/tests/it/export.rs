@@ -1,4 +1,4 @@
-//! Sessions as pages: what they show, and that nothing in a session is more than text there.
+//! Sessions as pages: their content, and that session text never becomes markup.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use sha2::Digest as _;
 
 use pinch_testing::logs::{host, open};
 
-/// A session file of entries, each after the one before unless it says otherwise.
+/// Creates a session file from entries, each following the previous one by default.
 fn session(entries: &[Value]) -> String {
     let mut text =
         json!({"type": "session", "version": 3, "id": "s1", "timestamp": "2025-06-01T10:00:00.000Z", "cwd": "/w"})
@@ -49,7 +49,7 @@ async fn page(text: impl AsRef<[u8]>) -> String {
     written(&log(dir.path(), text.as_ref()).await)
 }
 
-/// What stands between two pieces of a page.
+/// Returns the text between two parts of a page.
 #[track_caller]
 fn between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
     let (_, rest) = page.split_once(from).unwrap();
@@ -73,7 +73,7 @@ fn call(id: &str) -> Value {
     json!({"type": "toolCall", "id": id, "name": "bash", "arguments": {"command": format!("run {id}")}})
 }
 
-/// The tree of a session with two branches, results at their calls and apart, and entries of every kind.
+/// Creates a session with two branches, results with and without their calls, and entries of every kind.
 fn sample() -> String {
     session(&[
         json!({"message": {"role": "system", "content": "Be *kind*.", "sections": {"date": "today", "old": null}, "toolsRemoved": [{"name": "ls"}],
@@ -123,7 +123,7 @@ async fn equal_sessions_give_equal_pages() {
 }
 
 #[tokio::test]
-async fn the_page_runs_its_own_script_and_loads_nothing() {
+async fn the_page_runs_only_its_own_script_and_loads_nothing() {
     let page = page(session(&[user("x")])).await;
     let policy = between(&page, "Content-Security-Policy\" content=\"", "\">");
     let hash = |content: &str| {
@@ -148,7 +148,7 @@ async fn the_page_runs_its_own_script_and_loads_nothing() {
 }
 
 #[tokio::test]
-async fn the_page_begins_as_the_look_says() {
+async fn the_page_starts_in_the_mode_of_its_look() {
     let dir = tempfile::tempdir().unwrap();
     let log = log(dir.path(), session(&[user("x")]).as_bytes()).await;
     let themes = Theme::builtin();
@@ -164,13 +164,13 @@ async fn the_page_begins_as_the_look_says() {
 }
 
 #[tokio::test]
-async fn thousands_of_entries_and_deep_trees() {
+async fn thousands_of_entries_and_deep_trees_are_exported() {
     let many: Vec<Value> = (0..5000).map(|n| user(&format!("question {n}"))).collect();
     let page = page(session(&many)).await;
     assert_eq!((page.matches("<article ").count(), page.matches("<a id=\"t").count()), (5000, 5000));
     let deep: Vec<Value> = (0..20_000)
         .map(|n| match n % 10 {
-            // A fork every ten entries: this one and the one after it follow the same entry.
+            // A fork every ten entries: this one and the next follow the same entry.
             9 => json!({"type": "label", "targetId": "x", "parentId": format!("{:08x}", n - 2)}),
             _ => user("q"),
         })
@@ -181,7 +181,7 @@ async fn thousands_of_entries_and_deep_trees() {
 }
 
 #[tokio::test]
-async fn long_pages_are_easy_for_browsers() {
+async fn long_pages_stay_fast_in_browsers() {
     let code = format!("{}\n", "fn f() -> Vec<u8> { todo!() }\n".repeat(1000));
     let read = |at: usize, text: &str| {
         let call = json!({"type": "toolCall", "id": format!("c{at}"), "name": "read", "arguments": {"path": "a.rs"}});
@@ -194,11 +194,11 @@ async fn long_pages_are_easy_for_browsers() {
     let is_coloured = |page: &str, name: &str| page.contains(&format!("<span class=\"sf\">{name}</span>"));
     let short = page_of(10).await;
     assert!(is_coloured(&short, "f") && is_coloured(&short, "g"));
-    // 3 MB of code in long pieces: only the short piece is worth the elements.
+    // 3 MB of code in long pieces: only the short piece is highlighted.
     let long = page_of(100).await;
     assert!(!is_coloured(&long, "f") && is_coloured(&long, "g"));
     assert!(long.matches('<').count() < 10_000);
-    // Browsers number the items of lists, and look through all that `:has` may mean, whenever something changes.
+    // Browsers number list items, and re-evaluate everything that `:has` may match, whenever something changes.
     assert!(!between(&long, "<nav", "</nav>").contains("<li"));
     let style = between(&long, "<style>", "</style>");
     assert!(style.contains(":root:has(>body>#scheme-dark:checked)"));
@@ -206,7 +206,7 @@ async fn long_pages_are_easy_for_browsers() {
 }
 
 #[tokio::test]
-async fn texts_that_are_broken_are_shown_as_far_as_they_go() {
+async fn damaged_texts_are_shown_as_far_as_possible() {
     let text = session(&[user("HALF \u{1}\u{7f}\u{202e}")]).replace("HALF", "\\ud83d");
     let text = [
         text.as_bytes(),
@@ -231,7 +231,7 @@ async fn entries_that_are_their_own_ancestors_are_shown_once() {
 }
 
 #[tokio::test]
-async fn files_are_replaced_whole_or_not_at_all() {
+async fn files_are_replaced_completely_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
     // Long enough to stay in its file.
     let log = log(dir.path(), session(&[user(&"x".repeat(4 << 20))]).as_bytes()).await;
@@ -243,7 +243,7 @@ async fn files_are_replaced_whole_or_not_at_all() {
     let first = std::fs::read(&usual).unwrap();
     assert_eq!(first, std::fs::read(dir.path().join("new/a.html")).unwrap());
     assert!(matches!(export(Some(dir.path())), Err(ExportError::Write { .. })));
-    // Whoever cuts the session off while it is exported leaves the old page as it was.
+    // Truncating the session during an export leaves the old page unchanged.
     std::fs::write(log.path().unwrap(), "").unwrap();
     let cut = export(None);
     assert!(matches!(cut, Err(ExportError::Read(_))), "{cut:?}");
@@ -254,7 +254,7 @@ async fn files_are_replaced_whole_or_not_at_all() {
     assert!(written(&in_memory).contains("<main>\n</main>"));
 }
 
-/// Every tag that is ours, as it may stand in a page.
+/// All tags that a page may contain.
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r"^</?(?:html|head|meta|title|style|script|body|header|section|h1|dl|div|dt|dd|label|input|button|nav|select|option|ol|ul|li|a|b|main",
@@ -288,7 +288,7 @@ fn is_harmless(page: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Texts that would like to be more.
+/// Generates texts that try to become markup.
 fn hostile() -> impl Strategy<Value = String> {
     let pieces = prop_oneof![
         Just("</script><script>alert(1)</script>"),
@@ -316,7 +316,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn no_text_of_a_session_becomes_markup(texts in prop::collection::vec(hostile(), 12)) {
+    fn session_text_never_becomes_markup(texts in prop::collection::vec(hostile(), 12)) {
         let t = |at: usize| texts[at % texts.len()].as_str();
         let mut args = serde_json::Map::new();
         args.insert("command".into(), t(0).into());

@@ -1,4 +1,4 @@
-//! What extensions bring along, and what they do to the session.
+//! What extensions register, and the actions they perform.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use pinch_coding_agent::extension::{
 };
 use pinch_coding_agent::session_log::SessionLog;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use pinch_llm::schema::Schema;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ use pinch_testing::logs::{host, text_of};
 mod commands;
 mod tools;
 mod registered;
-mod errands;
+mod requests;
 
 type Runs = Box<dyn for<'a> Fn(&'a str, &'a CommandCx) -> ActionFuture<'a> + Send + Sync>;
 
@@ -29,7 +29,7 @@ type Bring = Box<dyn Fn(&mut Registrations, &ExtensionHandle) + Send + Sync>;
 
 type ActionFuture<'a> = BoxFuture<'a, Result<(), ExtensionError>>;
 
-/// A command that does what it is told.
+/// A command that performs a given action.
 struct ActionCommand {
     name: &'static str,
     work: Runs,
@@ -52,25 +52,25 @@ fn does(
     Arc::new(ActionCommand { name, work: Box::new(work) })
 }
 
-/// An extension that brings along what it is given.
+/// An extension with given registrations.
 struct Brings {
     name: &'static str,
     points: Points,
     bring: Bring,
-    told: Box<dyn for<'a> Fn(&'a ExtensionCx) -> ActionFuture<'a> + Send + Sync>,
+    on_notification: Box<dyn for<'a> Fn(&'a ExtensionCx) -> ActionFuture<'a> + Send + Sync>,
 }
 
 impl Brings {
     fn of(name: &'static str, bring: impl Fn(&mut Registrations, &ExtensionHandle) + Send + Sync + 'static) -> Self {
-        Self { name, points: Points::NONE, bring: Box::new(bring), told: Box::new(nothing) }
+        Self { name, points: Points::NONE, bring: Box::new(bring), on_notification: Box::new(nothing) }
     }
 
     fn at(
         self,
         point: Point,
-        told: impl for<'a> Fn(&'a ExtensionCx) -> ActionFuture<'a> + Send + Sync + 'static,
+        on_notification: impl for<'a> Fn(&'a ExtensionCx) -> ActionFuture<'a> + Send + Sync + 'static,
     ) -> Self {
-        Self { points: self.points.with(point), told: Box::new(told), ..self }
+        Self { points: self.points.with(point), on_notification: Box::new(on_notification), ..self }
     }
 }
 
@@ -89,7 +89,7 @@ impl Extension for Brings {
     }
 
     fn notified<'a>(&'a self, _: Notification<'a>, cx: &'a ExtensionCx) -> HandlerFuture<'a, ()> {
-        (self.told)(cx)
+        (self.on_notification)(cx)
     }
 }
 
@@ -117,7 +117,7 @@ fn load(extensions: Vec<Brings>) -> Extensions {
     Extensions::load(&host(), extensions.into_iter().map(|one| Arc::new(one) as Arc<dyn Extension>))
 }
 
-async fn with(log: SessionLog, replies: impl IntoIterator<Item = Says>, extensions: &Extensions) -> SessionScene {
+async fn with(log: SessionLog, replies: impl IntoIterator<Item = Reply>, extensions: &Extensions) -> SessionScene {
     let extensions = extensions.clone();
     let find: pinch_coding_agent::session::FindModel =
         Arc::new(|_, id| (id.as_str() != "none").then(|| model(id.as_str(), true)));

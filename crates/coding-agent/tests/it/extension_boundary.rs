@@ -1,4 +1,4 @@
-//! What extensions put behind turns and runs, whole requests, and dialogs of others.
+//! Entries that extensions append after turns and runs, changes to whole requests, and observing the dialogs of others.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use pinch_coding_agent::extension::{
 };
 use pinch_coding_agent::session::Prompt;
 use pinch_llm::message::{Content, Message};
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use serde_json::json;
 
 use crate::extension_actions::tool;
@@ -24,7 +24,7 @@ type BoundaryHandler = Box<dyn Fn(&TurnEnd<'_>, &Boundary) -> BoundaryAction + S
 type Settle = Box<dyn Fn(u32, &Boundary) -> BoundaryAction + Send + Sync>;
 type Sends = Box<dyn Fn(&[Arc<Message>]) -> ContextAction + Send + Sync>;
 
-/// Does what it is told.
+/// A command that performs a given action.
 struct BoundaryCommand {
     points: Points,
     turn: BoundaryHandler,
@@ -48,7 +48,7 @@ impl BoundaryCommand {
         Self { points: Points::of([Point::TurnEnd]), turn: Box::new(turn), ..Self::nothing() }
     }
 
-    /// `settle` hears how often it was asked before.
+    /// Calls `settle` with the number of earlier calls.
     fn at_rest(settle: impl Fn(u32, &Boundary) -> BoundaryAction + Send + Sync + 'static) -> Self {
         Self { points: Points::of([Point::AgentBeforeSettle]), settle: Box::new(settle), ..Self::nothing() }
     }
@@ -99,7 +99,7 @@ impl Extension for BoundaryCommand {
 }
 
 async fn stage(
-    replies: impl IntoIterator<Item = Says>,
+    replies: impl IntoIterator<Item = Reply>,
     all: impl IntoIterator<Item = BoundaryCommand>,
 ) -> SessionScene {
     let all: Vec<Arc<dyn Extension>> = all.into_iter().map(|one| Arc::new(one) as Arc<dyn Extension>).collect();
@@ -117,8 +117,8 @@ async fn ask(scene: &mut SessionScene, text: &str) -> Vec<SessionEvent> {
     pull(scene.session.prompt(Prompt::text(text))).await
 }
 
-fn call() -> Says {
-    Says::call("c1", "echo", JsonObject::new())
+fn call() -> Reply {
+    Reply::call("c1", "echo", JsonObject::new())
 }
 
 fn appended(events: &[SessionEvent]) -> Vec<String> {
@@ -146,7 +146,7 @@ fn state() -> Draft {
 }
 
 #[tokio::test]
-async fn before_the_session_rests_the_model_can_be_asked_once_more() {
+async fn an_extension_can_call_the_model_again_before_settling() {
     let again = BoundaryCommand::at_rest(|n, _| match n {
         0 => BoundaryAction { drafts: Some(vec![state(), Draft::Message(custom("go on"))]), goes_on: Some(true) },
         _ => BoundaryAction::default(),
@@ -155,7 +155,7 @@ async fn before_the_session_rests_the_model_can_be_asked_once_more() {
         assert_eq!((so_far.drafts.len(), so_far.goes_on), if n == 0 { (2, true) } else { (0, false) });
         BoundaryAction::default()
     });
-    let mut scene = stage([Says::text("1"), Says::text("2")], [again, sees]).await;
+    let mut scene = stage([Reply::text("1"), Reply::text("2")], [again, sees]).await;
     let events = ask(&mut scene, "hi").await;
     assert_eq!(failures(&events), []);
     assert_eq!(appended(&events), ["custom", "custom_message"]);
@@ -167,13 +167,13 @@ async fn before_the_session_rests_the_model_can_be_asked_once_more() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_not_done() {
+async fn invalid_requests_are_not_performed() {
     let drafts = |target: &str| vec![state(), Draft::Edit { target: EntryId::new(target), replacement: None }];
     for (action, why) in [
         (append(drafts("none")), "Invalid boundary entries: Entry none is not on the branch"),
         (BoundaryAction::go_on(), "agent_before_settle requested continuation without runnable model context"),
     ] {
-        let mut scene = stage([Says::text("1")], [BoundaryCommand::at_rest(move |_, _| action.clone())]).await;
+        let mut scene = stage([Reply::text("1")], [BoundaryCommand::at_rest(move |_, _| action.clone())]).await;
         let events = ask(&mut scene, "hi").await;
         let failed = failures(&events);
         assert_eq!((failed.len(), failed[0].extension.as_str(), failed[0].error.as_str()), (1, "<boundary>", why));
@@ -192,7 +192,7 @@ async fn a_turn_can_change_what_the_next_one_sees() {
             append(vec![Draft::Edit { target: first.clone(), replacement }, state()])
         }
     });
-    let mut scene = stage([call(), Says::text("done")], [shortens]).await;
+    let mut scene = stage([call(), Reply::text("done")], [shortens]).await;
     let events = ask(&mut scene, "hi").await;
     assert_eq!(failures(&events), []);
     let sent = texts(&scene.provider.requests()[1].messages);
@@ -205,9 +205,9 @@ async fn a_turn_can_change_what_the_next_one_sees() {
 }
 
 #[tokio::test]
-async fn what_the_last_turn_leaves_behind_stays() {
-    let says = BoundaryCommand::at_turns(|_, _| append(vec![Draft::Message(custom("note"))]));
-    let mut scene = stage([Says::text("1"), Says::text("2")], [says]).await;
+async fn entries_appended_after_the_last_turn_are_kept() {
+    let replies = BoundaryCommand::at_turns(|_, _| append(vec![Draft::Message(custom("note"))]));
+    let mut scene = stage([Reply::text("1"), Reply::text("2")], [replies]).await;
     ask(&mut scene, "hi").await;
     assert_eq!(texts(scene.session.messages()), ["system", "hi", "1", "custom"]);
     ask(&mut scene, "more").await;
@@ -215,7 +215,7 @@ async fn what_the_last_turn_leaves_behind_stays() {
 }
 
 #[tokio::test]
-async fn a_turn_that_wants_nonsense_does_not_go_on() {
+async fn a_turn_with_invalid_drafts_does_not_continue() {
     let wrong = BoundaryCommand::at_turns(|turn, _| BoundaryAction {
         drafts: Some(vec![Draft::Compaction {
             summary: "s".into(),
@@ -225,19 +225,19 @@ async fn a_turn_that_wants_nonsense_does_not_go_on() {
         }]),
         goes_on: Some(turn.turn_index == 0),
     });
-    let mut scene = stage([Says::text("1")], [wrong]).await;
+    let mut scene = stage([Reply::text("1")], [wrong]).await;
     let failed = failures(&ask(&mut scene, "hi").await);
     assert_eq!(failed[0].error, "Invalid boundary entries: Entry none is not on the branch");
     assert_eq!(scene.provider.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn a_summary_can_stand_for_everything() {
+async fn a_summary_can_replace_the_whole_conversation() {
     let forgets = BoundaryCommand::at_rest(|n, _| match n {
         0 => append(vec![Draft::Compaction { summary: "S".into(), first_kept: None, details: None, usage: None }]),
         _ => BoundaryAction::default(),
     });
-    let mut scene = stage([Says::text("1")], [forgets]).await;
+    let mut scene = stage([Reply::text("1")], [forgets]).await;
     assert_eq!(failures(&ask(&mut scene, "hi").await), []);
     let entry = scene.session.log().entries().next_back().unwrap();
     let EntryBody::Compaction(made) = &entry.body else { panic!("{entry:?}") };
@@ -247,24 +247,24 @@ async fn a_summary_can_stand_for_everything() {
 }
 
 #[tokio::test]
-async fn whole_requests_can_be_changed_as_long_as_the_system_comes_first() {
+async fn whole_requests_can_be_changed_if_a_system_message_comes_first() {
     let adds = BoundaryCommand::in_requests(|messages| {
         assert_eq!(messages[0].role(), "system");
         let more = Arc::new(Message::user("more", 0));
         ContextAction::Replace(messages.iter().cloned().chain([more]).collect())
     });
     let spoils = BoundaryCommand::in_requests(|messages| ContextAction::Replace(messages[1..].to_vec()));
-    let mut scene = stage([Says::text("1")], [adds, spoils]).await;
+    let mut scene = stage([Reply::text("1")], [adds, spoils]).await;
     let failed = failures(&ask(&mut scene, "hi").await);
-    assert_eq!(failed[0].error, "The first message must be one of the system");
+    assert_eq!(failed[0].error, "The first message must be a system message");
     assert_eq!(texts(&scene.provider.requests()[0].messages), ["system", "hi", "more"]);
     assert_eq!(texts(scene.session.messages()), ["system", "hi", "1"]);
 }
 
-/// Notes what it hears of dialogs, and asks something itself when one begins.
-struct Hears(Arc<Mutex<Vec<String>>>);
+/// Records dialogs, and opens one itself when one starts.
+struct DialogRecorder(Arc<Mutex<Vec<String>>>);
 
-impl Extension for Hears {
+impl Extension for DialogRecorder {
     fn name(&self) -> &str {
         "hears"
     }
@@ -313,7 +313,7 @@ impl Command for AskingCommand {
     }
 }
 
-/// A person who says yes.
+/// A user who says yes.
 struct ConfirmingUi;
 
 impl Ui for ConfirmingUi {
@@ -328,9 +328,9 @@ impl Ui for ConfirmingUi {
 }
 
 #[tokio::test]
-async fn dialogs_are_told_of_but_not_those_of_who_is_told() {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let extensions = Extensions::load(&host(), [Arc::new(Hears(Arc::clone(&heard))) as Arc<dyn Extension>]);
+async fn dialogs_are_reported_except_those_of_the_listener() {
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let extensions = Extensions::load(&host(), [Arc::new(DialogRecorder(Arc::clone(&recorded))) as Arc<dyn Extension>]);
     let theirs = extensions.clone();
     let mut scene = scene_with(in_memory(), [], |mut parts| {
         parts.extensions = theirs;
@@ -338,8 +338,8 @@ async fn dialogs_are_told_of_but_not_those_of_who_is_told() {
     })
     .await;
     ask(&mut scene, "/ask nobody").await;
-    assert_eq!(*heard.lock().unwrap(), [""; 0], "where nobody is, nobody is asked");
+    assert_eq!(*recorded.lock().unwrap(), [""; 0], "where nobody is, nobody is asked");
     extensions.set_ui(Arc::new(ConfirmingUi));
     assert_eq!(failures(&ask(&mut scene, "/ask one").await), []);
-    assert_eq!(*heard.lock().unwrap(), ["start confirm one", "end confirm one"]);
+    assert_eq!(*recorded.lock().unwrap(), ["start confirm one", "end confirm one"]);
 }

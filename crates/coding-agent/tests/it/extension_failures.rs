@@ -1,4 +1,4 @@
-//! What print and JSON mode say of extensions that fail.
+//! Reports of failing extensions in print and JSON mode.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn failure() -> ExtensionFailure {
 }
 
 #[tokio::test]
-async fn they_are_told_apart_from_what_is_printed() {
+async fn failures_are_reported_separately_from_the_printed_answer() {
     let mut scene = failing().await;
     let (mut out, mut failed) = (Vec::new(), Vec::new());
     let prompts = vec![Prompt::text("hi")];
@@ -51,7 +51,7 @@ async fn they_are_told_apart_from_what_is_printed() {
 }
 
 #[tokio::test]
-async fn they_are_told_apart_from_the_lines_of_events() {
+async fn failures_are_reported_separately_from_event_lines() {
     let mut scene = failing().await;
     let (mut out, mut failed) = (Vec::new(), Vec::new());
     let prompts = vec![Prompt::text("hi")];

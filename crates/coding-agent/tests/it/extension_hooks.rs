@@ -11,7 +11,7 @@ use pinch_coding_agent::extension::{Extension, Extensions, Point, Points};
 use pinch_coding_agent::session::{Prompt, SessionRun};
 use pinch_coding_agent::session_log::SessionLog;
 use pinch_llm::message::Content;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use pinch_llm::schema::Schema;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::session::{SessionScene, scene_with};
 use pinch_testing::logs::{host, text_of};
 
 mod probe;
-mod told;
+mod notifications;
 mod changes;
 mod calls;
 mod people;
@@ -30,7 +30,7 @@ pub(crate) fn custom(text: &str) -> CustomMessage {
     CustomMessage { custom_type: "c".into(), content: Content::Text(text.into()), display: true, details: None }
 }
 
-/// Gives its text back.
+/// Returns its text.
 struct Echo(ToolSpec);
 
 impl Echo {
@@ -52,8 +52,8 @@ impl Tool for Echo {
 
 type Answer2<'a> = futures::future::BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
-fn echo(text: &str) -> Says {
-    Says::call("c1", "echo", JsonObject::from_iter([("text".to_owned(), Value::from(text))]))
+fn echo(text: &str) -> Reply {
+    Reply::call("c1", "echo", JsonObject::from_iter([("text".to_owned(), Value::from(text))]))
 }
 
 struct HookFixture {
@@ -88,10 +88,10 @@ pub(crate) fn failures(events: &[SessionEvent]) -> Vec<ExtensionFailure> {
     events.iter().filter_map(failure).collect()
 }
 
-/// A session with extensions of these names and moods at some points.
+/// Creates a session with extensions of these names and moods at some points.
 async fn stage(
     log: SessionLog,
-    replies: impl IntoIterator<Item = Says>,
+    replies: impl IntoIterator<Item = Reply>,
     points: &[Point],
     moods: &[(&'static str, Mood)],
 ) -> HookFixture {
@@ -112,7 +112,7 @@ async fn stage(
 
 const TWO: [(&str, Mood); 2] = [("a", Mood::Works), ("b", Mood::Works)];
 
-/// One that works around one that does not.
+/// Surrounds an extension of this mood with working ones.
 fn around(mood: Mood) -> [(&'static str, Mood); 3] {
     [("a", Mood::Works), ("bad", mood), ("z", Mood::Works)]
 }

@@ -1,4 +1,4 @@
-//! Extensions in JavaScript, through the host that pinch starts them with.
+//! JavaScript extensions, run by the bundled host.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::extension::ProviderChange;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use pinch_stdx::cancel::Cancel;
 
 use crate::extension_hooks::{failures, pull};
@@ -14,8 +14,8 @@ use crate::extension_process::{ProcessFixture, RecordingUi, program};
 
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/extension-host/pinch-extension-host.mjs");
 
-/// A session with an extension that has this text; `None` where there is no Node.
-async fn stage(text: &str, replies: impl IntoIterator<Item = Says>) -> Option<(ProcessFixture, tempfile::TempDir)> {
+/// Creates a session with an extension with this source; `None` without Node.
+async fn stage(text: &str, replies: impl IntoIterator<Item = Reply>) -> Option<(ProcessFixture, tempfile::TempDir)> {
     let node = program("node")?;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("extension.mjs");
@@ -24,7 +24,7 @@ async fn stage(text: &str, replies: impl IntoIterator<Item = Says>) -> Option<(P
     Some((ProcessFixture::running(command.to_vec(), replies).await, folder))
 }
 
-/// The states that extensions have kept in the log.
+/// Returns the states that extensions stored in the log.
 fn states(stage: &ProcessFixture) -> Vec<String> {
     let entries = stage.scene.session.log().entries();
     let state = |body: &EntryBody| match body {
@@ -35,14 +35,14 @@ fn states(stage: &ProcessFixture) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_registered_between_load_and_session_counts() {
+async fn registrations_between_load_and_session_start_are_accepted() {
     let text = r#"
         export default function (pi) {
           const tool = (name) => ({ name, description: name, parameters: { type: "object" }, execute: async () => ({ content: name }) });
           pi.registerTool(tool("early"));
           for (const name of ["gone", "kept"]) pi.registerProvider(name, { baseUrl: "http://x" });
           pi.unregisterProvider("gone");
-          // pinch has asked for everything by then, and there is no session yet.
+          // By then pinch has asked for the registrations, and there is no session yet.
           process.stdin.once("data", () => setImmediate(() => pi.registerTool(tool("between"))));
           pi.on("session_start", async () => {
             await pi.registerTool(tool("late"));
@@ -51,7 +51,7 @@ async fn what_is_registered_between_load_and_session_counts() {
             await pi.appendEntry("refused", refused);
           });
         }"#;
-    let Some((mut stage, _folder)) = stage(text, [Says::text("ok")]).await else { return };
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
     assert_eq!(failures(&stage.ask("hi").await), []);
     let names: Vec<String> = stage.extensions.tools().iter().map(|tool| tool.spec().name.clone()).collect();
     assert_eq!(names, ["early", "between", "late"]);
@@ -65,21 +65,21 @@ async fn what_is_registered_between_load_and_session_counts() {
 }
 
 #[tokio::test]
-async fn a_handler_that_nobody_waits_for_tells_of_its_failure() {
+async fn a_failing_notification_handler_is_reported() {
     let text = r#"
         export default function (pi) {
           pi.on("turn_start", () => { throw new Error("broken"); });
-          // Notification events are handled in their order: this one is waited for.
+          // Notifications are handled in order, so the handler before this one is awaited.
           pi.on("agent_end", () => {});
         }"#;
-    let Some((mut stage, _folder)) = stage(text, [Says::text("ok")]).await else { return };
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
     let failed = failures(&stage.ask("hi").await);
     let failed: Vec<_> = failed.iter().map(|failure| (failure.event.as_str(), failure.error.as_str())).collect();
     assert_eq!(failed, [("turn_start", "broken")]);
 }
 
 #[tokio::test]
-async fn what_was_told_before_the_end_is_handled_to_its_end() {
+async fn notifications_before_the_end_are_handled_completely() {
     let text = r#"
         export default function (pi) {
           pi.on("turn_start", async () => {
@@ -87,7 +87,7 @@ async fn what_was_told_before_the_end_is_handled_to_its_end() {
             throw new Error("late");
           });
         }"#;
-    let Some((mut stage, _folder)) = stage(text, [Says::text("ok")]).await else { return };
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
     stage.ask("hi").await;
     let extensions = stage.scene.session.control().extensions().clone();
     extensions.close().await;
@@ -96,7 +96,7 @@ async fn what_was_told_before_the_end_is_handled_to_its_end() {
 }
 
 #[tokio::test]
-async fn several_handlers_of_one_file_all_count() {
+async fn all_handlers_of_a_file_take_effect() {
     let text = r#"
         export default function (pi) {
           const say = (content) => ({ customType: "c", content, display: true });
@@ -113,10 +113,10 @@ async fn several_handlers_of_one_file_all_count() {
           });
           pi.on("context_with_system", (event) => ({ messages: [...event.messages, { role: "user", content: "last", timestamp: 0 }] }));
         }"#;
-    let Some((mut stage, _folder)) = stage(text, [Says::text("1"), Says::text("2")]).await else { return };
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("1"), Reply::text("2")]).await else { return };
     assert_eq!(failures(&stage.ask("hi").await), []);
     assert_eq!(stage.texts(), ["system", "hi", "custom", "custom", "1", "custom", "2"]);
-    let said: Vec<String> = stage.scene.provider.requests()[1]
+    let texts: Vec<String> = stage.scene.provider.requests()[1]
         .messages
         .iter()
         .filter_map(|message| match &**message {
@@ -124,7 +124,7 @@ async fn several_handlers_of_one_file_all_count() {
             _ => None,
         })
         .collect();
-    assert_eq!(said, ["hi", "one", "two", "more", "last"]);
+    assert_eq!(texts, ["hi", "one", "two", "more", "last"]);
     let Message::System(asked) = &*stage.scene.provider.requests()[0].messages[0] else { panic!() };
     assert_eq!(asked.content.text(""), "first+second");
     assert_eq!(states(&stage), ["a 1", "b \"completed\"", "a 1", "b \"completed\""]);
@@ -132,7 +132,7 @@ async fn several_handlers_of_one_file_all_count() {
 }
 
 #[tokio::test]
-async fn a_script_hears_of_dialogs() {
+async fn a_script_is_notified_of_dialogs() {
     let text = r#"
         export default function (pi) {
           for (const name of ["ui_prompt_start", "ui_prompt_end"]) {
@@ -146,29 +146,29 @@ async fn a_script_hears_of_dialogs() {
     stage.extensions.set_ui(Arc::new(RecordingUi::default()));
     assert_eq!(failures(&stage.ask("/ask").await), []);
     let until = Instant::now() + Duration::from_secs(20);
-    let heard = loop {
+    let recorded = loop {
         pull(stage.scene.session.run_requests(&Cancel::new())).await;
-        let heard = states(&stage);
-        if heard.len() == 2 {
-            break heard;
+        let recorded = states(&stage);
+        if recorded.len() == 2 {
+            break recorded;
         }
-        assert!(Instant::now() < until, "{heard:?}");
+        assert!(Instant::now() < until, "{recorded:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
-    let told = "\"ui_prompt confirm Sure?\"";
-    assert_eq!(heard, [format!("ui_prompt_start {told}"), format!("ui_prompt_end {told}")]);
+    let dialog = "\"ui_prompt confirm Sure?\"";
+    assert_eq!(recorded, [format!("ui_prompt_start {dialog}"), format!("ui_prompt_end {dialog}")]);
 }
 
-/// Texts with every character that some program takes for the end of a line.
+/// A text with every character that some program treats as a line break.
 const BREAKS: &str = "a\u{2028}b\u{2029}c\u{85}d\u{b}e\u{c}f\rg\r\nh";
 
 #[tokio::test]
-async fn separators_of_unicode_end_no_message() {
+async fn unicode_separators_do_not_end_a_message() {
     let text = r#"
         export default function (pi) {
           pi.on("before_agent_start", (event) => ({ message: { customType: "c", content: event.prompt, display: true } }));
         }"#;
-    let Some((mut stage, _folder)) = stage(text, [Says::text("ok")]).await else { return };
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
     assert_eq!(failures(&stage.ask(BREAKS).await), []);
     let echoed = stage.scene.session.log().entries().find_map(|entry| match &entry.body {
         EntryBody::CustomMessage(message) => Some(message.content.text("")),
@@ -177,7 +177,7 @@ async fn separators_of_unicode_end_no_message() {
     assert_eq!(echoed.as_deref(), Some(BREAKS));
 }
 
-/// Older hosts and programs in other languages are spared the separators; the host itself understands them raw.
+/// Escaping spares other hosts and languages the separators; this host also accepts them unescaped.
 #[tokio::test]
 async fn the_host_splits_at_line_feeds_only() {
     use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Extensions that are programs of their own.
+//! Extensions as separate processes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use pinch_coding_agent::extension::ui::{Dialog, DialogReply, Ui, UiUpdate};
 use pinch_coding_agent::extension::{Extension, ExtensionError, Extensions};
 use pinch_coding_agent::session::Prompt;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use pinch_stdx::cancel::CancelReason;
 use pinch_stdx::host::Host;
 use pinch_stdx::process::is_alive;
@@ -24,7 +24,7 @@ use crate::extension_hooks::{failures, pull};
 use crate::session::{SessionScene, in_memory, scene_with};
 use pinch_testing::logs::text_of;
 
-/// A program of the search path or of the directory of the interop tests; says so when it is not there.
+/// Finds a program on the `PATH` or in the directory of the interop tests; reports if it is missing.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file());
@@ -57,7 +57,7 @@ fn words(command: &[&str]) -> Vec<String> {
     command.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// A session with an extension that is a program.
+/// A session with a process extension.
 pub(crate) struct ProcessFixture {
     pub(crate) scene: SessionScene,
     pub(crate) extensions: Extensions,
@@ -66,14 +66,14 @@ pub(crate) struct ProcessFixture {
 }
 
 impl ProcessFixture {
-    async fn of(mood: &str, points: &str, replies: impl IntoIterator<Item = Says>) -> Option<Self> {
+    async fn of(mood: &str, points: &str, replies: impl IntoIterator<Item = Reply>) -> Option<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/extension_process.py");
         let python = program("python3")?;
         let command = words(&[python.to_str().unwrap(), script.to_str().unwrap(), mood, points]);
         Some(Self::running(command, replies).await)
     }
 
-    pub(crate) async fn running(command: Vec<String>, replies: impl IntoIterator<Item = Says>) -> Self {
+    pub(crate) async fn running(command: Vec<String>, replies: impl IntoIterator<Item = Reply>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let notes = folder.path().join("notes");
         std::fs::write(&notes, "").unwrap();
@@ -100,7 +100,7 @@ impl ProcessFixture {
         self.scene.session.messages().iter().map(|message| text_of(message)).collect()
     }
 
-    /// Text of the first result of a call, and whether it failed.
+    /// Returns the text of a call's first result, and whether it failed.
     fn result(&self) -> (String, bool) {
         let results = self.scene.session.messages().iter().filter_map(|message| match &**message {
             Message::ToolResult(result) => Some(result),
@@ -110,7 +110,7 @@ impl ProcessFixture {
         (first.content[0].as_text().unwrap().to_owned(), first.is_error)
     }
 
-    /// Waits until the program has noted something.
+    /// Waits until the program has recorded a text.
     async fn noted(&self, text: &str) -> String {
         let until = Instant::now() + Duration::from_secs(20);
         loop {
@@ -124,18 +124,18 @@ impl ProcessFixture {
     }
 }
 
-fn bash(command: &str) -> Says {
-    Says::call("c1", "bash", JsonObject::from_iter([("command".to_owned(), Value::from(command))]))
+fn bash(command: &str) -> Reply {
+    Reply::call("c1", "bash", JsonObject::from_iter([("command".to_owned(), Value::from(command))]))
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_start_says_why() {
+async fn a_program_that_cannot_start_reports_why() {
     let host = Host::system();
     let start = async |command: &[&str]| ProcessExtension::start(spec(words(command)), &host).await.err().unwrap();
     let missing = start(&["/no/such/program"]).await.to_string();
     assert!(missing.starts_with("cannot start /no/such/program: "), "{missing}");
     let failed = start(&["/bin/sh", "-c", "echo oops >&2; exit 7"]).await;
-    let why = "The extension's process is not running: it ended (exit code 7): oops";
+    let why = "The extension's process is not running: it exited (exit code 7): oops";
     assert_eq!(failed.to_string(), why);
     assert_eq!(start(&[]).await.to_string(), "The command is empty");
     let odd = r#"read line; echo '{"jsonrpc":"2.0","id":1,"result":{"subscriptions":7}}'; sleep 60"#;
@@ -143,17 +143,17 @@ async fn a_program_that_cannot_start_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_that_says_nothing_is_given_up() {
+async fn a_silent_program_times_out() {
     let failed =
         ProcessExtension::start(spec(words(&["/bin/sh", "-c", "sleep 600"])), &Host::system()).await.err().unwrap();
     assert!(matches!(failed, ExtensionError::TimedOut { .. }), "{failed}");
 }
 
 #[tokio::test]
-async fn it_sees_and_changes_what_a_value_can() {
+async fn a_program_sees_and_changes_the_same_as_a_value() {
     let points = "input,context,context_with_system,before_agent_start,tool_result,message_end,agent_start,turn_start,message_update,\
         agent_before_settle,agent_settled,frob";
-    let replies = [bash("ls"), Says::text("done"), Says::text("again")];
+    let replies = [bash("ls"), Reply::text("done"), Reply::text("again")];
     let Some(mut stage) = ProcessFixture::of("good", points, replies).await else { return };
     let problem = stage.extensions.take_failures();
     assert_eq!(problem[0].error, "Unknown event: frob");
@@ -179,16 +179,16 @@ async fn it_sees_and_changes_what_a_value_can() {
 }
 
 #[tokio::test]
-async fn what_it_says_at_the_end_of_a_run_is_answered_before_the_session_rests() {
-    let replies = [Says::text("one"), Says::text("two")];
+async fn requests_at_the_end_of_a_run_are_answered_before_it_settles() {
+    let replies = [Reply::text("one"), Reply::text("two")];
     let Some(mut stage) = ProcessFixture::of("good", "agent_end", replies).await else { return };
     let events = stage.ask("hi").await;
     assert_eq!(failures(&events), []);
     assert_eq!(stage.texts()[1..], ["hi", "one", "go on", "two"]);
-    let said: Vec<_> = stage.scene.session.messages().iter().filter(|message| message.role() == "user").collect();
+    let text: Vec<_> = stage.scene.session.messages().iter().filter(|message| message.role() == "user").collect();
     assert!(
-        said.iter().all(|message| serde_json::to_value(message).unwrap()["content"][0]["type"] == "text"),
-        "{said:?}"
+        text.iter().all(|message| serde_json::to_value(message).unwrap()["content"][0]["type"] == "text"),
+        "{text:?}"
     );
     let word = |event: &SessionEvent| match event {
         SessionEvent::EntryAppended(_) => Some("entry"),
@@ -197,13 +197,13 @@ async fn what_it_says_at_the_end_of_a_run_is_answered_before_the_session_rests()
         SessionEvent::Settled { .. } => Some("settled"),
         _ => None,
     };
-    let told: Vec<&str> = events.iter().filter_map(word).collect();
-    assert_eq!(told, ["entry", "queues", "end", "queues", "end", "settled"]);
+    let kinds: Vec<&str> = events.iter().filter_map(word).collect();
+    assert_eq!(kinds, ["entry", "queues", "end", "queues", "end", "settled"]);
 }
 
 #[tokio::test]
-async fn its_tools_run_and_tell_how_far_they_are() {
-    let Some(mut stage) = ProcessFixture::of("good", "", [bash("ls"), Says::text("done")]).await else { return };
+async fn its_tools_run_and_report_progress() {
+    let Some(mut stage) = ProcessFixture::of("good", "", [bash("ls"), Reply::text("done")]).await else { return };
     let events = stage.ask("hi").await;
     assert_eq!(stage.result(), (r#"ran {"command": "ls"}"#.to_owned(), false));
     let halves = events.iter().filter(|event| match event {
@@ -214,8 +214,8 @@ async fn its_tools_run_and_tell_how_far_they_are() {
 }
 
 #[tokio::test]
-async fn its_commands_do_what_a_value_can() {
-    let Some(mut stage) = ProcessFixture::of("good", "", [Says::text("1")]).await else { return };
+async fn its_commands_can_do_the_same_as_a_values() {
+    let Some(mut stage) = ProcessFixture::of("good", "", [Reply::text("1")]).await else { return };
     let events = stage.ask("/act").await;
     assert_eq!(failures(&events), []);
     let data = stage.scene.session.log().entries().find_map(|entry| match &entry.body {
@@ -238,8 +238,8 @@ async fn its_commands_do_what_a_value_can() {
 }
 
 #[tokio::test]
-async fn handlers_may_not_replace_the_session_they_are_asked_by() {
-    let Some(mut stage) = ProcessFixture::of("command_only", "tool_call", [bash("ls"), Says::text("1")]).await else {
+async fn handlers_may_not_replace_the_session_that_called_them() {
+    let Some(mut stage) = ProcessFixture::of("command_only", "tool_call", [bash("ls"), Reply::text("1")]).await else {
         return;
     };
     stage.ask("hi").await;
@@ -247,12 +247,12 @@ async fn handlers_may_not_replace_the_session_they_are_asked_by() {
 }
 
 #[tokio::test]
-async fn a_program_that_dies_is_told_once_and_blocks_what_it_was_to_look_at() {
-    let replies = [bash("ls"), bash("ls"), Says::text("done")];
+async fn a_crash_is_reported_once_and_blocks_guarded_calls() {
+    let replies = [bash("ls"), bash("ls"), Reply::text("done")];
     let Some(mut stage) = ProcessFixture::of("dies", "tool_call,input,agent_settled", replies).await else { return };
     let mut events = stage.ask("hi").await;
     events.extend(stage.ask("again").await);
-    let why = "The extension's process is not running: it ended (exit code 9): my last words";
+    let why = "The extension's process is not running: it exited (exit code 9): my last words";
     assert_eq!(stage.result(), (format!("Extension failed, blocking execution: {why}"), true));
     let failed = failures(&events);
     assert_eq!(failed.len(), 1, "{failed:?}");
@@ -261,13 +261,13 @@ async fn a_program_that_dies_is_told_once_and_blocks_what_it_was_to_look_at() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_passed_over_up_to_a_limit() {
-    let Some(mut stage) = ProcessFixture::of("chatty", "", [bash("ls"), Says::text("done")]).await else { return };
+async fn invalid_messages_are_skipped_up_to_a_limit() {
+    let Some(mut stage) = ProcessFixture::of("chatty", "", [bash("ls"), Reply::text("done")]).await else { return };
     let failed = failures(&stage.ask("hi").await);
     assert_eq!(failed[0].error, "stdout is for messages only, but it wrote: one line too many");
     assert!(!stage.result().1);
     for (mood, why) in [("garbage", "it sent 100 invalid lines"), ("huge", "it sent a line longer than 16 MiB")] {
-        let mut stage = ProcessFixture::of(mood, "", [bash("ls"), Says::text("done")]).await.unwrap();
+        let mut stage = ProcessFixture::of(mood, "", [bash("ls"), Reply::text("done")]).await.unwrap();
         stage.ask("hi").await;
         let (text, failed) = stage.result();
         assert!(failed && text.starts_with(&format!("The extension's process is not running: {why}")), "{text}");
@@ -285,7 +285,7 @@ async fn a_cancelled_call_is_cancelled_in_the_program_too() {
     }
 }
 
-/// Asks, cancels, and sees the end.
+/// Starts a call, cancels it, and checks the end.
 async fn cancelled(stage: &mut ProcessFixture) {
     let control = stage.scene.session.control();
     let stop = async {
@@ -299,8 +299,8 @@ async fn cancelled(stage: &mut ProcessFixture) {
 }
 
 #[tokio::test]
-async fn the_whole_tree_ends_with_the_session() {
-    let Some(mut stage) = ProcessFixture::of("tree", "", [bash("ls"), Says::text("done")]).await else { return };
+async fn the_whole_process_tree_ends_with_the_session() {
+    let Some(mut stage) = ProcessFixture::of("tree", "", [bash("ls"), Reply::text("done")]).await else { return };
     stage.ask("hi").await;
     let (text, _) = stage.result();
     let ids: Vec<u32> = text.split(' ').map(|id| id.parse().unwrap()).collect();
@@ -312,7 +312,7 @@ async fn the_whole_tree_ends_with_the_session() {
 #[tokio::test]
 async fn closing_is_orderly_and_bounded() {
     for mood in ["tree", "stubborn"] {
-        let Some(mut stage) = ProcessFixture::of(mood, "", [bash("ls"), Says::text("done")]).await else { return };
+        let Some(mut stage) = ProcessFixture::of(mood, "", [bash("ls"), Reply::text("done")]).await else { return };
         stage.ask("hi").await;
         let begun = Instant::now();
         stage.extensions.close().await;
@@ -330,7 +330,7 @@ async fn gone(ids: &[u32]) {
     }
 }
 
-/// A person who says yes, and remembers what was shown.
+/// A user who says yes, and records what was shown.
 #[derive(Default)]
 pub(crate) struct RecordingUi(std::sync::Mutex<Vec<UiUpdate>>);
 
@@ -345,8 +345,8 @@ impl Ui for RecordingUi {
 }
 
 #[tokio::test]
-async fn a_handler_of_a_program_may_ask_people() {
-    let Some(mut stage) = ProcessFixture::of("dialog", "tool_call", [bash("ls"), Says::text("1")]).await else {
+async fn a_programs_handler_may_ask_the_user() {
+    let Some(mut stage) = ProcessFixture::of("dialog", "tool_call", [bash("ls"), Reply::text("1")]).await else {
         return;
     };
     stage.extensions.set_ui(Arc::new(RecordingUi::default()));
@@ -354,7 +354,7 @@ async fn a_handler_of_a_program_may_ask_people() {
     assert!(!stage.result().1);
 }
 
-/// The example that a host in JavaScript runs, and the one that needs no host: they do the same.
+/// One example runs in the JavaScript host, the other without a host: both behave the same.
 #[tokio::test]
 async fn the_examples_guard_a_session() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions");
@@ -369,7 +369,7 @@ async fn the_examples_guard_a_session() {
     for (command, counts, slash) in node.into_iter().chain(python) {
         let text = JsonObject::from_iter([("text".to_owned(), Value::from("one two  three"))]);
         let replies =
-            [bash("rm -rf /tmp/x"), bash("sudo rm -rf /"), Says::call("c2", counts, text), Says::text("done")];
+            [bash("rm -rf /tmp/x"), bash("sudo rm -rf /"), Reply::call("c2", counts, text), Reply::text("done")];
         let mut stage = ProcessFixture::running(command, replies).await;
         assert_eq!(stage.extensions.take_failures(), []);
         let person = Arc::new(RecordingUi::default());

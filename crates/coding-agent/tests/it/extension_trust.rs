@@ -1,4 +1,4 @@
-//! Extensions that say whether a project is trusted.
+//! Extensions that decide whether to trust a project.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -16,14 +16,14 @@ use tempfile::TempDir;
 
 use crate::extension_process::program;
 
-/// Says what it is told to, and notes that it was asked.
-struct Says {
+/// Returns a given decision, and records that it was asked.
+struct DecidingExtension {
     name: &'static str,
     answer: Result<TrustAction, &'static str>,
     asked: Arc<Mutex<Vec<&'static str>>>,
 }
 
-impl Extension for Says {
+impl Extension for DecidingExtension {
     fn name(&self) -> &str {
         self.name
     }
@@ -41,7 +41,7 @@ impl Extension for Says {
     }
 }
 
-/// A project with a prompt and an extension of its own.
+/// Creates a project with a prompt and an extension.
 fn project() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("w/.pi/prompts")).unwrap();
@@ -65,7 +65,7 @@ async fn runtime(
     create_agent_session(options).await.unwrap()
 }
 
-/// The templates there are, whether the project is trusted, and what was asked and said.
+/// Returns the loaded templates, whether the project is trusted, and the recorded questions and notes.
 async fn check(
     answers: &[(&'static str, Result<TrustAction, &'static str>)],
     given: Option<bool>,
@@ -74,10 +74,10 @@ async fn check(
 ) -> (TempDir, Vec<String>) {
     let folder = project();
     let notes: Arc<Mutex<Vec<&'static str>>> = Arc::default();
-    let says = answers.iter().map(|(name, answer)| {
-        Arc::new(Says { name, answer: *answer, asked: Arc::clone(&notes) }) as Arc<dyn Extension>
+    let extensions = answers.iter().map(|(name, answer)| {
+        Arc::new(DecidingExtension { name, answer: *answer, asked: Arc::clone(&notes) }) as Arc<dyn Extension>
     });
-    let mut runtime = runtime(folder.path(), says.collect(), |options| options.services.trust = given).await;
+    let mut runtime = runtime(folder.path(), extensions.collect(), |options| options.services.trust = given).await;
     let resources = runtime.services().resources();
     let found: Vec<&str> = resources.commands.templates.iter().map(|template| template.name.as_str()).collect();
     assert_eq!((found.as_slice(), notes.lock().unwrap().as_slice()), (templates, asked));
@@ -90,15 +90,15 @@ fn decided(trusted: bool, remember: bool) -> Result<TrustAction, &'static str> {
 }
 
 #[tokio::test]
-async fn the_first_extension_that_decides_counts() {
+async fn the_first_extension_that_decides_wins() {
     let undecided = Ok(TrustAction::Undecided);
     let answers = [("a", undecided), ("bad", Err("no")), ("b", decided(true, false)), ("c", decided(false, true))];
     let (folder, notes) = check(&answers, None, &["own"], &["a", "bad", "b"]).await;
-    let told = ["Extension bad failed at project_trust: no", "Extension b trusts this project"];
-    assert!(told.iter().all(|told| notes.iter().any(|note| note == told)), "{notes:?}");
+    let expected = ["Extension bad failed at project_trust: no", "Extension b trusts this project"];
+    assert!(expected.iter().all(|expected| notes.iter().any(|note| note == expected)), "{notes:?}");
     assert!(!notes.iter().any(|note| note.contains("not trusted")), "{notes:?}");
     assert!(!folder.path().join("agent/trust.json").exists());
-    // No one decides, or the command line has.
+    // No extension decides, or the command line has decided.
     let (_folder, notes) = check(&[("a", undecided)], None, &[], &["a"]).await;
     assert!(notes.iter().any(|note| note.contains("This project is not trusted")), "{notes:?}");
     check(&[("a", decided(true, true))], Some(false), &[], &[]).await;
@@ -106,17 +106,17 @@ async fn the_first_extension_that_decides_counts() {
 }
 
 #[tokio::test]
-async fn a_decision_can_be_kept_and_outranks_a_kept_one() {
+async fn a_decision_can_be_stored_and_overrides_a_stored_one() {
     let (folder, _) = check(&[("a", decided(true, true))], None, &["own"], &["a"]).await;
     let later = runtime(folder.path(), Vec::new(), |_| {}).await;
     assert_eq!(later.services().trust(), TrustDecision::Decided(true));
-    let no = Says { name: "a", answer: decided(false, false), asked: Arc::default() };
+    let no = DecidingExtension { name: "a", answer: decided(false, false), asked: Arc::default() };
     let other = runtime(folder.path(), vec![Arc::new(no)], |_| {}).await;
     assert_eq!(other.services().trust(), TrustDecision::Decided(false));
     assert_eq!(other.services().resources().commands.templates.iter().count(), 0);
 }
 
-/// A person who says yes to a question with this title.
+/// A user who says yes to a question with this title.
 struct TrustingUi;
 
 impl Ui for TrustingUi {
@@ -128,7 +128,7 @@ impl Ui for TrustingUi {
 }
 
 #[tokio::test]
-async fn a_script_of_the_user_asks_and_those_of_the_project_start_afterwards() {
+async fn a_user_script_is_asked_and_project_scripts_start_afterwards() {
     if program("node").is_none() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Folders of sessions: which are found, which one is gone on with, and copies for other people.
+//! Session directories: which sessions are found, which one is continued, and exported copies.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ fn header(id: &str, cwd: &str) -> String {
 }
 
 #[tokio::test]
-async fn programs_keep_sessions_where_settings_say() {
+async fn programs_store_sessions_where_settings_say() {
     let dir = tempfile::tempdir().unwrap();
     let cwd = dir.path().join("w");
     std::fs::create_dir_all(cwd.join(".pi")).unwrap();
@@ -45,7 +45,7 @@ async fn programs_keep_sessions_where_settings_say() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn folders_behind_links_are_listed() {
+async fn directories_behind_links_are_listed() {
     let dir = tempfile::tempdir().unwrap();
     let (root, elsewhere) = (dir.path().join("sessions"), dir.path().join("elsewhere"));
     std::fs::create_dir_all(&root).unwrap();
@@ -61,11 +61,11 @@ async fn folders_behind_links_are_listed() {
 }
 
 #[tokio::test]
-async fn the_newest_with_a_good_header_is_gone_on_with() {
+async fn the_newest_session_with_a_valid_header_is_continued() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("newest.jsonl"), "no session\n", 0);
     write(&dir.path().join("foreign.jsonl"), &header("foreign", "/elsewhere"), 1);
-    // Longer than what is read first, and behind lines that are none.
+    // Longer than the first chunk read, and after invalid lines.
     let long = format!("\n{{broken\n{}", header("long", "/w").replace("\"t\"", &format!("\"{}\"", "t".repeat(9000))));
     write(&dir.path().join("long.jsonl"), &long, 2);
     write(&dir.path().join("old.jsonl"), &header("old", "/w"), 3);
@@ -74,20 +74,20 @@ async fn the_newest_with_a_good_header_is_gone_on_with() {
 }
 
 #[tokio::test]
-async fn listing_tells_how_far_it_is() {
+async fn listing_reports_progress() {
     let dir = tempfile::tempdir().unwrap();
     for n in 0..5 {
         write(&dir.path().join(format!("{n}.jsonl")), &header(&n.to_string(), "/w"), n);
     }
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let reports = Arc::new(Mutex::new(Vec::new()));
     let progress: ListProgress = {
-        let told = Arc::clone(&told);
-        Arc::new(move |done, all| told.lock().unwrap().push((done, all)))
+        let reports = Arc::clone(&reports);
+        Arc::new(move |done, all| reports.lock().unwrap().push((done, all)))
     };
     let found = JsonlStore::flat(dir.path()).list_with_progress(ListScope::All, progress).await.unwrap();
-    let mut told = told.lock().unwrap().clone();
-    told.sort_unstable();
-    assert_eq!((found.len(), told), (5, (1..=5).map(|done| (done, 5)).collect()));
+    let mut reports = reports.lock().unwrap().clone();
+    reports.sort_unstable();
+    assert_eq!((found.len(), reports), (5, (1..=5).map(|done| (done, 5)).collect()));
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn an_export_is_the_branch_as_a_chain() {
 }
 
 #[tokio::test]
-async fn an_export_begins_where_a_parent_is_missing() {
+async fn an_export_starts_where_a_parent_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     let orphan = "{\"type\":\"future\",\"id\":\"b\",\"parentId\":\"gone\", \"n\":1.0}\n{\"type\":\"future\",\"id\":\"c\",\"parentId\":\"b\", \"n\":1.0}\n";
@@ -142,7 +142,7 @@ async fn an_export_begins_where_a_parent_is_missing() {
 }
 
 #[tokio::test]
-async fn a_session_of_memory_can_be_branched_and_exported() {
+async fn an_in_memory_session_can_be_branched_and_exported() {
     let mut log = SessionLog::in_memory(&host(), NewSession::in_directory("/w"));
     let ids = append(&mut log, [user("q"), answer("a", &[]), user("next")]).await;
     log.create_branched_session(&ids[1]).await.unwrap();

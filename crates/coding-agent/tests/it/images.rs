@@ -1,4 +1,4 @@
-//! Images are made to fit, whichever way they come into a conversation.
+//! Images are adapted to limits, however they enter a conversation.
 #![cfg(feature = "images")]
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::rpc::{RpcTestClient, gated};
 const RESIZED: &str = "[Image converted from image/bmp to image/png.]\n[Image: original 2500x100, displayed at 2000x80. \
                        Multiply coordinates by 1.25 to map to original image.]";
 
-/// A black BMP of 24 bits a pixel that is too wide.
+/// Creates a black 24-bit BMP that is too wide.
 fn wide() -> Image {
     let (width, height) = (2500_u32, 100_u32);
     let n_bytes = (width * 3).next_multiple_of(4) * height;
@@ -44,7 +44,7 @@ fn as_json(image: &Image) -> Value {
     json!({"type": "image", "data": image.data, "mimeType": image.mime_type})
 }
 
-/// A tool and a command that come along with images.
+/// A tool and a command that produce images.
 struct Draws(ToolSpec);
 
 impl Draws {
@@ -62,7 +62,7 @@ impl Extension for Draws {
         Points::of([Point::TurnEnd])
     }
 
-    /// Has images behind an answer to `draft`, and one in the place of that word.
+    /// Adds images after an answer to `draft`, and one in place of that word.
     fn turn_end<'a>(
         &'a self,
         _: TurnEnd<'a>,
@@ -72,10 +72,10 @@ impl Extension for Draws {
         Box::pin(async move {
             let content = Content::Blocks(vec![Block::Image(wide())]);
             let entries = cx.entries().await?;
-            let said =
+            let message =
                 entries.iter().find(|entry| entry.to_value()["message"]["content"].to_string().contains("draft"));
-            let Some(said) = said else { return Ok(BoundaryAction::default()) };
-            let edit = Draft::Edit { target: said.id.clone(), replacement: Some(content.clone()) };
+            let Some(message) = message else { return Ok(BoundaryAction::default()) };
+            let edit = Draft::Edit { target: message.id.clone(), replacement: Some(content.clone()) };
             let note = CustomMessage { custom_type: "c".into(), content, display: true, details: None };
             Ok(BoundaryAction { drafts: Some(vec![edit, Draft::Message(note)]), goes_on: None })
         })
@@ -116,8 +116,8 @@ impl Command for Draws {
     }
 }
 
-/// The content of the messages of a role, images as their types.
-async fn shown(client: &mut RpcTestClient, role: &str) -> Vec<Vec<String>> {
+/// Returns the content of a role's messages, with images as their types.
+async fn contents(client: &mut RpcTestClient, role: &str) -> Vec<Vec<String>> {
     let answer = client.ask(json!({"id": "m", "type": "get_messages"})).await;
     let part = |part: &Value| part["text"].as_str().or(part["mimeType"].as_str()).unwrap().to_owned();
     let messages = answer["data"]["messages"].as_array().unwrap().iter().filter(|message| message["role"] == role);
@@ -135,7 +135,7 @@ fn narrow() -> Model {
     model
 }
 
-/// A client of a session with a model that takes small images only.
+/// Creates a client of a session whose model accepts only small images.
 async fn small(replies: impl IntoIterator<Item = ScriptedReply>) -> RpcTestClient {
     let folder = tempfile::tempdir().unwrap();
     RpcTestClient::of(narrow(), folder, replies, SessionTarget::InMemory, vec![Arc::new(Draws::new())]).await
@@ -144,7 +144,7 @@ async fn small(replies: impl IntoIterator<Item = ScriptedReply>) -> RpcTestClien
 const SMALL: &str = "[Image converted from image/bmp to image/png.]\n[Image: original 2500x100, displayed at 50x2. \
                      Multiply coordinates by 50.00 to map to original image.]";
 
-/// Width and height of the images in a message, all of them PNG.
+/// Returns width and height of the images in a message, all of them PNG.
 fn sides(message: &Value) -> Vec<(u32, u32)> {
     let images = message["content"].as_array().unwrap().iter().filter_map(|part| part["data"].as_str());
     let side = |head: &[u8]| u32::from_be_bytes(head.try_into().unwrap());
@@ -156,10 +156,10 @@ fn sides(message: &Value) -> Vec<(u32, u32)> {
     images.map(sides).collect()
 }
 
-/// Every message with an image that a reader was told of: its role and the sides of its images. Starts and ends tell the same.
-fn told(heard: &[Value]) -> Vec<(String, Vec<(u32, u32)>)> {
+/// Returns the role and image sides of every reported message with an image. Starts and ends report the same.
+fn image_messages(received: &[Value]) -> Vec<(String, Vec<(u32, u32)>)> {
     let of = |kind: &str| -> Vec<(String, Vec<(u32, u32)>)> {
-        let lines = heard.iter().filter(|line| line["type"] == kind && line.to_string().contains("mimeType"));
+        let lines = received.iter().filter(|line| line["type"] == kind && line.to_string().contains("mimeType"));
         lines.map(|line| (line["message"]["role"].as_str().unwrap().to_owned(), sides(&line["message"]))).collect()
     };
     let ends = of("message_end");
@@ -172,7 +172,7 @@ fn one(role: &str) -> (String, Vec<(u32, u32)>) {
 }
 
 #[tokio::test]
-async fn what_a_client_says_is_made_to_fit() {
+async fn images_from_a_client_are_adapted() {
     let mut client = client([]).await;
     let open = gated(&client.model, "one");
     client.model.push(ScriptedReply::text("two"));
@@ -183,16 +183,16 @@ async fn what_a_client_says_is_made_to_fit() {
     client.ask(json!({"id": 3, "type": "follow_up", "message": "last", "images": images})).await;
     open.send(()).unwrap();
     client.event("agent_settled").await;
-    let said = |text: &str| [text, RESIZED, "image/png"].map(str::to_owned).to_vec();
+    let message = |text: &str| [text, RESIZED, "image/png"].map(str::to_owned).to_vec();
     let bare = [RESIZED, "image/png"].map(str::to_owned).to_vec();
-    assert_eq!(shown(&mut client, "user").await, [said("see"), bare, said("last")]);
+    assert_eq!(contents(&mut client, "user").await, [message("see"), bare, message("last")]);
     let entries = client.ask(json!({"id": 4, "type": "get_entries"})).await.to_string();
     assert!(!entries.contains("image/jpeg"), "the log has what was sent");
     client.leave().await.0.unwrap();
 }
 
 #[tokio::test]
-async fn what_extensions_bring_is_made_to_fit() {
+async fn images_from_extensions_are_adapted() {
     let mut client = client([
         ScriptedReply::call("c1", "draw", JsonObject::new()),
         ScriptedReply::text("1"),
@@ -205,22 +205,22 @@ async fn what_extensions_bring_is_made_to_fit() {
     client.event("agent_settled").await;
     let omitted = "[Image omitted: could not be converted to a supported inline image format.]";
     let result = ["drawn", RESIZED, "image/png", omitted].map(str::to_owned).to_vec();
-    assert_eq!(shown(&mut client, "toolResult").await, [result]);
+    assert_eq!(contents(&mut client, "toolResult").await, [result]);
     client.say(json!({"id": 2, "type": "prompt", "message": "/show"})).await;
     client.event("agent_settled").await;
     let bare = vec![[RESIZED, "image/png"].map(str::to_owned).to_vec()];
-    assert_eq!(shown(&mut client, "custom").await, bare);
-    assert_eq!(shown(&mut client, "user").await[1..], bare);
+    assert_eq!(contents(&mut client, "custom").await, bare);
+    assert_eq!(contents(&mut client, "user").await[1..], bare);
     client.leave().await.0.unwrap();
 }
 
 #[tokio::test]
-async fn a_prompt_keeps_to_the_limits_of_its_model() {
+async fn a_prompt_respects_the_limits_of_its_model() {
     let mut client = small([ScriptedReply::text("1")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "see", "images": [as_json(&wide())]})).await;
     client.event("agent_settled").await;
-    assert_eq!(shown(&mut client, "user").await, [["see", SMALL, "image/png"]]);
-    assert_eq!(told(&client.heard), [one("user")]);
+    assert_eq!(contents(&mut client, "user").await, [["see", SMALL, "image/png"]]);
+    assert_eq!(image_messages(&client.received), [one("user")]);
     let request = client.model.requests().remove(0);
     let asked = serde_json::to_value(&request.messages[1]).unwrap();
     assert_eq!(sides(&asked), [(50, 2)]);
@@ -228,7 +228,7 @@ async fn a_prompt_keeps_to_the_limits_of_its_model() {
 }
 
 #[tokio::test]
-async fn what_waits_in_queues_keeps_to_the_limits_of_the_model() {
+async fn queued_messages_respect_the_limits_of_the_model() {
     let mut client = small([]).await;
     let open = gated(&client.model, "one");
     client.model.push(ScriptedReply::text("two"));
@@ -239,46 +239,46 @@ async fn what_waits_in_queues_keeps_to_the_limits_of_the_model() {
     client.ask(json!({"id": 3, "type": "follow_up", "message": "last", "images": images})).await;
     open.send(()).unwrap();
     client.event("agent_settled").await;
-    let said = shown(&mut client, "user").await;
-    assert_eq!(said[1..], [vec![SMALL, "image/png"], vec!["last", SMALL, "image/png"]]);
-    assert_eq!(told(&client.heard), [one("user"), one("user")]);
+    let message = contents(&mut client, "user").await;
+    assert_eq!(message[1..], [vec![SMALL, "image/png"], vec!["last", SMALL, "image/png"]]);
+    assert_eq!(image_messages(&client.received), [one("user"), one("user")]);
     client.leave().await.0.unwrap();
 }
 
 #[tokio::test]
-async fn messages_of_extensions_keep_to_the_limits_of_the_model() {
+async fn extension_messages_respect_the_limits_of_the_model() {
     let mut client = small([ScriptedReply::text("1")]).await;
     client.say(json!({"id": 1, "type": "prompt", "message": "/show"})).await;
     client.event("agent_settled").await;
-    assert_eq!(shown(&mut client, "custom").await, [[SMALL, "image/png"]]);
-    assert_eq!(shown(&mut client, "user").await, [[SMALL, "image/png"]]);
-    assert_eq!(told(&client.heard), [one("custom"), one("user")]);
+    assert_eq!(contents(&mut client, "custom").await, [[SMALL, "image/png"]]);
+    assert_eq!(contents(&mut client, "user").await, [[SMALL, "image/png"]]);
+    assert_eq!(image_messages(&client.received), [one("custom"), one("user")]);
     client.leave().await.0.unwrap();
 }
 
 #[tokio::test]
-async fn results_of_tools_keep_to_the_limits_of_the_model() {
+async fn tool_results_respect_the_limits_of_the_model() {
     let mut client = small([ScriptedReply::call("c1", "draw", JsonObject::new()), ScriptedReply::text("1")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "draw"})).await;
     client.event("agent_settled").await;
     let omitted = "[Image omitted: could not be converted to a supported inline image format.]";
-    assert_eq!(shown(&mut client, "toolResult").await, [["drawn", SMALL, "image/png", omitted]]);
-    assert_eq!(told(&client.heard), [one("toolResult")]);
+    assert_eq!(contents(&mut client, "toolResult").await, [["drawn", SMALL, "image/png", omitted]]);
+    assert_eq!(image_messages(&client.received), [one("toolResult")]);
     client.leave().await.0.unwrap();
 }
 
 #[tokio::test]
-async fn what_extensions_put_behind_a_turn_keeps_to_the_limits_of_the_model() {
+async fn entries_appended_after_a_turn_respect_the_limits_of_the_model() {
     let mut client = small([ScriptedReply::text("1"), ScriptedReply::text("2")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "draft"})).await;
     client.event("agent_settled").await;
-    assert_eq!(shown(&mut client, "custom").await, [[SMALL, "image/png"]]);
-    assert_eq!(shown(&mut client, "user").await, [[SMALL, "image/png"]], "an edit of what was said");
+    assert_eq!(contents(&mut client, "custom").await, [[SMALL, "image/png"]]);
+    assert_eq!(contents(&mut client, "user").await, [[SMALL, "image/png"]], "an edit of what was said");
     client.leave().await.0.unwrap();
 }
 
 #[tokio::test]
-async fn what_was_made_fit_is_not_decoded_again_when_it_comes_in() {
+async fn admitted_images_are_not_decoded_again_in_a_message() {
     let folder = tempfile::tempdir().unwrap();
     let file = STANDARD.decode(wide().data).unwrap();
     std::io::Write::write_all(&mut std::fs::File::create(folder.path().join("wide")).unwrap(), &file).unwrap();
@@ -309,8 +309,8 @@ async fn what_was_made_fit_is_not_decoded_again_when_it_comes_in() {
     let admitted = control.admit_image(file.into(), "image/bmp").await.unwrap();
     assert_eq!(admitted.notes.join("\n"), SMALL);
     pull(runtime.session_mut().prompt(Prompt { images: vec![admitted.image], ..Prompt::text("this") })).await;
-    let said = content("user", &mut runtime);
-    assert_eq!((sides(&said), said["content"].as_array().unwrap().len()), (vec![(50, 2)], 2));
+    let message = content("user", &mut runtime);
+    assert_eq!((sides(&message), message["content"].as_array().unwrap().len()), (vec![(50, 2)], 2));
     assert_eq!(control.images().n_decoded(), 2);
     runtime.close().await;
 }

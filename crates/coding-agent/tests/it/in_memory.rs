@@ -1,4 +1,4 @@
-//! Sessions whose every part is the caller's own.
+//! Sessions with every part supplied by the caller.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Tool for CountTool {
     }
 }
 
-/// Every path below a directory, with the bytes of the files.
+/// Returns every path below a directory, with the contents of the files.
 fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap() {
@@ -55,7 +55,7 @@ fn write(path: &Path, text: &str) {
 async fn a_session_in_memory_neither_reads_nor_writes_files() {
     let dir = tempfile::tempdir().unwrap();
     let (home, cwd) = (dir.path().join("home"), dir.path().join("home/project"));
-    // Everything that a session with an agent directory would read has the word "trap" in it.
+    // Everything that a session with an agent directory would read contains the word "trap".
     write(&cwd.join("AGENTS.md"), "trap");
     write(&home.join("AGENTS.md"), "trap");
     write(&cwd.join(".pi/SYSTEM.md"), "trap");
@@ -134,7 +134,7 @@ async fn a_session_in_memory_neither_reads_nor_writes_files() {
 }
 
 #[tokio::test]
-async fn switching_to_a_session_that_is_not_in_the_store_keeps_the_current_one() {
+async fn switching_to_a_session_missing_from_the_store_keeps_the_current_one() {
     let provider =
         Arc::new(ScriptedProvider::new([ScriptedReply::text("still here"), ScriptedReply::error("no such model")]));
     let options = AgentSessionOptions::in_memory(Host::builder().build(), "/nowhere")
@@ -151,7 +151,7 @@ async fn switching_to_a_session_that_is_not_in_the_store_keeps_the_current_one()
 }
 
 #[tokio::test]
-async fn without_a_model_the_error_names_the_problems_of_the_documents() {
+async fn without_a_model_the_error_includes_problems_in_documents() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("agent/models.json"), "{broken");
     let host = Host::builder().home(dir.path()).temp(dir.path()).build();

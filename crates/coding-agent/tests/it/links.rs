@@ -1,4 +1,4 @@
-//! Links in projects and packages: what a stranger's directory may lead to.
+//! Links in projects and packages: where an untrusted directory may lead.
 
 #![cfg(unix)]
 
@@ -11,7 +11,7 @@ use pinch_coding_agent::services::{ServiceOptions, Services};
 use pinch_stdx::host::Host;
 
 #[test]
-fn instructions_behind_a_link_out_of_the_project_need_trust() {
+fn instructions_behind_a_link_out_of_the_project_require_trust() {
     let dir = tempfile::tempdir().unwrap();
     let cwd = dir.path().join("project");
     fs::create_dir(&cwd).unwrap();
@@ -37,7 +37,7 @@ fn instructions_behind_a_link_out_of_the_project_need_trust() {
 }
 
 #[test]
-fn packages_bring_only_what_lies_in_them() {
+fn packages_provide_only_files_inside_them() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     let package = root.join("package");
@@ -53,7 +53,7 @@ fn packages_bring_only_what_lies_in_them() {
     symlink("../shared/a.md", package.join("prompts/inside.md")).unwrap();
     symlink("../../outer/secret.md", package.join("prompts/outside.md")).unwrap();
     symlink("../../outer/skill", package.join("skills/outside")).unwrap();
-    // The package itself may be reached through a link, as package managers make them.
+    // The package itself may be reached through a link, as created by package managers.
     symlink(&package, root.join("link")).unwrap();
     for place in ["package", "link"] {
         let mut inputs = ResourceInputs::new(root.join("w"), root.join("agent"), None);
@@ -64,7 +64,7 @@ fn packages_bring_only_what_lies_in_them() {
         let prompts: Vec<&str> = resources.commands.templates.iter().map(|one| one.name.as_str()).collect();
         let skills: Vec<&str> = resources.skills().iter().map(|skill| skill.name.as_str()).collect();
         assert_eq!((prompts, skills), (vec!["inside"], vec!["inner"]), "{place}");
-        let told: Vec<&str> = resources.diagnostics.iter().map(|one| one.message.as_str()).collect();
-        assert_eq!(told.iter().filter(|text| text.contains("leads out of its package")).count(), 2, "{told:?}");
+        let messages: Vec<&str> = resources.diagnostics.iter().map(|one| one.message.as_str()).collect();
+        assert_eq!(messages.iter().filter(|text| text.contains("leads out of its package")).count(), 2, "{messages:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Logging in with a subscription: asked through a dialog, stored once, and nothing stored when it fails.
+//! Logging in with a subscription: asked through a dialog, stored once, and not stored on failure.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::refresh::RewiredTransport;
 
 const JWT: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjLTEifX0=.s";
 
-/// A user whose providers' login servers are all one.
+/// A user whose providers all share one login server.
 pub(crate) struct LoginScene {
     pub(crate) dir: TempDir,
     pub(crate) server: Server,
@@ -59,12 +59,12 @@ impl LoginScene {
         self.dir.path().join("auth.json")
     }
 
-    /// What auth.json has.
+    /// Returns the content of auth.json.
     pub(crate) fn stored(&self) -> Value {
         std::fs::read(self.path()).map_or(Value::Null, |bytes| serde_json::from_slice(&bytes).unwrap())
     }
 
-    /// Nothing is left of a login that failed.
+    /// Checks that a failed login left nothing behind.
     pub(crate) fn assert_untouched(&self, before: &Value) {
         assert_eq!(self.stored(), *before);
         let mut names: Vec<_> =
@@ -73,7 +73,7 @@ impl LoginScene {
         assert!(names.is_empty(), "{names:?}");
     }
 
-    /// Logs in; the questions are answered by a function of the dialog, in which `None` leaves one open.
+    /// Logs in; a function of the dialog answers the questions, leaving one open with `None`.
     pub(crate) async fn log_in(
         &self,
         request: LoginRequest,
@@ -101,7 +101,7 @@ fn request(provider: &str) -> LoginRequest {
     LoginRequest::new(provider)
 }
 
-/// Pastes a code when the browser is waited for.
+/// Pastes a code while waiting for the browser.
 fn paste(code: &str) -> impl FnMut(&LoginDialog, LoginEvent) -> Option<String> {
     move |dialog, event| {
         let is_paste = event == LoginEvent::Question && dialog.question() == Some(&LoginQuestion::Paste);
@@ -110,7 +110,7 @@ fn paste(code: &str) -> impl FnMut(&LoginDialog, LoginEvent) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_login_is_stored_for_the_user_alone_and_the_rest_stays() {
+async fn a_login_is_stored_privately_and_the_rest_is_kept() {
     let others =
         json!({"future": {"type": "new", "z": [1]}, "groq": {"type": "api_key", "key": "k", "env": {"A": "b"}}});
     let scene = LoginScene::new(&others, &json!({"providers": {}}), &[]).await;
@@ -136,7 +136,7 @@ async fn a_login_is_stored_for_the_user_alone_and_the_rest_stays() {
 }
 
 #[tokio::test]
-async fn the_person_chooses_between_several_ways() {
+async fn the_user_chooses_among_several_methods() {
     let scene = LoginScene::new(&Value::Null, &json!({"providers": {}}), &[]).await;
     scene.server.reply(tokens());
     let mut ways = Vec::new();
@@ -186,7 +186,7 @@ async fn a_copilot_login_shows_the_code_and_asks_for_the_domain() {
 }
 
 #[tokio::test]
-async fn a_refused_sign_in_stores_nothing() {
+async fn a_rejected_sign_in_stores_nothing() {
     let before = json!({"anthropic": {"type": "api_key", "key": "old"}});
     let scene = LoginScene::new(&before, &json!({"providers": {}}), &[]).await;
     let claude = || request("anthropic").with_method(Some(LoginMethod::Subscription));
@@ -210,7 +210,7 @@ async fn a_refused_sign_in_stores_nothing() {
 }
 
 #[tokio::test]
-async fn unknown_providers_and_ways_are_errors() {
+async fn unknown_providers_and_methods_are_errors() {
     let scene = LoginScene::new(&Value::Null, &json!({"providers": {}}), &[]).await;
     for (provider, method, expected) in [
         ("nobody", None, "Unknown provider \"nobody\""),
@@ -229,7 +229,7 @@ async fn unknown_providers_and_ways_are_errors() {
     scene.assert_untouched(&Value::Null);
 }
 
-/// Nobody signs in for nothing: a file that cannot be written is an error before the first question.
+/// Users should not sign in for nothing: an unwritable file is an error before the first question.
 #[tokio::test]
 async fn a_damaged_file_is_an_error_before_anything_is_asked() {
     let scene = LoginScene::new(&Value::Null, &json!({"providers": {}}), &[]).await;
@@ -263,7 +263,7 @@ async fn a_login_waits_for_a_process_that_holds_the_lock() {
     assert_eq!(progress.len(), 2, "{progress:?}");
 }
 
-/// Whatever a login waits for, cancelling ends it and nothing is stored.
+/// Cancelling ends a login wherever it waits, and nothing is stored.
 #[tokio::test]
 async fn a_login_is_cancelled_at_every_step() {
     let scene = LoginScene::new(&Value::Null, &json!({"providers": {}}), &[]).await;
@@ -286,10 +286,10 @@ async fn a_login_is_cancelled_at_every_step() {
     cancelled(request("openai-codex"), &at_question, "").await;
     let copilot = || request("github-copilot").with_method(Some(LoginMethod::Subscription));
     cancelled(copilot(), &at_question, "").await;
-    // While the device is waited for.
+    // While waiting for the device.
     scene.server.reply(device());
     cancelled(copilot(), &|_, event| event == LoginEvent::Page, "").await;
-    // While the code is exchanged.
+    // While exchanging the code.
     let (gate, cancel, n_requests) = (Gate::new(), Cancel::new(), scene.server.requests().len());
     scene.server.reply(ServerReply::status(200).gate(&gate).send("{}"));
     let cancelling = async {

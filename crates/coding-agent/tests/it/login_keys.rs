@@ -1,4 +1,4 @@
-//! Logging in with an API key: checked with the provider, and the status of every provider.
+//! Logging in with an API key, which is checked with the provider, and the status of every provider.
 
 use pinch_coding_agent::login::dialog::{self, BrowserPlace};
 use pinch_coding_agent::login::{
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::login::LoginScene;
 
-/// Servers of a user's own.
+/// Returns custom servers.
 fn models() -> Value {
     let provider = |url: &str| json!({"baseUrl": url, "api": "anthropic-messages", "models": [{"id": "m1"}]});
     json!({"providers": {"lab": provider("SERVER"), "nowhere": provider("http://127.0.0.1:1"), "empty": {"baseUrl": "http://127.0.0.1:1"}}})
@@ -34,7 +34,7 @@ fn refusal(status: u16, kind: &str, text: &str) -> ServerReply {
 }
 
 #[tokio::test]
-async fn a_key_that_the_provider_accepts_is_stored() {
+async fn an_accepted_key_is_stored() {
     let scene = scene(&[("LAB", "sk-of-the-variable")]).await;
     scene.server.reply(ServerReply::sse(AnthropicResponse::new("msg_1").text("Hi").stop("end_turn").concat()));
     let mut asked = Vec::new();
@@ -55,7 +55,7 @@ async fn a_key_that_the_provider_accepts_is_stored() {
 }
 
 #[tokio::test]
-async fn a_key_that_the_provider_rejects_is_not_stored() {
+async fn a_rejected_key_is_not_stored() {
     let scene = scene(&[]).await;
     for (status, kind) in [(401, "authentication_error"), (403, "permission_error")] {
         scene.server.reply(refusal(status, kind, "invalid x-api-key: sk-rejected-by-the-server"));
@@ -71,7 +71,7 @@ async fn a_key_that_the_provider_rejects_is_not_stored() {
 }
 
 #[tokio::test]
-async fn a_key_that_cannot_be_checked_is_stored_with_a_warning() {
+async fn an_unverifiable_key_is_stored_with_a_warning() {
     let scene = scene(&[]).await;
     for (reply, words) in [
         (Some(refusal(400, "invalid_request_error", "no such model")), "no such model"),
@@ -86,15 +86,15 @@ async fn a_key_that_cannot_be_checked_is_stored_with_a_warning() {
         assert!(why.contains(words), "{why}");
         assert_eq!(scene.stored()[provider]["key"], "sk-1");
     }
-    // Whoever has too many requests is known.
+    // A key that is rate limited was recognized.
     scene.server.reply(refusal(429, "rate_limit_error", "slow down"));
     assert_eq!(save(&scene, "lab", "sk-2").await.unwrap().unchecked, None);
     let why = save(&scene, "empty", "sk-3").await.unwrap().unchecked.unwrap();
-    assert_eq!(why, "no model of it is known");
+    assert_eq!(why, "none of its models is known");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_does_not_answer_delays_a_login_by_20_seconds() {
+async fn an_unresponsive_provider_delays_a_login_by_20_seconds() {
     let scene = scene(&[]).await;
     let gate = Gate::new();
     scene.server.reply(ServerReply::status(200).gate(&gate));
@@ -106,7 +106,7 @@ async fn a_provider_that_does_not_answer_delays_a_login_by_20_seconds() {
 }
 
 #[tokio::test]
-async fn what_is_no_key_is_an_error() {
+async fn an_invalid_key_is_an_error() {
     let scene = scene(&[]).await;
     for (key, why) in [
         (" ", "Invalid API key: it is empty"),
@@ -146,7 +146,7 @@ async fn the_status_of_a_provider_names_the_source_that_requests_use() {
     let models = json!({"providers": {"literal": with_key("k"), "command": with_key("!touch ran"), "variable": with_key("$LAB")}});
     let env = [("GROQ_API_KEY", "g"), ("LAB", "l"), ("AWS_PROFILE", "p"), ("ANTHROPIC_API_KEY", "a")];
     let scene = LoginScene::new(&stored, &models, &env).await;
-    let mut shown = Vec::new();
+    let mut lines = Vec::new();
     for (id, method) in [
         ("anthropic", None),
         ("anthropic", Some(LoginMethod::Subscription)),
@@ -162,23 +162,23 @@ async fn the_status_of_a_provider_names_the_source_that_requests_use() {
         ("openai", None),
     ] {
         let provider = LoginProvider::find(&scene.auth, id).unwrap();
-        shown.push(format!("{id} {}", status(&scene.auth, &provider, method).await));
+        lines.push(format!("{id} {}", status(&scene.auth, &provider, method).await));
     }
-    insta::assert_snapshot!(shown.join("\n"));
+    insta::assert_snapshot!(lines.join("\n"));
     assert_eq!(LoginStatus::Runtime.to_string(), "✓ runtime API key");
     assert!(!scene.dir.path().join("ran").exists(), "no command runs");
     assert!(scene.server.requests().is_empty(), "no server is asked");
 }
 
 #[tokio::test]
-async fn providers_are_listed_by_name_with_their_ways() {
+async fn providers_are_listed_by_name_with_their_methods() {
     let scene = scene(&[]).await;
     let all = LoginProvider::all(&scene.auth);
     let line = |provider: &LoginProvider| {
         let methods: Vec<&str> = provider.methods.iter().map(|method| method.as_str()).collect();
         format!("{} | {} | {}", provider.id, provider.name, methods.join(", "))
     };
-    // Only builds with Cloud Code Assist sign in to these.
+    // Only builds with Cloud Code Assist can sign in to these.
     let of_every_build =
         all.iter().filter(|provider| !matches!(provider.id.as_str(), "google-gemini-cli" | "google-antigravity"));
     insta::assert_snapshot!(of_every_build.map(line).collect::<Vec<_>>().join("\n"));
@@ -187,7 +187,7 @@ async fn providers_are_listed_by_name_with_their_ways() {
 }
 
 #[tokio::test]
-async fn a_logout_says_what_it_removed() {
+async fn a_logout_reports_what_it_removed() {
     let login = json!({"type": "oauth", "access": "A", "refresh": "R", "expires": 1});
     let stored = json!({"anthropic": login, "groq": {"type": "api_key", "key": "k"}, "x": {"kept": true}});
     let scene = LoginScene::new(&stored, &json!({"providers": {}}), &[]).await;

@@ -1,4 +1,4 @@
-//! Behaviour of the session layer as a whole.
+//! Behavior of the session layer as a whole.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

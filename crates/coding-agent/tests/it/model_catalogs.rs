@@ -1,4 +1,4 @@
-//! Catalogs of models from a server: what is asked, what is kept, and what counts afterwards.
+//! Model catalogs from a server: requests, storage, and precedence.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ impl CatalogFixture {
         registry
     }
 
-    /// Fetches the catalog of Anthropic.
+    /// Fetches Anthropic's catalog.
     async fn fetch(&self) -> Result<CatalogOutcome, CatalogError> {
         let mut refresh = CatalogRefresh::new(self.dir.path(), Host::builder().build());
         refresh.base_url = self.server.url() + "/";
@@ -52,7 +52,7 @@ fn anthropic() -> ProviderId {
     ProviderId::new("anthropic")
 }
 
-/// A record of a model that is new.
+/// Returns the record of a new model.
 fn record(id: &str) -> Value {
     let mut record = Catalog::of_build().models("anthropic")[0].to_record();
     (record["id"], record["name"]) = (id.into(), "Newest".into());
@@ -60,7 +60,7 @@ fn record(id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn newer_models_are_fetched_kept_and_used() {
+async fn newer_models_are_fetched_stored_and_used() {
     let place = CatalogFixture::new().await;
     let known = Catalog::of_build().models("anthropic")[0].id.to_string();
     let n_built_in = Catalog::of_build().n_models("anthropic");
@@ -75,12 +75,12 @@ async fn newer_models_are_fetched_kept_and_used() {
     assert_eq!(registry.models(&anthropic()).len(), n_built_in + 1);
     assert_eq!(registry.find(&anthropic(), "claude-next").unwrap().name, "Newest");
     assert_eq!(registry.find(&anthropic(), &known).unwrap().name, "Newest");
-    // The same once more is not sent again.
+    // The same request again sends no content.
     place.server.reply(ServerReply::status(304));
     assert_eq!(place.fetch().await.unwrap(), CatalogOutcome::Unchanged);
     assert_eq!(place.last().header("if-none-match"), Some("\"v1\""));
     assert!(place.registry().find(&anthropic(), "claude-next").is_some());
-    // What another version of pinch has fetched does not count.
+    // Entries fetched by another version of pinch are ignored.
     let mut stored = place.stored();
     stored["anthropic"]["pinchVersion"] = "0.0.0".into();
     std::fs::write(place.file(), stored.to_string()).unwrap();
@@ -89,7 +89,7 @@ async fn newer_models_are_fetched_kept_and_used() {
 }
 
 #[tokio::test]
-async fn a_broken_document_does_not_stand_before_the_catalog() {
+async fn a_broken_document_does_not_hide_the_catalog() {
     let place = CatalogFixture::new().await;
     let models_json = place.dir.path().join("models.json");
     std::fs::write(&models_json, "{half").unwrap();
@@ -103,7 +103,7 @@ async fn a_broken_document_does_not_stand_before_the_catalog() {
 }
 
 #[tokio::test]
-async fn all_shapes_of_an_answer_are_read() {
+async fn all_answer_formats_are_accepted() {
     for body in [
         json!([record("claude-next")]),
         json!({"models": [record("claude-next")]}),
@@ -117,7 +117,7 @@ async fn all_shapes_of_an_answer_are_read() {
 }
 
 #[tokio::test]
-async fn a_catalog_cannot_send_keys_elsewhere() {
+async fn a_catalog_cannot_redirect_keys() {
     let place = CatalogFixture::new().await;
     let at = |url: &str| {
         let mut record = record("claude-next");
@@ -142,7 +142,7 @@ async fn a_catalog_cannot_send_keys_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_failure_leaves_what_was_there() {
+async fn a_failure_keeps_the_existing_catalog() {
     let place = CatalogFixture::new().await;
     place.server.reply(ServerReply::json(200, &json!([record("claude-next")])));
     place.fetch().await.unwrap();
@@ -156,14 +156,14 @@ async fn a_failure_leaves_what_was_there() {
     }
     assert!(matches!(place.fetch().await, Err(CatalogError::Status(status)) if status == 503));
     assert_eq!(place.stored(), stored);
-    // A server that is out of order for a moment is asked again.
+    // A temporary server error is retried.
     place.server.reply(ServerReply::status(502)).reply(ServerReply::status(404));
     assert_eq!(place.fetch().await.unwrap(), CatalogOutcome::Unknown);
     assert!(place.registry().find(&anthropic(), "claude-next").is_none());
 }
 
 #[tokio::test]
-async fn only_safe_servers_are_asked() {
+async fn only_safe_servers_are_contacted() {
     let place = CatalogFixture::new().await;
     for url in ["http://example.com", "ftp://127.0.0.1", "example.com", "http://u:p@example.com"] {
         let mut refresh = CatalogRefresh::new(place.dir.path(), Host::builder().build());

@@ -1,4 +1,4 @@
-//! Which models there are: documents over the catalog, and providers that come and go.
+//! The model registry: documents over the catalog, and providers registered at run time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn ids(registry: &ModelRegistry, provider: &str) -> Vec<String> {
 }
 
 #[test]
-fn only_what_is_broken_is_left_out() {
+fn only_invalid_parts_are_skipped() {
     let (registry, problems) = load(json!({"providers": {
         "a": {"baseUrl": "http://a", "api": "openai-completions", "models": [
             {"id": "good"}, {"id": ""}, {"id": "no-window", "contextWindow": 0}, 5, {"id": "typed", "reasoning": "yes"},
@@ -75,7 +75,7 @@ fn only_what_is_broken_is_left_out() {
 }
 
 #[test]
-fn limits_of_images_are_those_of_a_model_and_are_checked() {
+fn image_limits_apply_per_model_and_are_validated() {
     let limits = |resize: Value| json!({"images": {"resize": resize}});
     let resize = |resize: Value| json!({"inputLimits": limits(resize)});
     let with = |id: &str, resize: Value| json!({"id": id, "inputLimits": limits(resize)});
@@ -167,7 +167,7 @@ fn a_document_changes_the_catalog() {
 }
 
 #[test]
-fn providers_come_and_go() {
+fn providers_can_be_registered_and_removed() {
     let (registry, _) = load(json!({"providers": {
         "groq": {"modelOverrides": {"dyn": {"name": "Overridden"}}}, "p": {"baseUrl": "http://p", "api": "x", "models": [{"id": "of-document"}]},
     }}));
@@ -178,7 +178,7 @@ fn providers_come_and_go() {
     registry.register_provider("groq", config(with_models)).unwrap();
     assert_eq!(ids(&other, "groq"), ["dyn"], "all clones are the same registry");
     assert_eq!(other.find(&"groq".into(), "dyn").unwrap().name, "Overridden", "overrides reach such models");
-    // What is invalid changes nothing.
+    // Invalid definitions change nothing.
     let bad = [
         (json!({"models": [{"id": "m", "contextWindow": 0}]}), "Provider groq, model m: invalid contextWindow"),
         (json!({"models": [{"name": "m"}]}), "Provider groq: config.models.0.id must have required properties id"),
@@ -188,12 +188,12 @@ fn providers_come_and_go() {
         assert_eq!(registry.register_provider("groq", config(document)).unwrap_err().to_string(), text);
         assert_eq!(ids(&registry, "groq"), ["dyn"]);
     }
-    // Said again, only in part: the rest still holds.
+    // Registered again in part: the rest stays in effect.
     registry.register_provider("groq", config(json!({"baseUrl": "http://e"}))).unwrap();
     assert_eq!(registry.find(&"groq".into(), "dyn").unwrap().base_url, "http://e");
     registry.unregister_provider("groq");
     assert_eq!(ids(&registry, "groq"), before);
-    // Without models it moves those that are there.
+    // Without models, existing ones are moved.
     registry.register_provider("p", config(json!({"baseUrl": "http://q"}))).unwrap();
     assert_eq!(registry.find(&"p".into(), "of-document").unwrap().base_url, "http://q");
     let without_url = registry.register_provider("new", config(json!({"api": "x", "models": [{"id": "m"}]})));
@@ -210,7 +210,7 @@ fn providers_come_and_go() {
 }
 
 #[test]
-fn a_document_is_read_again() {
+fn a_document_is_reloaded() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("models.json");
     let (registry, problems) = ModelRegistry::load(&path);
@@ -233,7 +233,7 @@ fn a_document_is_read_again() {
 }
 
 #[test]
-fn readers_see_a_change_whole() {
+fn readers_see_a_change_completely() {
     let registry = ModelRegistry::builtin();
     let many = |name: &str| {
         let models: Vec<Value> = (0..50).map(|n| json!({"id": format!("m{n}"), "name": name})).collect();
@@ -258,7 +258,7 @@ fn readers_see_a_change_whole() {
 }
 
 #[test]
-fn what_is_not_said_costs_nothing() {
+fn an_empty_document_allocates_nothing() {
     let registry = ModelRegistry::builtin();
     let (a, b) = (registry.models(&"openrouter".into()), registry.clone().models(&"openrouter".into()));
     assert!(Arc::ptr_eq(&a, &b), "a list is made once");
@@ -266,7 +266,7 @@ fn what_is_not_said_costs_nothing() {
     assert!(Arc::ptr_eq(&model, &a[a.len() - 1]));
 }
 
-/// A document that is too long to be read as a whole, with mistakes in it.
+/// Creates a document too long to be parsed as a whole, with mistakes in it.
 fn long_document() -> Value {
     let models = |n: usize| (0..n).map(|m| json!({"id": format!("m{m}"), "name": "n".repeat(80)})).collect::<Vec<_>>();
     let provider = |url: &str, models: Vec<Value>| json!({"baseUrl": url, "api": "openai-completions", "apiKey": "$KEY", "models": models});
@@ -283,7 +283,7 @@ fn long_document() -> Value {
 }
 
 #[test]
-fn of_a_long_document_only_what_is_asked_for_is_read() {
+fn only_the_requested_part_of_a_long_document_is_parsed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("models.json");
     let document = long_document();
@@ -299,7 +299,7 @@ fn of_a_long_document_only_what_is_asked_for_is_read() {
     assert_eq!(places(registry.take_new_problems()), ["providers.b.models.7.id"]);
     assert_eq!(places(registry.take_new_problems()), [""; 0], "nothing is told twice");
 
-    // In the end it says the same as one that was read at once.
+    // In the end the result is the same as if parsed as a whole.
     let (whole, problems) = ModelRegistry::from_document(object(document), &path);
     assert_eq!(registry.problems(), problems);
     assert_eq!(registry.error(), whole.error());
@@ -310,7 +310,7 @@ fn of_a_long_document_only_what_is_asked_for_is_read() {
 }
 
 #[test]
-fn a_long_document_may_have_comments_and_halves_of_letters() {
+fn a_long_document_may_contain_comments_and_lone_surrogates() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("models.json");
     for text in [

@@ -1,4 +1,4 @@
-//! Packages: real repositories behind a made-up address, directories, and a program in the place of npm that writes down how it was called.
+//! Packages: real repositories behind a fictitious URL, directories, and a program replacing npm that records its calls.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::{Env, Host};
 use serde_json::{Value, json};
 
-/// A user, a project, and servers of packages.
+/// A user, a project, and package servers.
 struct PackageFixture {
     dir: tempfile::TempDir,
     packages: Packages,
@@ -48,13 +48,13 @@ impl PackageFixture {
         std::fs::write(path, text).unwrap();
     }
 
-    /// A shell script in the place of npm.
+    /// Replaces npm with a shell script.
     fn npm(&mut self, script: &str) {
         self.write("bin/npm", script);
         self.packages.npm_command = Some(vec!["/bin/sh".into(), self.path("bin/npm").display().to_string()]);
     }
 
-    /// How npm was called.
+    /// Returns the recorded calls of npm.
     fn calls(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.path("calls")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -73,7 +73,7 @@ impl PackageFixture {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    /// A repository `a/r` on the server, with one commit and a tag `v1`.
+    /// Creates a repository `a/r` on the server, with one commit and a tag `v1`.
     fn repository(&self) {
         self.write("server/a/r/skills/s/SKILL.md", "---\ndescription: one\n---\n");
         self.git("server/a/r", &["init", "--quiet"]);
@@ -104,7 +104,7 @@ const REPOSITORY: &str = "https://git.example.org/a/r";
 const CLONE: &str = "home/agent/git/git.example.org/a/r";
 
 #[tokio::test]
-async fn folders_are_kept_relative_to_the_settings() {
+async fn directories_are_stored_relative_to_the_settings() {
     let place = PackageFixture::new();
     place.write("w/pkg/skills/s/SKILL.md", "");
     place.write("home/agent/settings.json", r#"{"theme": "x"}"#);
@@ -124,7 +124,7 @@ async fn folders_are_kept_relative_to_the_settings() {
 }
 
 #[tokio::test]
-async fn repositories_come_go_and_follow_their_server() {
+async fn repositories_are_installed_updated_and_removed() {
     let place = PackageFixture::new();
     place.repository();
     place.install(REPOSITORY, PackageScope::User).await.unwrap();
@@ -165,7 +165,7 @@ async fn a_failed_clone_leaves_nothing_behind() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_link_does_not_lead_out_of_the_folder_of_clones() {
+async fn a_link_does_not_lead_out_of_the_clone_directory() {
     let place = PackageFixture::new();
     place.repository();
     place.write("precious/r/file", "");
@@ -180,7 +180,7 @@ async fn a_link_does_not_lead_out_of_the_folder_of_clones() {
     assert!(place.path("precious/r/file").exists());
 }
 
-/// Writes down its arguments and the directory, and makes a package of what is installed.
+/// Records its arguments and directory, and creates a package for each installation.
 const NPM: &str = r#"
 root=$(cd "$(dirname "$0")/.." && pwd)
 echo "$(basename "$(pwd)"): $*" >> "$root/calls"
@@ -193,7 +193,7 @@ esac
 "#;
 
 #[tokio::test]
-async fn packages_of_npm_are_installed_without_their_scripts() {
+async fn npm_packages_are_installed_without_running_scripts() {
     let mut place = PackageFixture::new();
     place.npm(NPM);
     place.install("npm:@s/p", PackageScope::Project).await.unwrap();
@@ -218,7 +218,7 @@ async fn packages_of_npm_are_installed_without_their_scripts() {
 }
 
 #[tokio::test]
-async fn what_a_repository_needs_is_installed_and_only_then() {
+async fn dependencies_of_a_repository_are_installed_if_it_has_any() {
     let mut place = PackageFixture::new();
     place.npm(NPM);
     place.repository();
@@ -231,7 +231,7 @@ async fn what_a_repository_needs_is_installed_and_only_then() {
 }
 
 #[tokio::test]
-async fn package_managers_are_told_to_run_nothing_of_a_repository() {
+async fn package_managers_are_told_to_run_nothing_from_a_repository() {
     let script = "echo \"$*\" >> \"$(dirname \"$0\")/../calls\"; env > \"$(dirname \"$0\")/../env\"";
     for (program, options, variables) in [
         ("npm", "", &["npm_config_git=git", "npm_config_ignore_scripts=true", "COREPACK_ENABLE_PROJECT_SPEC=0"][..]),
@@ -256,14 +256,14 @@ async fn package_managers_are_told_to_run_nothing_of_a_repository() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_repository_names_no_program_for_npm_to_run() {
+async fn a_repository_cannot_name_a_program_for_npm_to_run() {
     use std::os::unix::fs::PermissionsExt as _;
     if Command::new("npm").arg("--version").output().is_err() {
         return;
     }
     let place = PackageFixture::new();
     place.repository();
-    // A dependency from git, and a program in the place of git.
+    // A dependency from git, and a program replacing git.
     place.write("server/a/dep/package.json", r#"{"name": "dep", "version": "1.0.0"}"#);
     for args in [&["init", "--quiet"][..], &["add", "-A"], &["commit", "--quiet", "-m", "one"]] {
         place.git("server/a/dep", args);
@@ -286,7 +286,7 @@ async fn a_repository_names_no_program_for_npm_to_run() {
 }
 
 #[tokio::test]
-async fn unknown_packages_are_told_before_anything_runs() {
+async fn unknown_packages_are_reported_before_anything_runs() {
     let mut place = PackageFixture::new();
     place.npm(NPM);
     let cancel = Cancel::new();
@@ -302,7 +302,7 @@ async fn unknown_packages_are_told_before_anything_runs() {
 }
 
 #[tokio::test]
-async fn nothing_is_installed_for_a_project_that_is_not_trusted() {
+async fn nothing_is_installed_for_an_untrusted_project() {
     let mut place = PackageFixture::new();
     place.npm(NPM);
     place.packages.trusted = false;
@@ -316,7 +316,7 @@ async fn nothing_is_installed_for_a_project_that_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_installed_before_a_session_begins() {
+async fn missing_packages_are_installed_before_a_session_starts() {
     let mut place = PackageFixture::new();
     place.npm(&format!(
         "{NPM}\n{}",
@@ -341,11 +341,11 @@ async fn what_is_missing_is_installed_before_a_session_begins() {
         let skills: Vec<String> = services.resources().skills().iter().map(|skill| skill.name.clone()).collect();
         (skills, services.take_problems(), std::mem::take(&mut *told.lock().unwrap()))
     };
-    // No one wants it.
+    // Installation is not enabled.
     assert_eq!(load(&options).await.0, [""; 0]);
     options.install_packages = Some(announce);
     let (skills, problems, told_now) = load(&options).await;
-    // No one trusts the project.
+    // The project is not trusted.
     assert_eq!(told_now, ["npm:one", "npm:bad", REPOSITORY, "npm:two@1.0.0"]);
     assert_eq!(skills, ["two", "one", "s"]);
     assert!(problems.iter().any(|problem| problem.starts_with("cannot install npm:bad: ")), "{problems:?}");
@@ -365,7 +365,7 @@ async fn what_is_missing_is_installed_before_a_session_begins() {
 }
 
 #[tokio::test]
-async fn programs_are_stopped_when_time_is_up_or_nobody_wants_them() {
+async fn programs_are_stopped_on_timeout_and_cancellation() {
     let mut place = PackageFixture::new();
     place.npm("sleep 60");
     place.packages.time_limit = Duration::from_millis(50);
@@ -382,12 +382,12 @@ async fn programs_are_stopped_when_time_is_up_or_nobody_wants_them() {
     assert_eq!(place.settings(PackageScope::User), Value::Null);
 }
 
-/// Texts that look like sources more often than not.
+/// Generates texts that often look like sources.
 const SOURCES: &str = r"(git:|npm:|https://|ssh://git@|git://)(h\.org|@s|u@h:p|a|-x|\.\.)(/([a-z.@#~%-]|\.\.|\.git|é|\\|\x00| ){0,5}){0,4}";
 
 proptest::proptest! {
     #[test]
-    fn no_source_leads_out_of_its_folder(text in SOURCES) {
+    fn no_source_escapes_its_directory(text in SOURCES) {
         use pinch_coding_agent::packages::place;
         use pinch_coding_agent::packages::source::PackageSource;
         let root = Path::new("/agent");

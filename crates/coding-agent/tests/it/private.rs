@@ -1,4 +1,4 @@
-//! What is kept of a person is for that person alone, and what they name is never destroyed.
+//! User data is private, and files named by the user are never destroyed.
 
 #![cfg(unix)]
 
@@ -22,7 +22,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Every file and directory below one that others may enter or read.
+/// Returns all files and directories below a directory that others may access.
 fn open_to_others(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -38,7 +38,7 @@ fn open_to_others(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn sessions_settings_and_imports_are_for_the_user_alone() {
+async fn sessions_settings_and_imports_are_private() {
     let dir = tempfile::tempdir().unwrap();
     let agent = dir.path().join("state/agent");
     let store = JsonlStore::by_cwd(agent.join("sessions"));
@@ -65,7 +65,7 @@ async fn sessions_settings_and_imports_are_for_the_user_alone() {
 }
 
 #[tokio::test]
-async fn a_session_file_that_is_open_to_others_is_tightened_when_it_is_written() {
+async fn a_session_file_readable_by_others_is_tightened_when_written() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = pinch_testing::logs::create(dir.path()).await;
     append(&mut log, [user("q")]).await;
@@ -78,7 +78,7 @@ async fn a_session_file_that_is_open_to_others_is_tightened_when_it_is_written()
 }
 
 #[tokio::test]
-async fn a_migrated_session_keeps_its_old_text_beside_it() {
+async fn a_migrated_session_keeps_a_backup_of_its_old_text() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("old.jsonl");
     let old = concat!(
@@ -96,12 +96,12 @@ async fn a_migrated_session_keeps_its_old_text_beside_it() {
 }
 
 #[tokio::test]
-async fn auth_json_is_tightened_and_written_where_it_is_mounted() {
+async fn auth_json_is_tightened_and_written_in_place_if_mounted() {
     let dir = tempfile::tempdir().unwrap();
     let (path, other) = (dir.path().join("auth.json"), dir.path().join("same"));
     fs::write(&path, "{}").unwrap();
     fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-    // A second name stands for everything that forbids replacing: the file itself has to be written.
+    // A second hard link prevents replacing the file, so it must be written in place.
     fs::hard_link(&path, &other).unwrap();
     let (auth, _) = AuthStorage::load(&path);
     auth.set(&"openai".into(), json!({"type": "api_key", "key": "sk-1"}), &host()).await.unwrap();
@@ -123,7 +123,7 @@ async fn the_tools_keep_links_and_never_replace_devices() {
 }
 
 #[tokio::test]
-async fn exports_write_into_devices_and_not_over_the_session() {
+async fn exports_write_to_devices_but_not_over_the_session() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = pinch_testing::logs::create(dir.path()).await;
     append(&mut log, [user("q")]).await;

@@ -1,4 +1,4 @@
-//! The whole default prompt, and what changes it.
+//! The complete default prompt, and what changes it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn names(prompt: &PromptSections) -> Vec<&str> {
 }
 
 #[test]
-fn a_prompt_of_ones_own_takes_the_place_of_four_sections() {
+fn a_custom_prompt_replaces_four_sections() {
     let skills = skills();
     let tools = tools(&["read"]);
     let parts = PromptParts { custom: Some("Mine."), skills: &skills, ..PromptParts::new(&tools, Path::new("/w")) };
@@ -64,13 +64,13 @@ fn a_prompt_of_ones_own_takes_the_place_of_four_sections() {
 }
 
 #[test]
-fn skills_are_told_to_who_can_read_them() {
+fn skills_are_listed_only_if_they_can_be_read() {
     let skills = skills();
-    for (active, told) in [(&["read"][..], true), (&["bash"], true), (&["write", "ls"], false), (&[], false)] {
+    for (active, is_listed) in [(&["read"][..], true), (&["bash"], true), (&["write", "ls"], false), (&[], false)] {
         let tools = tools(active);
         let prompt =
             PromptSections::coding(&PromptParts { skills: &skills, ..PromptParts::new(&tools, Path::new("/w")) });
-        assert_eq!(names(&prompt).contains(&"skills"), told, "{active:?}");
+        assert_eq!(names(&prompt).contains(&"skills"), is_listed, "{active:?}");
     }
     let tools = tools(&["read"]);
     let hidden =
@@ -84,7 +84,7 @@ fn section(tools: &ToolSet, notes: &[ToolPrompt], name: &str) -> String {
 }
 
 #[test]
-fn tools_say_what_they_are_and_how_they_are_used() {
+fn tools_contribute_descriptions_and_guidelines() {
     let read = tools(&["read"]);
     let note = ToolPrompt {
         name: "read".into(),
@@ -99,16 +99,16 @@ fn tools_say_what_they_are_and_how_they_are_used() {
 
 #[cfg(feature = "search")]
 #[test]
-fn files_are_looked_for_with_the_tools_that_are_there() {
-    let looking = |names: &[&str]| section(&tools(names), &[], "rules").lines().nth(1).unwrap().to_owned();
-    assert_eq!(looking(&["bash"]), "- List folders and search files with bash: ls, rg, find.");
+fn exploration_rules_depend_on_the_available_tools() {
+    let exploring = |names: &[&str]| section(&tools(names), &[], "rules").lines().nth(1).unwrap().to_owned();
+    assert_eq!(exploring(&["bash"]), "- List folders and search files with bash: ls, rg, find.");
     let text = |tools: &str, are: &str, leave: &str| {
         format!(
             "- Look for files and text with {tools} rather than with bash: {are} fast and {leave} ignored files out."
         )
     };
-    assert_eq!(looking(&["bash", "grep"]), text("grep", "it is", "leaves"));
-    assert_eq!(looking(&["bash", "find", "ls"]), text("find and ls", "they are", "leave"));
-    assert_eq!(looking(&["bash", "grep", "find", "ls"]), text("grep, find and ls", "they are", "leave"));
-    assert_eq!(looking(&["grep"]), "- Be brief.");
+    assert_eq!(exploring(&["bash", "grep"]), text("grep", "it is", "leaves"));
+    assert_eq!(exploring(&["bash", "find", "ls"]), text("find and ls", "they are", "leave"));
+    assert_eq!(exploring(&["bash", "grep", "find", "ls"]), text("grep, find and ls", "they are", "leave"));
+    assert_eq!(exploring(&["grep"]), "- Be brief.");
 }

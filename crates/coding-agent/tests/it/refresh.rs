@@ -1,4 +1,4 @@
-//! Logins that are over are renewed: once, and stored before they are used.
+//! Expired logins are refreshed once, and stored before they are used.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -59,7 +59,7 @@ fn in_minutes(minutes: i64) -> i64 {
     host().now_ms() + minutes * 60_000
 }
 
-/// A file with an Anthropic login that ends so soon, and something else.
+/// Creates a file with an Anthropic login that expires in `minutes`, and another entry.
 fn auth_json(dir: &Path, minutes: i64) -> PathBuf {
     let path = dir.join("auth.json");
     let login = json!({"type": "oauth", "refresh": "R0", "access": "A0", "expires": in_minutes(minutes), "mine": 1});
@@ -92,7 +92,7 @@ fn tokens() -> ServerReply {
 }
 
 #[tokio::test]
-async fn a_login_that_is_nearly_over_is_renewed_and_stored() {
+async fn a_login_about_to_expire_is_refreshed_and_stored() {
     let dir = tempfile::tempdir().unwrap();
     let path = auth_json(dir.path(), 4);
     let server = Server::start().await.unwrap();
@@ -110,12 +110,12 @@ async fn a_login_that_is_nearly_over_is_renewed_and_stored() {
 }
 
 #[tokio::test]
-async fn one_request_for_many_tasks() {
+async fn many_tasks_share_one_request() {
     let dir = tempfile::tempdir().unwrap();
     let path = auth_json(dir.path(), 0);
     let server = Server::start().await.unwrap();
     server.reply(tokens());
-    // Two owners that know nothing of each other, with four tasks each.
+    // Two independent owners with four tasks each.
     let owners = [(logins(&server.url()), opened(&path)), (logins(&server.url()), opened(&path))];
     let calls = owners.iter().flat_map(|(logins, storage)| (0..4).map(move |_| resolve(logins, storage)));
     let found: Vec<String> = futures::future::join_all(calls).await.into_iter().map(key).collect();
@@ -124,7 +124,7 @@ async fn one_request_for_many_tasks() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_silent_holds_up_its_own_logins_only() {
+async fn an_unresponsive_server_blocks_only_its_own_logins() {
     let dir = tempfile::tempdir().unwrap();
     let path = auth_json(dir.path(), 0);
     let mut entries = stored(&path);
@@ -134,7 +134,7 @@ async fn a_server_that_is_silent_holds_up_its_own_logins_only() {
     let gate = Gate::default();
     let tokens = json!({"access_token": "A1", "refresh_token": "R1", "expires_in": 3_600}).to_string();
     silent.reply(ServerReply::status(200).header("content-type", "application/json").head().gate(&gate).send(tokens));
-    // Such a token names the account.
+    // Such a token contains the account.
     let access = "e30.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOiB7ImNoYXRncHRfYWNjb3VudF9pZCI6ICJhY2MifX0.x";
     quick.reply(ServerReply::json(200, &json!({"access_token": access, "refresh_token": "C2", "expires_in": 3_600})));
     // One program: the same logins and the same storage.
@@ -155,7 +155,7 @@ async fn a_server_that_is_silent_holds_up_its_own_logins_only() {
     let (slow, other) = tokio::join!(resolve(&logins, &storage), async {
         tokio::time::timeout(limit, silent.wait_for_requests(1)).await.unwrap();
         let other = tokio::time::timeout(limit, logins.lasting(&codex, &storage, &host, limit)).await;
-        // What a person stores meanwhile is stored as well.
+        // A key stored meanwhile is kept.
         let key = json!({"type": "api_key", "key": "new"});
         let set = tokio::time::timeout(limit, storage.set(&"groq".into(), key, &host)).await;
         gate.open();
@@ -171,11 +171,11 @@ async fn a_server_that_is_silent_holds_up_its_own_logins_only() {
     assert!(!dir.path().join("auth.json.lock").exists());
 }
 
-/// Where a second program of this test finds file and server.
+/// Environment variable with file and server for the second process.
 const PLACE: &str = "PINCH_TEST_REFRESH_PLACE";
 
 #[tokio::test]
-async fn one_request_for_two_programs() {
+async fn two_processes_share_one_request() {
     if let Ok(place) = std::env::var(PLACE) {
         let (path, server) = place.split_once('|').unwrap();
         let found = key(resolve(&logins(server), &opened(Path::new(path))).await);
@@ -190,7 +190,7 @@ async fn one_request_for_two_programs() {
     server.reply(ServerReply::status(200).gate(&gate).send(body));
     let start = || {
         let mut program = Command::new(std::env::current_exe().unwrap());
-        program.args(["--exact", "refresh::one_request_for_two_programs"]).current_dir(dir.path());
+        program.args(["--exact", "refresh::two_processes_share_one_request"]).current_dir(dir.path());
         program.env(PLACE, format!("{}|{}", path.display(), server.url()));
         program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
@@ -209,7 +209,7 @@ async fn one_request_for_two_programs() {
 }
 
 #[tokio::test]
-async fn what_another_program_renewed_is_used() {
+async fn a_login_refreshed_by_another_program_is_used() {
     let dir = tempfile::tempdir().unwrap();
     let path = auth_json(dir.path(), 0);
     let server = Server::start().await.unwrap();
@@ -223,7 +223,7 @@ async fn what_another_program_renewed_is_used() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_given_up_does_not_break_the_refresh_off() {
+async fn giving_up_the_wait_does_not_interrupt_the_refresh() {
     let dir = tempfile::tempdir().unwrap();
     let path = auth_json(dir.path(), 0);
     let server = Server::start().await.unwrap();
@@ -242,7 +242,7 @@ async fn a_wait_that_is_given_up_does_not_break_the_refresh_off() {
 }
 
 #[tokio::test]
-async fn tokens_of_github_are_exchanged_once() {
+async fn github_tokens_are_exchanged_once() {
     let server = Server::start().await.unwrap();
     let ends = host().now_ms() / 1_000 + 1_800;
     let token = "tid=1;proxy-ep=proxy.business.githubcopilot.com";
@@ -272,7 +272,7 @@ async fn tokens_of_github_are_exchanged_once() {
 }
 
 #[tokio::test]
-async fn failures() {
+async fn refresh_failures_are_classified() {
     let dir = tempfile::tempdir().unwrap();
     let path = auth_json(dir.path(), 0);
     let server = Server::start().await.unwrap();
@@ -288,14 +288,14 @@ async fn failures() {
         "Authentication failed for \"anthropic\": Anthropic token refresh failed (503): later"
     );
     assert_eq!(stored(&path)["anthropic"]["refresh"], "R0", "the login stays");
-    // Nearly over is not over.
+    // About to expire is not expired.
     let path = auth_json(dir.path(), 3);
     server.reply(ServerReply::status(503));
     assert_eq!(key(resolve(&logins, &opened(&path)).await), "A0");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_is_held_too_long_is_its_own_error() {
+async fn a_lock_held_too_long_is_a_distinct_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = auth_json(dir.path(), 0);
     let _held = DirLock::acquire(&path, &DirLockOptions::PATIENT, &host()).unwrap();
@@ -305,7 +305,7 @@ async fn a_lock_that_is_held_too_long_is_its_own_error() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn links_lead_to_one_lock_and_stay_links() {
+async fn links_share_one_lock_and_stay_links() {
     let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let real = auth_json(elsewhere.path(), 0);
     let link = dir.path().join("auth.json");
@@ -322,7 +322,7 @@ async fn links_lead_to_one_lock_and_stay_links() {
 }
 
 #[tokio::test]
-async fn a_login_of_the_gemini_cli_is_the_key_of_cloud_code_assist() {
+async fn a_gemini_cli_login_is_the_key_of_cloud_code_assist() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start().await.unwrap();
     let google = ProviderId::from("google-gemini-cli");
@@ -341,7 +341,7 @@ async fn a_login_of_the_gemini_cli_is_the_key_of_cloud_code_assist() {
     store(60, json!({}));
     assert_eq!(key(found().await), r#"{"token":"A0","projectId":"p"}"#);
 
-    // Without a client a login that is over cannot be renewed, and no one is asked.
+    // Without a client id an expired login cannot be refreshed, and no server is contacted.
     store(-1, json!({}));
     let why = key(found().await);
     assert!(why.contains("clientId and clientSecret"), "{why}");

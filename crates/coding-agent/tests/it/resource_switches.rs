@@ -1,4 +1,4 @@
-//! Enabling and disabling single resources: what settings say afterwards, and that it is what loads.
+//! Enabling and disabling single resources: the resulting settings, and that they determine what loads.
 
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ impl SwitchFixture {
         path.strip_prefix(self.path("")).unwrap_or(path).display().to_string()
     }
 
-    /// The skills that load, in order.
+    /// Returns the loaded skills, in order.
     fn loaded(&self) -> Vec<String> {
         let services = Services::load(&self.options(), &self.path("w"));
         let resources = services.resources();
@@ -72,7 +72,7 @@ impl SwitchFixture {
         names
     }
 
-    fn shown(&self, list: &[ListedResource]) -> Vec<String> {
+    fn lines(&self, list: &[ListedResource]) -> Vec<String> {
         let sign = |one: &ListedResource| if one.is_enabled { '+' } else { '-' };
         list.iter().map(|one| format!("{}{}", sign(one), self.short(&one.path))).collect()
     }
@@ -99,7 +99,7 @@ impl SwitchFixture {
 }
 
 #[test]
-fn the_list_has_disabled_resources_and_the_global_one_nothing_of_the_project() {
+fn disabled_resources_are_listed_and_the_global_list_excludes_the_project() {
     let place = SwitchFixture::new(
         &json!({"skills": ["-skills/a/SKILL.md"], "packages": [{"source": "../../pkg", "skills": ["-skills/p"]}]}),
         &json!({}),
@@ -112,15 +112,15 @@ fn the_list_has_disabled_resources_and_the_global_one_nothing_of_the_project() {
         "+pkg/skills/q/SKILL.md",
         "+home/agent/prompts/hello.md",
     ];
-    assert_eq!(place.shown(switches.global()), global);
-    assert_eq!(place.shown(switches.project())[..1], ["+w/.pi/skills/own/SKILL.md"]);
-    assert_eq!(place.shown(switches.project())[1..], global);
+    assert_eq!(place.lines(switches.global()), global);
+    assert_eq!(place.lines(switches.project())[..1], ["+w/.pi/skills/own/SKILL.md"]);
+    assert_eq!(place.lines(switches.project())[1..], global);
     assert!(switches.has_project());
     assert_eq!(place.loaded(), ["c", "own", "q"]);
 }
 
 #[test]
-fn a_switch_replaces_what_the_settings_said_of_the_file_and_keeps_the_rest() {
+fn a_switch_replaces_the_setting_for_the_file_and_keeps_the_rest() {
     let place = SwitchFixture::new(
         &json!({"z": 1, "prompts": ["!hello.md", "more.md", "+prompts/hello.md"], "packages": ["npm:gone", "../../pkg"]}),
         &json!({}),
@@ -138,7 +138,7 @@ fn a_switch_replaces_what_the_settings_said_of_the_file_and_keeps_the_rest() {
 }
 
 #[test]
-fn one_resource_of_a_package_that_loads_none_is_enabled_alone() {
+fn a_single_resource_of_a_disabled_package_can_be_enabled() {
     let place =
         SwitchFixture::new(&json!({"packages": [{"source": "../../pkg", "skills": [], "prompts": []}]}), &json!({}));
     place.toggle("pkg/skills/q/SKILL.md", true);
@@ -148,7 +148,7 @@ fn one_resource_of_a_package_that_loads_none_is_enabled_alone() {
 }
 
 #[test]
-fn a_project_overrides_the_user_and_takes_it_back() {
+fn a_project_overrides_the_user_and_can_revert_it() {
     let place = SwitchFixture::new(&json!({"packages": ["../../pkg"]}), &json!({"theme": "x"}));
     let user = place.user();
     let a = place.path("home/agent/skills/a/SKILL.md").display().to_string();
@@ -166,7 +166,7 @@ fn a_project_overrides_the_user_and_takes_it_back() {
 }
 
 #[test]
-fn a_project_changes_what_a_package_of_the_user_loads() {
+fn a_project_changes_what_a_user_package_loads() {
     let place = SwitchFixture::new(
         &json!({"packages": [{"source": "../../pkg", "skills": ["-skills/p/SKILL.md"]}]}),
         &json!({}),
@@ -186,7 +186,7 @@ fn a_project_changes_what_a_package_of_the_user_loads() {
 }
 
 #[test]
-fn a_damaged_document_is_reported_and_stays() {
+fn a_damaged_document_is_reported_and_kept() {
     let place = SwitchFixture::new(&json!({}), &json!({}));
     let mut switches = place.switches();
     place.write("home/agent/settings.json", "{oops");

@@ -1,4 +1,4 @@
-//! What is found beside the code, in which order, and what a project that is not trusted may not bring.
+//! Discovered resources: their order, and what an untrusted project may not provide.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl ProjectFixture {
         ResourceLoader::load(inputs).resources().as_ref().clone()
     }
 
-    /// A path without what the test has made up.
+    /// Returns a path without the test's generated prefix.
     fn short(&self, path: &Path) -> String {
         path.strip_prefix(self.path("")).unwrap_or(path).display().to_string()
     }
@@ -55,10 +55,10 @@ impl ProjectFixture {
         resources.skills().iter().map(|skill| format!("{} {}", skill.name, self.short(&skill.path))).collect()
     }
 
-    fn told(&self, resources: &Resources) -> Vec<String> {
+    fn problems(&self, resources: &Resources) -> Vec<String> {
         let root = self.path("").display().to_string();
-        let told = resources.diagnostics.iter().map(|one| format!("{}: {}", self.short(&one.path), one.message));
-        told.map(|text| text.replace(&root, "")).collect()
+        let problems = resources.diagnostics.iter().map(|one| format!("{}: {}", self.short(&one.path), one.message));
+        problems.map(|text| text.replace(&root, "")).collect()
     }
 }
 
@@ -67,7 +67,7 @@ fn skill(description: &str) -> String {
 }
 
 #[test]
-fn the_nearest_wins_and_everything_says_where_it_is_from() {
+fn the_nearest_resource_wins_and_every_source_is_recorded() {
     let d = skill("d");
     let files = [
         "home/agent/skills/a",
@@ -107,7 +107,7 @@ fn the_nearest_wins_and_everything_says_where_it_is_from() {
         ]
     );
     assert_eq!(
-        place.told(&found),
+        place.problems(&found),
         ["home/agent/skills/a/SKILL.md: name \"a\" collision", "pkg/skills/a/SKILL.md: name \"a\" collision"]
     );
     let info = |at: usize| {
@@ -124,7 +124,7 @@ fn the_nearest_wins_and_everything_says_where_it_is_from() {
 }
 
 #[test]
-fn templates_are_the_markdown_files_of_a_folder() {
+fn templates_are_the_markdown_files_of_a_directory() {
     let place = ProjectFixture::new(&[
         ("home/agent/prompts/b.md", "\n\nB"),
         ("home/agent/prompts/a.md", "---\nx: [\n---\nA"),
@@ -136,13 +136,13 @@ fn templates_are_the_markdown_files_of_a_folder() {
     let templates = found.commands.templates.iter();
     let templates: Vec<_> = templates.map(|one| (one.name.as_str(), one.content.trim())).collect();
     assert_eq!(templates, [("b", "another B")]);
-    let told = place.told(&found);
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("prompts/a.md") && told[1].contains("\"/b\" collision"), "{told:?}");
+    let problems = place.problems(&found);
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].contains("prompts/a.md") && problems[1].contains("\"/b\" collision"), "{problems:?}");
 }
 
 #[test]
-fn settings_switch_single_files_off_and_on() {
+fn settings_disable_and_enable_single_files() {
     let d = skill("d");
     let place = ProjectFixture::new(&[
         ("home/agent/skills/a/SKILL.md", &d),
@@ -156,7 +156,7 @@ fn settings_switch_single_files_off_and_on() {
     });
     assert_eq!(place.skills(&found), ["b home/agent/skills/b/SKILL.md"]);
     assert_eq!(found.commands.templates.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["y"]);
-    assert_eq!(place.told(&found), ["home/agent/nowhere.md: prompt path does not exist"]);
+    assert_eq!(place.problems(&found), ["home/agent/nowhere.md: prompt path does not exist"]);
     let none = place.load(|inputs| {
         inputs.without = Without { skills: true, prompts: true, ..Without::default() };
         inputs.command_line.prompts.push("../home/agent/prompts/x.md".into());
@@ -166,7 +166,7 @@ fn settings_switch_single_files_off_and_on() {
 }
 
 #[test]
-fn packages_bring_what_their_manifest_says_and_settings_let_through() {
+fn packages_provide_what_their_manifest_lists_and_settings_allow() {
     let d = skill("d");
     let manifest = json!({"name": "m", "pi": {
         "skills": ["./work/*", "!work/no", "../home"], "prompts": ["./p"], "extensions": ["./ext/main.ts"],
@@ -204,7 +204,7 @@ fn packages_bring_what_their_manifest_says_and_settings_let_through() {
         "of one package in both settings the project's counts"
     );
     assert_eq!(found.themes.len(), 2, "a manifest that names no themes brings none");
-    assert_eq!(place.told(&found), ["home/agent/npm/node_modules/gone: package npm:gone is not installed"]);
+    assert_eq!(place.problems(&found), ["home/agent/npm/node_modules/gone: package npm:gone is not installed"]);
     let nothing = PackageFilter { skills: Some(vec![]), prompts: Some(vec![]), ..PackageFilter::default() };
     let found = place.load(|inputs| {
         inputs.settings.user.packages = vec![PackageEntry { filter: Some(nothing), ..entry }];
@@ -213,7 +213,7 @@ fn packages_bring_what_their_manifest_says_and_settings_let_through() {
 }
 
 #[test]
-fn a_project_that_is_not_trusted_brings_context_only() {
+fn an_untrusted_project_provides_only_context_files() {
     let d = skill("d");
     let place = ProjectFixture::new(&[
         ("w/AGENTS.md", "rules"),
@@ -229,18 +229,18 @@ fn a_project_that_is_not_trusted_brings_context_only() {
         });
         let texts: Vec<String> = found.context_files.iter().map(|file| file.text.clone()).collect();
         assert_eq!((texts, found.addendum()), (vec!["rules".to_owned()], Some("more".to_owned())));
-        (found.system_prompt.clone(), found.skills().len(), place.told(&found))
+        (found.system_prompt.clone(), found.skills().len(), place.problems(&found))
     };
-    let (system, n_skills, told) = seen(false);
+    let (system, n_skills, problems) = seen(false);
     assert_eq!((system, n_skills), (None, 0));
-    assert!(told[0].contains("not trusted") && told.len() == 1, "{told:?}");
+    assert!(problems[0].contains("not trusted") && problems.len() == 1, "{problems:?}");
     assert_eq!(seen(true).0.as_deref(), Some("custom"));
     assert_eq!(seen(true).1, 2);
 }
 
 #[cfg(unix)]
 #[test]
-fn the_same_file_counts_once() {
+fn the_same_file_is_used_once() {
     let place = ProjectFixture::new(&[("home/agent/skills/a/SKILL.md", &skill("d")), ("w/AGENTS.md", "rules")]);
     std::fs::create_dir_all(place.path("w/.pi")).unwrap();
     std::os::unix::fs::symlink(place.path("home/agent/skills"), place.path("w/.pi/skills")).unwrap();
@@ -267,7 +267,7 @@ fn given_prompts_replace_files_and_may_name_files() {
 }
 
 #[test]
-fn loading_again_sees_changes_and_extensions_add_theirs() {
+fn reloading_sees_changes_and_extensions_add_resources() {
     let place = ProjectFixture::new(&[("brought/e/SKILL.md", &skill("d"))]);
     let adjust = Arc::new(|resources: &mut Resources| resources.append_system_prompt.push("last word".into()));
     let mut loader = ResourceLoader::load_with(place.inputs(), Some(adjust));
@@ -282,14 +282,14 @@ fn loading_again_sees_changes_and_extensions_add_theirs() {
     }]);
     let found = loader.resources();
     assert_eq!(found.skills()[0].info.source, "extension:ext");
-    assert_eq!(place.told(found), ["w/gone: skill path does not exist"]);
+    assert_eq!(place.problems(found), ["w/gone: skill path does not exist"]);
     assert_eq!(found.append_system_prompt, ["last word"]);
     loader.reload();
     assert!(loader.resources().skills().is_empty());
 }
 
 #[test]
-fn themes_are_read_and_mistakes_told() {
+fn themes_are_loaded_and_mistakes_reported() {
     let place =
         ProjectFixture::new(&[("home/agent/themes/bad.json", "{\"name\": \"bad\", \"colors\": {}}"), ("w/t.txt", "")]);
     let colors = pinch_coding_agent::resources::themes::COLORS.map(|name| (name.to_owned(), json!("")));
@@ -299,12 +299,15 @@ fn themes_are_read_and_mistakes_told() {
     place.write("w/.pi/themes/taken.json", &theme("dark"));
     let found = place.load(|inputs| inputs.command_line.themes.push("t.txt".into()));
     assert_eq!(found.themes.iter().map(|theme| theme.name.as_str()).collect::<Vec<_>>(), ["dark", "light", "own"]);
-    let told = place.told(&found);
+    let problems = place.problems(&found);
     assert_eq!(
-        told[..2],
+        problems[..2],
         ["w/t.txt: theme path is not a json file", "w/.pi/themes/taken.json: name \"dark\" collision"]
     );
-    assert!(told[2].starts_with("home/agent/themes/bad.json: is no theme: colors: missing accent, border"), "{told:?}");
+    assert!(
+        problems[2].starts_with("home/agent/themes/bad.json: is not a theme: colors: missing accent, border"),
+        "{problems:?}"
+    );
 }
 
 #[test]
@@ -325,7 +328,7 @@ fn a_slash_names_skills_and_templates() {
     assert!(lost.text == "/skill:a x" && lost.problem.is_some());
 }
 
-/// The store's file, and what it says of the project.
+/// Returns the decision about the project in a store with this content.
 fn decision(place: &ProjectFixture, text: &str) -> Option<bool> {
     place.write("home/agent/trust.json", &text.replace("$", &place.path("").display().to_string()));
     let (store, problems) = TrustStore::load(&place.path("home/agent/trust.json"));
@@ -334,7 +337,7 @@ fn decision(place: &ProjectFixture, text: &str) -> Option<bool> {
 }
 
 #[test]
-fn the_nearest_decision_counts_in_both_spellings() {
+fn the_nearest_decision_applies_in_both_formats() {
     let place = ProjectFixture::new(&[("w/sub/x", "")]);
     assert_eq!(decision(&place, "{}"), None);
     assert_eq!(decision(&place, "{\"$w\": true}"), Some(true));
@@ -343,7 +346,7 @@ fn the_nearest_decision_counts_in_both_spellings() {
 }
 
 #[test]
-fn decisions_are_kept_beside_what_is_there() {
+fn stored_decisions_preserve_existing_content() {
     let place = ProjectFixture::new(&[("home/agent/trust.json", "{\"note\": {\"x\": 1}}")]);
     let path = place.path("home/agent/trust.json");
     let host = Host::builder().build();
@@ -372,7 +375,7 @@ fn decisions_are_kept_beside_what_is_there() {
 }
 
 #[test]
-fn who_decides_about_trust() {
+fn trust_decisions_have_an_order_of_precedence() {
     let place = ProjectFixture::new(&[
         ("bare/.pi/other", ""),
         ("skills/.agents/skills/x", ""),
@@ -404,7 +407,7 @@ fn who_decides_about_trust() {
 }
 
 #[test]
-fn many_resources_are_not_felt() {
+fn many_resources_load_quickly() {
     let place = ProjectFixture::new(&[]);
     let long = "text ".repeat(20_000);
     for at in 0..200 {
@@ -418,13 +421,13 @@ fn many_resources_are_not_felt() {
     let found = place.load(|_| {});
     let taken = begun.elapsed();
     assert_eq!((found.skills().len(), found.commands.templates.iter().count()), (200, 50));
-    // A build without optimisation on a busy machine takes some tens of milliseconds; reading everything takes more than that.
+    // An unoptimized build on a busy machine takes some tens of milliseconds; reading everything takes longer than the limit.
     assert!(taken < std::time::Duration::from_secs(2), "{taken:?}");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_in_the_place_of_a_file_is_passed_over() {
+fn a_pipe_in_place_of_a_file_is_skipped() {
     let place = ProjectFixture::new(&[
         ("home/agent/skills/a/x", ""),
         ("home/agent/prompts/x", ""),
@@ -452,7 +455,7 @@ fn a_pipe_in_the_place_of_a_file_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_session_puts_skills_into_prompts_and_queues() {
+async fn a_session_expands_skills_in_prompts_and_queues() {
     use pinch_coding_agent::session::Prompt;
     use pinch_llm::provider::scripted::ScriptedReply;
     let place = ProjectFixture::new(&[("home/agent/skills/a/SKILL.md", &skill("d"))]);
@@ -464,7 +467,7 @@ async fn a_session_puts_skills_into_prompts_and_queues() {
     })
     .await;
     crate::session::follow(scene.session.prompt(Prompt::text("/skill:a now")), |_| {}).await;
-    let said: Vec<String> = scene
+    let prompts: Vec<String> = scene
         .session
         .messages()
         .iter()
@@ -474,8 +477,8 @@ async fn a_session_puts_skills_into_prompts_and_queues() {
         })
         .collect();
     assert!(
-        said.len() == 1 && said[0].starts_with("<skill name=\"a\"") && said[0].ends_with("</skill>\n\nnow"),
-        "{said:?}"
+        prompts.len() == 1 && prompts[0].starts_with("<skill name=\"a\"") && prompts[0].ends_with("</skill>\n\nnow"),
+        "{prompts:?}"
     );
     let control = scene.session.control();
     control.steer("/skill:a later", Vec::new());
@@ -483,7 +486,7 @@ async fn a_session_puts_skills_into_prompts_and_queues() {
 }
 
 #[test]
-fn skills_bring_task_templates() {
+fn skills_provide_task_templates() {
     let place = ProjectFixture::new(&[
         ("home/agent/skills/review/SKILL.md", "---\ndescription: Reviews code\n---\n"),
         ("home/agent/skills/review/templates/quick.md", "---\ndescription: A quick look\n---\nLook at $1 quickly.\n"),

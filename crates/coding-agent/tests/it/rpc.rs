@@ -21,14 +21,14 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-/// A client and the session it drives.
+/// A client and the session it controls.
 pub(crate) struct RpcTestClient {
     pub(crate) folder: TempDir,
     pub(crate) model: Arc<ScriptedProvider>,
     to: Option<mpsc::Sender<IncomingLine>>,
     from: mpsc::Receiver<Bytes>,
-    pub(crate) heard: Vec<Value>,
-    /// Is cancelled when the client writes nothing more, though not everything may have come in.
+    pub(crate) received: Vec<Value>,
+    /// Cancelled when the client stops writing, although not all of its lines may have arrived.
     pub(crate) hung_up: Cancel,
     pub(crate) served: JoinSet<Result<(), RpcError>>,
 }
@@ -46,7 +46,7 @@ impl RpcTestClient {
         Self::at(tempfile::tempdir().unwrap(), replies, target, extensions).await
     }
 
-    /// A client of a session that works in a directory.
+    /// Creates a client of a session in a directory.
     pub(crate) async fn at(
         folder: TempDir,
         replies: impl IntoIterator<Item = ScriptedReply>,
@@ -56,7 +56,7 @@ impl RpcTestClient {
         Self::of(ScriptedProvider::model("scripted"), folder, replies, target, extensions).await
     }
 
-    /// A client of a session with a model of its own.
+    /// Creates a client of a session with its own model.
     pub(crate) async fn of(
         asked: Model,
         folder: TempDir,
@@ -70,7 +70,7 @@ impl RpcTestClient {
         })
     }
 
-    /// A client of a session whose model is chosen like this.
+    /// Creates a client of a session whose model is selected this way.
     pub(crate) async fn choosing(
         model: ModelChoice,
         folder: TempDir,
@@ -80,7 +80,7 @@ impl RpcTestClient {
         Self::adjusted(folder, replies, target, |options| options.session.model = model)
     }
 
-    /// A client of a session whose options are changed before it is created.
+    /// Creates a client of a session with adjusted options.
     pub(crate) fn adjusted(
         folder: TempDir,
         replies: impl IntoIterator<Item = ScriptedReply>,
@@ -100,20 +100,20 @@ impl RpcTestClient {
         let hung_up = Cancel::new();
         let mut served = JoinSet::new();
         served.spawn(serve(options, ui, LineChannel { incoming, outgoing, hung_up: hung_up.clone() }));
-        Self { folder, model, to: Some(to), from, heard: Vec::new(), hung_up, served }
+        Self { folder, model, to: Some(to), from, received: Vec::new(), hung_up, served }
     }
 
     pub(crate) async fn say(&self, line: Value) {
         self.to.as_ref().unwrap().send(IncomingLine::Line(line.to_string().into())).await.unwrap();
     }
 
-    /// The next line that is such.
+    /// Returns the next line that matches.
     pub(crate) async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = tokio::time::timeout(Duration::from_secs(20), self.from.recv()).await;
-            let line = line.unwrap_or_else(|_| panic!("nothing more comes after {:#?}", self.heard.last()));
+            let line = line.unwrap_or_else(|_| panic!("nothing more comes after {:#?}", self.received.last()));
             let line: Value = serde_json::from_slice(&line.unwrap()).unwrap();
-            self.heard.push(line.clone());
+            self.received.push(line.clone());
             if is_it(&line) {
                 return line;
             }
@@ -124,20 +124,20 @@ impl RpcTestClient {
         self.until(|line| line["type"] == kind).await
     }
 
-    /// Says something and waits for the answer to it.
+    /// Sends a command and waits for the answer.
     pub(crate) async fn ask(&mut self, command: Value) -> Value {
         let id = command["id"].clone();
         self.say(command).await;
         self.until(|line| line["type"] == "response" && line["id"] == id).await
     }
 
-    /// The client has nothing more to say; how it ends, and every line that was heard.
+    /// Closes the client's output and returns the result, and every line received.
     pub(crate) async fn leave(mut self) -> (Result<(), RpcError>, Vec<Value>) {
         self.to = None;
         while let Some(line) = self.from.recv().await {
-            self.heard.push(serde_json::from_slice(&line).unwrap());
+            self.received.push(serde_json::from_slice(&line).unwrap());
         }
-        (self.served.join_next().await.unwrap().unwrap(), self.heard)
+        (self.served.join_next().await.unwrap().unwrap(), self.received)
     }
 }
 
@@ -149,7 +149,7 @@ async fn serve(options: AgentSessionOptions, ui: ClientUi, lines: LineChannel) -
     done
 }
 
-/// An answer that comes when the gate opens.
+/// Adds an answer that is sent when the gate opens.
 pub(crate) fn gated(model: &ScriptedProvider, text: &'static str) -> oneshot::Sender<()> {
     let (open, gate) = oneshot::channel();
     let gate = std::sync::Mutex::new(Some(gate));
@@ -170,7 +170,7 @@ fn kinds(lines: &[Value]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_prompt_behind_the_end_of_a_run_is_no_prompt_of_a_busy_session() {
+async fn a_prompt_after_the_end_of_a_run_does_not_count_as_busy() {
     let mut client = RpcTestClient::new((0..20).map(|n| ScriptedReply::text(format!("answer {n}")))).await;
     for n in 0..20 {
         let answer = client.ask(json!({"id": n, "type": "prompt", "message": "x"})).await;
@@ -182,7 +182,7 @@ async fn a_prompt_behind_the_end_of_a_run_is_no_prompt_of_a_busy_session() {
 }
 
 #[tokio::test]
-async fn a_session_at_work_answers_and_takes_changes() {
+async fn a_busy_session_answers_and_accepts_changes() {
     let mut client = RpcTestClient::new([]).await;
     let open = gated(&client.model, "done");
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
@@ -217,10 +217,10 @@ async fn a_session_at_work_answers_and_takes_changes() {
     assert_eq!(roles, ["system", "user", "assistant", "user", "assistant", "bashExecution"]);
     let state = client.ask(json!({"id": 14, "type": "get_state"})).await;
     assert_eq!(state["data"]["sessionName"], "n");
-    let (done, heard) = client.leave().await;
+    let (done, received) = client.leave().await;
     assert!(done.is_ok());
     for id in 1..=14 {
-        let n = heard.iter().filter(|line| line["type"] == "response" && line["id"] == id).count();
+        let n = received.iter().filter(|line| line["type"] == "response" && line["id"] == id).count();
         assert_eq!(n, 1, "answers to {id}");
     }
 }
@@ -256,22 +256,22 @@ async fn every_command_has_one_answer_whatever_its_members() {
             }
         }
     }
-    let (done, heard) = client.leave().await;
+    let (done, received) = client.leave().await;
     assert!(done.is_ok());
     for id in 1..=id {
-        assert_eq!(heard.iter().filter(|line| line["type"] == "response" && line["id"] == id).count(), 1);
+        assert_eq!(received.iter().filter(|line| line["type"] == "response" && line["id"] == id).count(), 1);
     }
 }
 
 #[tokio::test]
-async fn what_needs_another_session_ends_the_run_first() {
+async fn commands_that_replace_the_session_end_the_run_first() {
     let mut client = RpcTestClient::with([], SessionTarget::New, Vec::new()).await;
     let _never = gated(&client.model, "never");
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
     let old = client.ask(json!({"id": 2, "type": "get_state"})).await["data"]["sessionFile"].clone();
     let answer = client.ask(json!({"id": 3, "type": "new_session"})).await;
     assert_eq!(answer["data"], json!({"cancelled": false}));
-    let kinds = kinds(&client.heard);
+    let kinds = kinds(&client.received);
     let settled = kinds.iter().position(|kind| kind == "agent_settled").unwrap();
     assert!(settled < kinds.len() - 1);
     let state = client.ask(json!({"id": 4, "type": "get_state"})).await;
@@ -290,7 +290,7 @@ async fn what_needs_another_session_ends_the_run_first() {
 }
 
 #[tokio::test]
-async fn lines_that_are_no_commands_are_answered_and_nothing_ends() {
+async fn invalid_lines_are_answered_and_end_nothing() {
     let mut client = RpcTestClient::new([]).await;
     for line in ["{oops", "null", "[]", "5", "\"x\"", "", "{}", "{\"type\": 3}", "\u{2028}"] {
         client.to.as_ref().unwrap().send(IncomingLine::Line(line.to_owned().into())).await.unwrap();
@@ -305,7 +305,7 @@ async fn lines_that_are_no_commands_are_answered_and_nothing_ends() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_no_more_ends_everything() {
+async fn a_client_that_stops_reading_ends_everything() {
     let mut client = RpcTestClient::new([]).await;
     let open = gated(&client.model, "never");
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
@@ -317,27 +317,27 @@ async fn a_client_that_reads_no_more_ends_everything() {
 }
 
 #[tokio::test]
-async fn what_runs_when_the_client_says_its_last_word_is_cancelled() {
+async fn running_work_is_cancelled_when_the_client_closes() {
     let mut client = RpcTestClient::new([]).await;
     let open = gated(&client.model, "never");
     client.say(json!({"id": 1, "type": "bash", "command": "sleep 60"})).await;
     client.ask(json!({"id": 2, "type": "prompt", "message": "x"})).await;
     let left = Instant::now();
-    let (done, heard) = client.leave().await;
+    let (done, received) = client.leave().await;
     assert!(done.is_ok());
     assert!(left.elapsed() < Duration::from_secs(10));
     assert!(open.is_closed() || open.send(()).is_err(), "the request was given up");
-    assert_eq!(heard.iter().find(|line| line["type"] == "agent_settled").unwrap()["aborted"], true);
-    let bash = heard.iter().find(|line| line["id"] == 1 && line["type"] == "response").unwrap();
+    assert_eq!(received.iter().find(|line| line["type"] == "agent_settled").unwrap()["aborted"], true);
+    let bash = received.iter().find(|line| line["id"] == 1 && line["type"] == "response").unwrap();
     assert_eq!(bash["data"]["cancelled"], true);
 }
 
 #[tokio::test]
-async fn a_last_word_is_heard_while_nobody_reads() {
+async fn the_end_of_input_is_noticed_while_output_is_blocked() {
     let mut client = RpcTestClient::new([]).await;
     let open = gated(&client.model, "never");
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
-    // Far more than the client's side has room for.
+    // Far more than fits into the client's buffers.
     client.say(json!({"id": 2, "type": "bash", "command": "for i in $(seq 100); do echo $i; sleep 0.01; done"})).await;
     client.to = None;
     let closed = tokio::time::timeout(Duration::from_secs(5), async {
@@ -349,7 +349,7 @@ async fn a_last_word_is_heard_while_nobody_reads() {
 }
 
 #[tokio::test]
-async fn what_a_client_does_not_read_is_bounded() {
+async fn unread_output_is_bounded() {
     let mut client = RpcTestClient::new([]).await;
     let spilled = || {
         let files = std::fs::read_dir(client.folder.path()).unwrap().map(|entry| entry.unwrap());
@@ -360,7 +360,7 @@ async fn what_a_client_does_not_read_is_bounded() {
     };
     client.say(json!({"id": 1, "type": "bash", "command": "yes"})).await;
     let mut before = spilled();
-    // The command stands still once there is no more room for what it prints.
+    // The command is paused once there is no more room for its output.
     loop {
         tokio::time::sleep(Duration::from_millis(300)).await;
         let now = spilled();
@@ -374,12 +374,12 @@ async fn what_a_client_does_not_read_is_bounded() {
     assert_eq!(stopped["success"], true);
     let ran = client.until(|line| line["id"] == 1 && line["type"] == "response").await;
     assert_eq!(ran["data"]["cancelled"], true);
-    let updates = client.heard.iter().filter(|line| line["type"] == "bash_execution_update");
+    let updates = client.received.iter().filter(|line| line["type"] == "bash_execution_update");
     assert!(updates.clone().all(|line| line["delta"].as_str().unwrap().len() <= 64 * 1024));
     assert!(updates.count() > 1);
 }
 
-/// An extension with a command that asks.
+/// An extension with a command that opens dialogs.
 struct AskingExtension;
 
 impl Extension for AskingExtension {
@@ -404,15 +404,15 @@ impl Command for AskingExtension {
 
     fn run<'a>(&'a self, args: &'a str, cx: &'a CommandCx) -> BoxFuture<'a, Result<(), ExtensionError>> {
         Box::pin(async move {
-            let said = cx.ui().input(args, None, None).await;
-            cx.ui().set_title(format!("{args}: {said:?}"));
+            let answer = cx.ui().input(args, None, None).await;
+            cx.ui().set_title(format!("{args}: {answer:?}"));
             Ok(())
         })
     }
 }
 
 #[tokio::test]
-async fn dialogs_are_shown_one_after_another_also_while_a_run_goes_on() {
+async fn dialogs_are_shown_one_after_another_even_during_a_run() {
     let mut client = RpcTestClient::with([], SessionTarget::InMemory, vec![Arc::new(AskingExtension)]).await;
     let open = gated(&client.model, "done");
     client.ask(json!({"id": 1, "type": "prompt", "message": "x"})).await;
@@ -422,7 +422,7 @@ async fn dialogs_are_shown_one_after_another_also_while_a_run_goes_on() {
     assert_eq!((&first["method"], &first["title"]), (&json!("input"), &json!("one")));
     let queued = client.ask(json!({"id": 4, "type": "steer", "message": "/ask three"})).await;
     assert!(queued["error"].as_str().unwrap().contains("\"/ask\" cannot be queued"), "{queued}");
-    assert!(!kinds(&client.heard[3..]).iter().skip(1).any(|kind| kind == "extension_ui_response"));
+    assert!(!kinds(&client.received[3..]).iter().skip(1).any(|kind| kind == "extension_ui_response"));
     client.say(json!({"type": "extension_ui_response", "id": "nobody's", "value": "?"})).await;
     client.say(json!({"type": "extension_ui_response", "id": first["id"], "value": "a"})).await;
     let title = client.until(|line| line["method"] == "setTitle").await;
@@ -437,7 +437,7 @@ async fn dialogs_are_shown_one_after_another_also_while_a_run_goes_on() {
     assert!(done.is_ok());
 }
 
-/// Asks a person whenever the session is made, left or changed.
+/// Asks the user whenever the session is created, left or changed.
 pub(crate) struct AsksAlways;
 
 impl Extension for AsksAlways {
@@ -473,7 +473,7 @@ impl Extension for AsksAlways {
     }
 }
 
-/// Answers dialogs with yes up to the answer with this id; the titles of the dialogs, and the answer.
+/// Answers dialogs with yes until the response with this id; returns the titles of the dialogs, and the response.
 pub(crate) async fn yes_until(client: &mut RpcTestClient, id: impl Into<Value>) -> (Vec<String>, Value) {
     let (mut titles, id) = (Vec::new(), id.into());
     loop {
@@ -487,7 +487,7 @@ pub(crate) async fn yes_until(client: &mut RpcTestClient, id: impl Into<Value>) 
 }
 
 #[tokio::test]
-async fn extensions_may_ask_while_the_session_is_made_left_or_changed() {
+async fn extensions_may_ask_while_the_session_is_created_left_or_changed() {
     let mut client = RpcTestClient::with([], SessionTarget::InMemory, vec![Arc::new(AsksAlways)]).await;
     let mut titles = Vec::new();
     for (id, command) in [
@@ -503,7 +503,7 @@ async fn extensions_may_ask_while_the_session_is_made_left_or_changed() {
         titles.extend(asked);
     }
     assert_eq!(titles, ["session_start", "leave", "session_start", "session_info_changed"]);
-    // What is said meanwhile waits, and an end of the client ends the dialog.
+    // Meanwhile, other commands wait, and closing the client closes the dialog.
     client.say(json!({"id": 4, "type": "new_session"})).await;
     let leave = client.event("extension_ui_request").await;
     client.say(json!({"id": 5, "type": "get_state"})).await;
@@ -518,18 +518,18 @@ async fn extensions_may_ask_while_the_session_is_made_left_or_changed() {
     assert_eq!(client.until(|line| line["id"] == 8).await["success"], true);
     client.say(json!({"id": 6, "type": "new_session"})).await;
     client.event("extension_ui_request").await;
-    let (done, heard) = client.leave().await;
+    let (done, received) = client.leave().await;
     assert!(done.is_ok());
-    assert!(heard.iter().any(|line| line["id"] == 6 && line["data"]["cancelled"] == true));
+    assert!(received.iter().any(|line| line["id"] == 6 && line["data"]["cancelled"] == true));
 }
 
 #[tokio::test]
-async fn a_dialog_nobody_can_answer_any_more_is_over() {
+async fn a_dialog_that_can_no_longer_be_answered_is_closed() {
     let mut client = RpcTestClient::with([], SessionTarget::InMemory, vec![Arc::new(AskingExtension)]).await;
     client.say(json!({"id": 1, "type": "prompt", "message": "/ask one"})).await;
     client.event("extension_ui_request").await;
-    let (done, heard) = client.leave().await;
+    let (done, received) = client.leave().await;
     assert!(done.is_ok());
-    assert!(heard.iter().any(|line| line["title"] == "one: None"), "{heard:#?}");
-    assert!(heard.iter().any(|line| line["id"] == 1 && line["data"]["disposition"] == "handled"));
+    assert!(received.iter().any(|line| line["title"] == "one: None"), "{received:#?}");
+    assert!(received.iter().any(|line| line["id"] == 1 && line["data"]["disposition"] == "handled"));
 }

@@ -1,4 +1,4 @@
-//! Every command of RPC mode, idle and during a run: it has its effect, and only those that need the session for themselves end the run.
+//! Every command of RPC mode, both idle and during a run: it takes effect, and only commands that need exclusive access end the run.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::rpc::{RpcTestClient, gated};
 
-/// The commands with their members. The match is exhaustive, so a new command does not compile without a line here.
+/// The commands with their members. The match is exhaustive, so a new command without a line here does not compile.
 macro_rules! commands {
     ($($pattern:pat => $name:literal $members:tt,)*) => {
         fn name_of(command: &RpcCommand) -> &'static str {
@@ -78,7 +78,7 @@ fn object(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-/// A session with one answered prompt, and when it is to be busy a second one that is not answered until the sender fires.
+/// A session with one answered prompt and, if it should be busy, a second one that is answered when the sender fires.
 struct RpcScene {
     client: RpcTestClient,
     settings: SettingsManager,
@@ -112,7 +112,7 @@ impl RpcScene {
             client.ask(json!({"id": "second", "type": "prompt", "message": "second"})).await;
             client.until(|line| line["type"] == "message_end" && line["message"]["role"] == "user").await;
         }
-        client.heard.clear();
+        client.received.clear();
         Self { client, settings, busy }
     }
 
@@ -130,7 +130,7 @@ impl RpcScene {
     }
 
     fn has_aborted_run(&self) -> bool {
-        self.client.heard.iter().any(|line| line["type"] == "agent_settled" && line["aborted"] == true)
+        self.client.received.iter().any(|line| line["type"] == "agent_settled" && line["aborted"] == true)
     }
 }
 
@@ -153,7 +153,7 @@ async fn check(mut line: Value, is_busy: bool) {
         _ => {}
     }
     if name == "compact" && is_busy {
-        // The run that is cancelled has taken the gated answer.
+        // The cancelled run has consumed the gated answer.
         assert!(scene.busy.is_some());
     }
     let data = scene.ask(line).await;
@@ -235,14 +235,14 @@ async fn check(mut line: Value, is_busy: bool) {
 }
 
 #[tokio::test]
-async fn every_command_has_its_effect_on_an_idle_session() {
+async fn every_command_takes_effect_on_an_idle_session() {
     for line in lines() {
         check(line, false).await;
     }
 }
 
 #[tokio::test]
-async fn every_command_has_its_effect_during_a_run() {
+async fn every_command_takes_effect_during_a_run() {
     for line in lines() {
         check(line, true).await;
     }

@@ -1,4 +1,4 @@
-//! RPC mode under load: slow exports, and clients that send more than anyone can answer.
+//! RPC mode under load: slow exports, and clients that send more than can be answered.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -16,23 +16,23 @@ use serde_json::json;
 
 use crate::rpc::{AsksAlways, RpcTestClient, gated, yes_until};
 
-/// More than a pipe holds.
+/// More than fits into a pipe.
 fn long_question() -> String {
     "a question ".repeat(100_000)
 }
 
-/// A pipe with a name that is open for reading, and the reading of it, which begins when told to, or after a while.
+/// Creates a named pipe open for reading; reading starts on a signal, or after a while.
 fn pipe(folder: &Path) -> (PathBuf, mpsc::SyncSender<()>, JoinHandle<String>) {
     let path = folder.join("page.html");
     let done = std::process::Command::new("mkfifo").arg(&path).current_dir(folder).status().unwrap();
     assert!(done.success());
-    // For reading alone it would open only when someone writes.
+    // Opening it only for reading would block until there is a writer.
     let both = File::options().read(true).write(true).open(&path).unwrap();
     let mut from = File::open(&path).unwrap();
     let (begin, may_begin) = mpsc::sync_channel(1);
     let reader = std::thread::spawn(move || {
-        let told = may_begin.recv_timeout(Duration::from_secs(3));
-        assert_ne!(told, Err(RecvTimeoutError::Disconnected));
+        let signal = may_begin.recv_timeout(Duration::from_secs(3));
+        assert_ne!(signal, Err(RecvTimeoutError::Disconnected));
         let mut page = vec![0];
         from.read_exact(&mut page).unwrap();
         // From here on the end of the page is the end of the pipe.
@@ -44,7 +44,7 @@ fn pipe(folder: &Path) -> (PathBuf, mpsc::SyncSender<()>, JoinHandle<String>) {
 }
 
 #[tokio::test]
-async fn a_slow_export_holds_nothing_up() {
+async fn a_slow_export_does_not_block_anything() {
     let mut client = RpcTestClient::new([ScriptedReply::text("an answer")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": long_question()})).await;
     client.event("agent_settled").await;
@@ -52,7 +52,7 @@ async fn a_slow_export_holds_nothing_up() {
     let (path, begin, page) = pipe(client.folder.path());
     client.say(json!({"id": 2, "type": "export_html", "outputPath": path})).await;
     client.ask(json!({"id": 3, "type": "get_state"})).await;
-    let early = client.heard.iter().find(|line| line["id"] == 2);
+    let early = client.received.iter().find(|line| line["id"] == 2);
     assert_eq!(early, None, "the answer comes when the page is written");
     begin.send(()).unwrap();
     let exported = client.until(|line| line["id"] == 2).await;
@@ -62,7 +62,7 @@ async fn a_slow_export_holds_nothing_up() {
 }
 
 #[tokio::test]
-async fn a_slow_export_of_a_session_at_work_shows_the_moment_it_was_asked_for() {
+async fn a_slow_export_of_a_busy_session_shows_the_moment_of_the_request() {
     let mut client = RpcTestClient::new([]).await;
     let open = gated(&client.model, "an answer");
     client.ask(json!({"id": 1, "type": "prompt", "message": long_question()})).await;
@@ -73,7 +73,7 @@ async fn a_slow_export_of_a_session_at_work_shows_the_moment_it_was_asked_for() 
     client.ask(json!({"id": 3, "type": "get_state"})).await;
     open.send(()).unwrap();
     client.event("agent_settled").await;
-    let early = client.heard.iter().find(|line| line["id"] == 2);
+    let early = client.received.iter().find(|line| line["id"] == 2);
     assert_eq!(early, None, "the answer comes when the page is written");
     begin.send(()).unwrap();
     assert_eq!(client.until(|line| line["id"] == 2).await["success"], true);
@@ -82,7 +82,7 @@ async fn a_slow_export_of_a_session_at_work_shows_the_moment_it_was_asked_for() 
 }
 
 #[tokio::test]
-async fn commands_that_wait_for_a_session_are_bounded() {
+async fn commands_waiting_for_a_session_are_bounded() {
     let mut client = RpcTestClient::with([], SessionTarget::InMemory, vec![Arc::new(AsksAlways)]).await;
     client.say(json!({"id": "ready", "type": "get_state"})).await;
     yes_until(&mut client, "ready").await;
@@ -107,9 +107,9 @@ async fn commands_that_wait_for_a_session_are_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_hangs_up_before_its_commands_are_read_and_reads_nothing_is_given_up() {
+async fn a_client_that_hangs_up_without_reading_is_dropped() {
     let mut client = RpcTestClient::new([]).await;
-    // As many as there is room for in both directions.
+    // As many as fit into the buffers of both directions.
     for id in 0..40 {
         client.say(json!({"id": id, "type": "get_state"})).await;
     }

@@ -1,4 +1,4 @@
-//! The tools that look around: grep, find, ls.
+//! The exploration tools: grep, find, ls.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::tool_calls::FileTree;
 
 #[tokio::test]
-async fn ignore_files_hold_inside_and_outside_of_repositories() {
+async fn ignore_files_apply_inside_and_outside_of_repositories() {
     let tree = FileTree::new(&[
         (".gitignore", b"*.log\nout/\n"),
         (".fdignore", b"fd.txt\n"),
@@ -33,7 +33,7 @@ async fn ignore_files_hold_inside_and_outside_of_repositories() {
 }
 
 #[tokio::test]
-async fn repositories_inside_are_ruled_by_their_own_files() {
+async fn nested_repositories_use_their_own_ignore_files() {
     for outer_is_repository in [false, true] {
         let tree = FileTree::new(&[
             (".gitignore", b"*.txt\nhidden/\n"),
@@ -62,7 +62,7 @@ async fn repositories_inside_are_ruled_by_their_own_files() {
 }
 
 #[tokio::test]
-async fn find_says_when_there_is_more() {
+async fn find_reports_when_there_are_more_results() {
     let tree = FileTree::new(&[("b/", b""), ("a.rs", b""), ("b/C.rs", b"")]);
     let two = json!({"pattern": "*", "limit": 2.9});
     let notice = "\n\n[2 results limit reached. Use limit=4 for more, or refine pattern]";
@@ -81,7 +81,7 @@ async fn find_says_when_there_is_more() {
 }
 
 #[tokio::test]
-async fn long_lists_are_cut_at_fifty_kilobytes() {
+async fn long_lists_are_truncated_at_fifty_kilobytes() {
     let tree = FileTree::new(&[]);
     for i in 0..900 {
         tree.write(&format!("{}-{i:03}", "n".repeat(80)), b"");
@@ -97,7 +97,7 @@ async fn long_lists_are_cut_at_fifty_kilobytes() {
 }
 
 #[tokio::test]
-async fn grep_shows_text_of_any_sort() {
+async fn grep_shows_text_in_any_encoding() {
     let long = format!("{}hit", "ä".repeat(600));
     let utf16: Vec<u8> = "\u{feff}hit in UTF-16\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let tree = FileTree::new(&[
@@ -117,7 +117,7 @@ async fn grep_shows_text_of_any_sort() {
 }
 
 #[tokio::test]
-async fn grep_takes_globs_from_the_searched_folder() {
+async fn grep_resolves_globs_from_the_searched_directory() {
     let tree = FileTree::new(&[("r/src/a.c", b"hit\n"), ("r/src/a.h", b"hit\n"), ("r/.gitignore", b"*.h\n")]);
     for (glob, expected) in [
         ("src/*.c", "src/a.c:1: hit"),
@@ -134,7 +134,7 @@ async fn grep_takes_globs_from_the_searched_folder() {
 }
 
 #[tokio::test]
-async fn grep_counts_matches_over_files() {
+async fn grep_counts_matches_across_files() {
     let tree = FileTree::new(&[("a", b"m\nm\n"), ("b", b"-\nm\n-\n"), ("c", b"m\n")]);
     let ask = |limit: u64, context: u64| json!({"pattern": "m", "limit": limit, "context": context});
     let notice = |n: u64| format!("\n\n[{n} matches limit reached. Use limit={} for more, or refine pattern]", n * 2);
@@ -160,14 +160,14 @@ async fn links_are_shown_and_not_followed() {
     assert_eq!(tree.text("grep", json!({"pattern": "hit"})).await, "d/f.txt:1: hit");
     assert_eq!(tree.text("find", json!({"pattern": "*"})).await, "d/\nd/f.txt\nd/loop\ndangling\nself\nto-d");
     assert_eq!(tree.text("ls", json!({})).await, "d/\ndangling@\nself@\nto-d/");
-    // A link that is named is followed.
+    // A link named explicitly is followed.
     assert_eq!(tree.text("grep", json!({"pattern": "hit", "path": "to-d"})).await, "f.txt:1: hit");
     assert_eq!(tree.text("find", json!({"pattern": "*.txt", "path": "to-d"})).await, "f.txt");
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn pipes_do_not_hang_a_search() {
+async fn pipes_do_not_block_a_search() {
     let tree = FileTree::new(&[("a.txt", b"hit\n")]);
     let pipe = tree.root().join("pipe");
     make_pipe(&pipe);
@@ -197,7 +197,7 @@ async fn a_cancelled_search_ends() {
 #[tokio::test]
 async fn a_search_stops_in_the_middle_of_a_file() {
     let tree = FileTree::new(&[]);
-    // More than can be searched before the call is cancelled, and on the disk only once.
+    // More than can be searched before the call is cancelled, stored on disk only once.
     tree.write("f0", &b"a line\n".repeat(4 << 20));
     (1..2000).for_each(|n| std::fs::hard_link(tree.root().join("f0"), tree.root().join(format!("f{n}"))).unwrap());
     let cancel = Cancel::new();

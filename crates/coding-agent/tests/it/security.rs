@@ -1,6 +1,6 @@
-//! Tools meet what is hostile, broken or far too large: each call ends, in time and with little memory, and leaves nothing running.
+//! Tools given hostile, broken or far too large input: each call ends in time, uses little memory, and leaves nothing running.
 //!
-//! Nothing outside of a test's own directory is written.
+//! Nothing outside a test's own directory is written.
 #![cfg(unix)]
 
 use std::path::Path;
@@ -16,11 +16,11 @@ mod devices;
 mod paths;
 mod sizes;
 
-/// Longer than any of these calls takes on a busy machine, and much shorter than one that hangs.
+/// Longer than any of these calls takes on a busy machine, and much shorter than a hang.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl FileTree {
-    /// The text of a result or an error; fails when it takes too long.
+    /// Returns the text of a result or an error; fails on timeout.
     async fn soon(&self, tool: &str, input: Value) -> String {
         let began = Instant::now();
         let text = tokio::time::timeout(PATIENCE, self.text(tool, input.clone())).await;
@@ -29,16 +29,16 @@ impl FileTree {
         text
     }
 
-    /// Calls a tool in a process of its own: the text, and how many megabytes the process had at most.
+    /// Calls a tool in a separate process. Returns the text and the peak memory of the process in megabytes.
     fn measured(&self, tool: &str, input: &Value) -> (String, u64) {
         let ask = tempfile::NamedTempFile::new().unwrap();
         let task = json!({"folder": self.root(), "tool": tool, "input": input});
         std::fs::write(ask.path(), task.to_string()).unwrap();
         let mut child = Other::hurried("tool", ask.path(), 60);
         let peak = child.wait_for("peak").unwrap_or_else(|| panic!("{tool} used its time up for {input:.200}"));
-        let told: String = serde_json::from_str(&child.wait_for("told").unwrap()).unwrap();
-        let told = told.replace(&*self.root().to_string_lossy(), ".");
-        (told, peak.parse::<u64>().unwrap_or_default() / 1024)
+        let text: String = serde_json::from_str(&child.wait_for("told").unwrap()).unwrap();
+        let text = text.replace(&*self.root().to_string_lossy(), ".");
+        (text, peak.parse::<u64>().unwrap_or_default() / 1024)
     }
 }
 
@@ -47,7 +47,7 @@ fn shell(script: &str, folder: &Path) {
     assert!(command.args(["-c", script]).current_dir(folder).status().unwrap().success(), "{script}");
 }
 
-/// Says why a test looked at nothing.
+/// Reports why a test was skipped.
 #[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
 fn skipped(why: &str) {
     eprintln!("skipped: {why}");

@@ -1,4 +1,4 @@
-//! A session to talk to, with a scripted model behind it.
+//! A session with a scripted model.
 
 use std::sync::{Arc, Mutex};
 
@@ -29,7 +29,7 @@ use serde_json::json;
 
 use pinch_testing::logs::{self, answer, append, file, host, store, user};
 
-/// A model that thinks, or one that does not.
+/// Creates a model with or without thinking.
 pub(crate) fn model(id: &str, reasoning: bool) -> Arc<Model> {
     let record = json!({
         "id": id, "provider": "p", "api": "scripted", "reasoning": reasoning, "contextWindow": 100_000, "maxTokens": 100,
@@ -62,7 +62,7 @@ pub(crate) fn in_memory() -> SessionLog {
     SessionLog::in_memory(&host(), NewSession::in_directory("/w"))
 }
 
-/// Pulls a run to its end and tells its events in a word each; `see` looks at every one.
+/// Polls a run to the end and returns its events in a word each, passing each of them to `see`.
 pub(crate) async fn follow(mut run: SessionRun<'_>, mut see: impl FnMut(&str)) -> Vec<String> {
     let mut seen = Vec::new();
     while let Some(event) = run.next().await {
@@ -92,7 +92,7 @@ fn word(event: &SessionEvent) -> Option<String> {
     })
 }
 
-/// The types of the log's entries; of messages their roles.
+/// Returns the types of the log's entries, or the roles of messages.
 pub(crate) fn entries(session: &AgentSession) -> Vec<String> {
     let word = |body: &EntryBody| match body.as_message() {
         Some(message) => message.role().to_owned(),
@@ -105,7 +105,7 @@ fn custom(text: &str) -> CustomMessage {
     CustomMessage { custom_type: "c".into(), content: Content::Text(text.into()), display: true, details: None }
 }
 
-/// A tool that does something to the session that calls it.
+/// A tool that acts on the session that calls it.
 struct Acts {
     spec: ToolSpec,
     act: Box<dyn Fn() + Send + Sync>,
@@ -129,7 +129,7 @@ impl Tool for Acts {
     }
 }
 
-/// A session whose tool acts on its control in the first turn.
+/// Creates a session whose tool acts on its control in the first turn.
 async fn acting(replies: Vec<ScriptedReply>, act: impl Fn(&SessionControl) + Send + Sync + 'static) -> SessionScene {
     let slot: Arc<Mutex<Option<SessionControl>>> = Arc::default();
     let theirs = Arc::clone(&slot);
@@ -148,7 +148,7 @@ fn call() -> ScriptedReply {
 }
 
 #[tokio::test]
-async fn changes_during_a_run_reach_its_next_request() {
+async fn changes_during_a_run_apply_to_its_next_request() {
     let mut scene = acting(vec![call(), ScriptedReply::text("ok")], |control| {
         control.change(Change::Model(model("other", true)));
         control.change(Change::Thinking(ThinkingLevel::High));
@@ -157,8 +157,8 @@ async fn changes_during_a_run_reach_its_next_request() {
     })
     .await;
     let seen = follow(scene.session.prompt(Prompt::text("go")), |_| {}).await;
-    let told = ["system", "user", "assistant", "tool", "level high", "name new name", "entry custom"];
-    assert_eq!(seen[..7], told, "{seen:?}");
+    let expected = ["system", "user", "assistant", "tool", "level high", "name new name", "entry custom"];
+    assert_eq!(seen[..7], expected, "{seen:?}");
     assert_eq!(seen[7..], ["toolResult", "assistant", "agent_end", "agent_settled"]);
     let asked: Vec<(String, ThinkingLevel)> = (scene.provider.requests().iter())
         .map(|request| match request.options.thinking {
@@ -173,10 +173,10 @@ async fn changes_during_a_run_reach_its_next_request() {
     assert!(place("model_change") > place("user") && place("session_info") < place("toolResult"), "{kinds:?}");
 }
 
-/// Another thread watches: a run that spins lets nothing else of its own continue.
+/// Watched from another thread, since a spinning run would block its own.
 #[test]
-fn a_session_is_shown_while_the_model_is_silent() {
-    let (told, heard) = std::sync::mpsc::sync_channel(1024);
+fn a_session_can_be_observed_while_the_model_is_silent() {
+    let (tx, rx) = std::sync::mpsc::sync_channel(1024);
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let seen = runtime.block_on(async {
@@ -200,21 +200,21 @@ fn a_session_is_shown_while_the_model_is_silent() {
             tokio::join!(follow(scene.session.prompt(Prompt::text("go")), |_| {}), looks);
             seen.lock().unwrap().clone()
         });
-        told.send(seen).unwrap();
+        tx.send(seen).unwrap();
     });
-    let seen = heard.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+    let seen = rx.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
     assert_eq!(seen, ["other 2"], "the change that came first, the prompt and its system message");
 }
 
 #[tokio::test]
-async fn tools_and_prompt_of_the_next_request_are_told_in_one_message() {
+async fn changes_of_tools_and_prompt_are_sent_in_one_message() {
     let mut scene = acting(vec![call(), ScriptedReply::text("ok"), ScriptedReply::text("again")], |control| {
         control.change(Change::Tools([].into_iter().collect(), SystemPrompt::text("other")));
     })
     .await;
     let seen = follow(scene.session.prompt(Prompt::text("go")), |_| {}).await;
-    let told = ["system", "user", "assistant", "tool", "toolResult", "system", "assistant"];
-    assert_eq!(seen[..7], told, "{seen:?}");
+    let expected = ["system", "user", "assistant", "tool", "toolResult", "system", "assistant"];
+    assert_eq!(seen[..7], expected, "{seen:?}");
     let change = scene.session.messages()[4].clone();
     let Message::System(change) = &*change else { panic!("{change:?}") };
     assert_eq!(change.sections, [("preamble".to_owned(), Some("other".to_owned()))]);
@@ -224,7 +224,7 @@ async fn tools_and_prompt_of_the_next_request_are_told_in_one_message() {
 }
 
 #[tokio::test]
-async fn a_command_of_the_user_waits_for_the_end_of_the_run() {
+async fn a_user_command_waits_for_the_end_of_the_run() {
     let ran = || BashExecution { command: "ls".into(), output: "x".into(), exit_code: Some(0), ..Default::default() };
     let mut scene = acting(vec![call(), ScriptedReply::text("ok"), ScriptedReply::text("again")], move |control| {
         control.change(Change::Bash(ran()));
@@ -244,7 +244,7 @@ async fn a_command_of_the_user_waits_for_the_end_of_the_run() {
 }
 
 #[tokio::test]
-async fn only_what_the_user_says_stands_in_the_queues_that_are_shown() {
+async fn displayed_queues_contain_only_user_messages() {
     let mut scene = acting(vec![call(), ScriptedReply::text("a"), ScriptedReply::text("b")], |control| {
         control.queue_custom(QueueKind::Steering, &custom("aside"));
         control.prompt("later", Vec::new(), Some(QueueKind::FollowUp)).unwrap();
@@ -258,7 +258,7 @@ async fn only_what_the_user_says_stands_in_the_queues_that_are_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_that_fails_for_a_while_is_asked_for_again() {
+async fn a_transient_summary_failure_is_retried() {
     let mut log = in_memory();
     append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &[])]).await;
     let busy = || ScriptedReply::refused(StatusCode::SERVICE_UNAVAILABLE, "503 busy");
@@ -266,8 +266,8 @@ async fn a_summary_that_fails_for_a_while_is_asked_for_again() {
         [busy(), ScriptedReply::text("SUMMARY"), ScriptedReply::text("PREFIX"), busy(), busy(), busy(), busy()];
     let mut scene = scene(log, replies).await;
     scene.session.compaction_mut().settings.keep_recent_tokens = 1;
-    let told: Mutex<Vec<String>> = Mutex::default();
-    let tell = |event: SessionEvent| told.lock().unwrap().extend(word(&event));
+    let events: Mutex<Vec<String>> = Mutex::default();
+    let tell = |event: SessionEvent| events.lock().unwrap().extend(word(&event));
     let done = scene.session.compact(CompactRequest::manual(None), &tell).await.unwrap();
     assert!(done.summary.starts_with("SUMMARY"));
     let retry = |n: usize| {
@@ -275,37 +275,37 @@ async fn a_summary_that_fails_for_a_while_is_asked_for_again() {
         std::iter::repeat_n(step, n).flatten().chain(["summarization_retry_finished"]).collect::<Vec<_>>()
     };
     let wanted = [vec!["compaction_start"], retry(1), vec!["compaction_end"]].concat();
-    assert_eq!(std::mem::take(&mut *told.lock().unwrap()), wanted);
+    assert_eq!(std::mem::take(&mut *events.lock().unwrap()), wanted);
     append(scene.session.log_mut(), [user("q3"), answer("a3", &[]), user("q4"), answer("a4", &[])]).await;
     let failed = scene.session.compact(CompactRequest::manual(None), &tell).await.unwrap_err();
     assert!(failed.to_string().contains("503 busy"), "{failed}");
-    assert_eq!(*told.lock().unwrap(), [vec!["compaction_start"], retry(3), vec!["compaction_end"]].concat());
+    assert_eq!(*events.lock().unwrap(), [vec!["compaction_start"], retry(3), vec!["compaction_end"]].concat());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compaction_can_be_stopped_while_it_waits() {
+async fn a_compaction_can_be_cancelled_during_a_delay() {
     let mut log = in_memory();
     append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &[])]).await;
     let mut scene = scene(log, [ScriptedReply::refused(StatusCode::SERVICE_UNAVAILABLE, "503 busy")]).await;
     scene.session.compaction_mut().settings.keep_recent_tokens = 1;
     let n_before = scene.session.log().entry_ids().len();
     let control = scene.session.control();
-    let told: Mutex<Vec<String>> = Mutex::default();
+    let events: Mutex<Vec<String>> = Mutex::default();
     let tell = |event: SessionEvent| {
         if matches!(event, SessionEvent::SummaryRetryScheduled { .. }) {
             control.cancel(CancelReason::User);
         }
-        told.lock().unwrap().extend(word(&event));
+        events.lock().unwrap().extend(word(&event));
     };
     let failed = scene.session.compact(CompactRequest::manual(None), &tell).await.unwrap_err();
     assert!(matches!(failed, CompactError::Cancelled));
-    assert_eq!(told.lock().unwrap().last().unwrap(), "compaction_end");
+    assert_eq!(events.lock().unwrap().last().unwrap(), "compaction_end");
     assert_eq!(scene.session.log().entry_ids().len(), n_before);
     assert!(!control.is_running());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compaction_that_nobody_asked_for_is_not_told_of_when_there_is_nothing_to_sum_up() {
+async fn an_automatic_compaction_with_nothing_to_summarise_is_silent() {
     let mut log = in_memory();
     append(&mut log, [user(&"x".repeat(400_000))]).await;
     let too_long =
@@ -316,15 +316,15 @@ async fn a_compaction_that_nobody_asked_for_is_not_told_of_when_there_is_nothing
     assert_eq!(of_threshold, ["system", "user", "assistant", "agent_end", "agent_settled"]);
     let of_overflow = follow(scene.session.prompt(Prompt::text("go")), |_| {}).await;
     assert_eq!(of_overflow, ["user", "assistant", "agent_end", "entry context_edit", "agent_settled"]);
-    let told: Mutex<Vec<String>> = Mutex::default();
-    let tell = |event: SessionEvent| told.lock().unwrap().extend(word(&event));
+    let events: Mutex<Vec<String>> = Mutex::default();
+    let tell = |event: SessionEvent| events.lock().unwrap().extend(word(&event));
     let asked = scene.session.compact(CompactRequest::manual(None), &tell).await.unwrap_err();
     assert!(matches!(asked, CompactError::NothingToCompact), "{asked}");
-    assert_eq!(*told.lock().unwrap(), ["compaction_start", "compaction_end"]);
+    assert_eq!(*events.lock().unwrap(), ["compaction_start", "compaction_end"]);
 }
 
 #[tokio::test]
-async fn models_and_levels_go_round() {
+async fn models_and_levels_cycle() {
     let mut scene = scene_with(in_memory(), [], |mut parts| {
         parts.model = model("dumb", false);
         parts.usual_thinking = Some(ThinkingLevel::Medium);
@@ -350,7 +350,7 @@ async fn models_and_levels_go_round() {
 }
 
 #[tokio::test]
-async fn what_another_program_writes_during_a_run_is_told_and_read() {
+async fn foreign_writes_during_a_run_are_reported_and_read() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let mut scene = scene(log, [ScriptedReply::text("one"), ScriptedReply::text("two")]).await;
@@ -364,7 +364,7 @@ async fn what_another_program_writes_during_a_run_is_told_and_read() {
 }
 
 #[test]
-fn old_names_are_for_what_old_programs_knew() {
+fn old_event_names_are_for_events_of_the_old_version() {
     let mut old = EventWriter::with_names(EventNames::Pi049);
     let mut line = |event: &SessionEvent| old.line(event).map(|line| String::from_utf8_lossy(line).into_owned());
     let start = |reason| SessionEvent::CompactionStart { reason };

@@ -1,4 +1,4 @@
-//! Summaries and moves in the tree that an owner has a say in, forks, and sessions in the place of others.
+//! Summaries and moves in the tree with owner hooks, forks, and replaced sessions.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,20 +17,20 @@ use serde_json::json;
 use crate::session::{SessionScene, entries, follow, in_memory, model, scene, scene_with};
 use pinch_testing::logs::{self, answer, append, file, host, store, user};
 
-/// Answers for compactions and moves as told.
+/// Returns given decisions for compactions and moves.
 struct Hooked {
     compaction: BeforeCompaction,
     moving: BeforeMove,
-    told: Mutex<Vec<String>>,
+    calls: Mutex<Vec<String>>,
 }
 
 impl Hooked {
     fn new(compaction: BeforeCompaction, moving: BeforeMove) -> Arc<Self> {
-        Arc::new(Self { compaction, moving, told: Mutex::default() })
+        Arc::new(Self { compaction, moving, calls: Mutex::default() })
     }
 
-    fn tell(&self, what: impl Into<String>) {
-        self.told.lock().unwrap().push(what.into());
+    fn record(&self, what: impl Into<String>) {
+        self.calls.lock().unwrap().push(what.into());
     }
 }
 
@@ -40,25 +40,25 @@ impl SummaryHooks for Hooked {
         ahead: &'a CompactionAhead<'a>,
         _: &'a Cancel,
     ) -> BoxFuture<'a, BeforeCompaction> {
-        self.tell(format!("before {} {:?}", ahead.reason.as_str(), ahead.focus));
+        self.record(format!("before {} {:?}", ahead.reason.as_str(), ahead.focus));
         Box::pin(async { self.compaction.clone() })
     }
 
     fn compacted(&self, done: &pinch_coding_agent::compaction::Compacted) {
-        self.tell(format!("done {}", done.summary));
+        self.record(format!("done {}", done.summary));
     }
 
     fn compaction_failed(&self, reason: CompactionReason, error: &CompactError) {
-        self.tell(format!("failed {} {error}", reason.as_str()));
+        self.record(format!("failed {} {error}", reason.as_str()));
     }
 
     fn before_move<'a>(&'a self, ahead: &'a MoveAhead, _: &'a Cancel) -> BoxFuture<'a, BeforeMove> {
-        self.tell(format!("leaves {}", ahead.left.len()));
+        self.record(format!("leaves {}", ahead.left.len()));
         Box::pin(async { self.moving.clone() })
     }
 
     fn moved(&self, moved: &pinch_coding_agent::compaction::hooks::MovedLeaf) {
-        self.tell(format!("moved, hook's {}", moved.from_hook));
+        self.record(format!("moved, hook's {}", moved.from_hook));
     }
 }
 
@@ -78,7 +78,7 @@ fn first(session: &AgentSession) -> EntryId {
 }
 
 #[tokio::test]
-async fn an_owner_can_make_the_summary_or_forbid_it() {
+async fn an_owner_can_supply_or_cancel_the_summary() {
     let own =
         Summarised::new("OWN").with_extension(ByExtension { details: Some(json!({"x": 1})), ..Default::default() });
     let hooks = Hooked::new(BeforeCompaction::Instead(Box::new(own)), BeforeMove::Cancel);
@@ -86,7 +86,7 @@ async fn an_owner_can_make_the_summary_or_forbid_it() {
     scene.session.compaction_mut().settings.keep_recent_tokens = 1;
     let done = scene.session.compact(CompactRequest::manual(Some("tests".into())), &|_| {}).await.unwrap();
     assert_eq!((done.summary.as_str(), done.from_extension, done.details), ("OWN", true, Some(json!({"x": 1}))));
-    assert_eq!(*hooks.told.lock().unwrap(), ["before manual Some(\"tests\")", "done OWN"]);
+    assert_eq!(*hooks.calls.lock().unwrap(), ["before manual Some(\"tests\")", "done OWN"]);
     let to = Navigation::to(first(&scene.session));
     assert!(scene.session.navigate(to, &|_| {}).await.unwrap().cancelled);
     let hooks = Hooked::new(BeforeCompaction::Cancel, BeforeMove::Cancel);
@@ -94,11 +94,11 @@ async fn an_owner_can_make_the_summary_or_forbid_it() {
     scene.session.compaction_mut().settings.keep_recent_tokens = 1;
     let failed = scene.session.compact(CompactRequest::manual(None), &|_| {}).await.unwrap_err();
     assert_eq!(failed.to_string(), "Compaction cancelled");
-    assert_eq!(*hooks.told.lock().unwrap(), ["before manual None", "failed manual Compaction cancelled"]);
+    assert_eq!(*hooks.calls.lock().unwrap(), ["before manual None", "failed manual Compaction cancelled"]);
 }
 
 #[tokio::test]
-async fn an_owner_can_summarise_the_branch_that_is_left() {
+async fn an_owner_can_summarise_the_abandoned_branch() {
     let changes =
         MoveChanges { summary: Some(("LEFT".into(), None)), label: Some("mark".into()), ..MoveChanges::default() };
     let hooks = Hooked::new(BeforeCompaction::GoOn, BeforeMove::GoOn(changes));
@@ -115,11 +115,11 @@ async fn an_owner_can_summarise_the_branch_that_is_left() {
     assert_eq!(branch.from_id, old_leaf.as_str(), "it names the leaf that was left");
     assert_eq!(scene.session.log().label(&id).unwrap().text, "mark");
     assert_eq!(scene.session.messages().len(), 1);
-    assert_eq!(*hooks.told.lock().unwrap(), ["leaves 4", "moved, hook's true"]);
+    assert_eq!(*hooks.calls.lock().unwrap(), ["leaves 4", "moved, hook's true"]);
 }
 
 #[tokio::test]
-async fn going_to_a_branch_takes_over_its_model_and_level() {
+async fn moving_to_a_branch_restores_its_model_and_level() {
     let find: pinch_coding_agent::session::FindModel = Arc::new(|_, id| Some(model(id.as_str(), true)));
     let replies = [ScriptedReply::text("a1"), ScriptedReply::text("a2")];
     let mut scene = scene_with(in_memory(), replies, |mut parts| {
@@ -129,12 +129,12 @@ async fn going_to_a_branch_takes_over_its_model_and_level() {
     .await;
     scene.session.set_thinking(ThinkingLevel::Low).await.unwrap();
     follow(scene.session.prompt(Prompt::text("q1")), |_| {}).await;
-    let there = scene.session.log().leaf_id().cloned().unwrap();
+    let leaf = scene.session.log().leaf_id().cloned().unwrap();
     scene.session.set_model(model("second", true)).await.unwrap();
     scene.session.set_thinking(ThinkingLevel::High).await.unwrap();
     follow(scene.session.prompt(Prompt::text("q2")), |_| {}).await;
     let n_entries = scene.session.log().entry_ids().len();
-    scene.session.navigate(Navigation::to(there), &|_| {}).await.unwrap();
+    scene.session.navigate(Navigation::to(leaf), &|_| {}).await.unwrap();
     assert_eq!((scene.session.model().id.as_str(), scene.session.thinking()), ("m", ThinkingLevel::Low));
     assert_eq!(scene.session.log().entry_ids().len(), n_entries, "going somewhere writes nothing");
     let unknown = Navigation::to(EntryId::new("ffffffff"));
@@ -145,7 +145,7 @@ async fn going_to_a_branch_takes_over_its_model_and_level() {
 }
 
 #[tokio::test]
-async fn a_fork_begins_before_what_is_said_anew() {
+async fn a_fork_starts_before_the_message_to_edit() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let mut scene = scene(log, ["a1", "a2", "b2", "c1"].map(ScriptedReply::text)).await;

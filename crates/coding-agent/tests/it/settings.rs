@@ -27,16 +27,16 @@ fn stored(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-fn told(manager: &SettingsManager) -> Vec<String> {
-    let told = |p: pinch_coding_agent::settings::SettingsProblem| {
+fn problems(manager: &SettingsManager) -> Vec<String> {
+    let problems = |p: pinch_coding_agent::settings::SettingsProblem| {
         let file = p.problem.file.file_name().unwrap().to_string_lossy().into_owned();
         format!("{} {file} {} {}", p.scope, p.problem.at.unwrap_or_default(), p.is_fatal)
     };
-    manager.drain_problems().into_iter().map(told).collect()
+    manager.drain_problems().into_iter().map(problems).collect()
 }
 
 #[tokio::test]
-async fn nothing_is_made_until_something_is_set() {
+async fn nothing_is_created_until_something_is_set() {
     let dir = tempfile::tempdir().unwrap();
     let manager = SettingsManager::load(&files(dir.path()), &host());
     manager.flush().await;
@@ -49,11 +49,11 @@ async fn nothing_is_made_until_something_is_set() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no lock and no other file stays");
     assert!(!dir.path().join("project").exists());
-    assert_eq!(told(&manager), [""; 0]);
+    assert_eq!(problems(&manager), [""; 0]);
 }
 
 #[tokio::test]
-async fn what_others_write_survives_and_is_seen() {
+async fn changes_by_others_are_preserved_and_seen() {
     let dir = tempfile::tempdir().unwrap();
     let files = files(dir.path());
     write(&files.global, r#"{"retry": {"maxRetries": 9, "own": 1}, "unknown": [1.0]}"#);
@@ -69,49 +69,49 @@ async fn what_others_write_survives_and_is_seen() {
 }
 
 #[tokio::test]
-async fn a_broken_document_is_told_once_and_never_written() {
+async fn a_broken_document_is_reported_once_and_never_written() {
     let dir = tempfile::tempdir().unwrap();
     let files = files(dir.path());
     write(&files.global, "{oops");
     let manager = SettingsManager::load(&files, &host());
     manager.set("theme", json!("x")).unwrap();
     manager.flush().await;
-    assert_eq!(told(&manager), ["global settings.json 1:2 true"]);
+    assert_eq!(problems(&manager), ["global settings.json 1:2 true"]);
     assert_eq!(std::fs::read_to_string(&files.global).unwrap(), "{oops");
     assert_eq!(manager.settings().interface.theme.as_deref(), Some("x"));
-    // It is repaired: what was set comes in.
+    // Once repaired, pending values are written.
     write(&files.global, "{\"a\": 1}");
     manager.flush().await;
     assert_eq!(stored(&files.global), json!({"a": 1, "theme": "x"}));
-    // It breaks again: the old values stay.
+    // Broken again, it keeps the old values.
     write(&files.global, "[]");
     manager.reload().await;
     manager.set("theme", json!("y")).unwrap();
     manager.flush().await;
-    assert_eq!(told(&manager).len(), 1);
+    assert_eq!(problems(&manager).len(), 1);
     assert_eq!((manager.value("a"), std::fs::read_to_string(&files.global).unwrap()), (Some(json!(1)), "[]".into()));
 }
 
 #[tokio::test]
-async fn comments_are_read_but_not_lost() {
+async fn comments_are_accepted_and_not_lost() {
     let dir = tempfile::tempdir().unwrap();
     let files = files(dir.path());
     let text = "\u{feff}{\"theme\": \"dark\", // mine\n}";
     write(&files.global, text);
     let manager = SettingsManager::load(&files, &host());
-    assert_eq!((manager.value("theme"), told(&manager).len()), (Some(json!("dark")), 0));
+    assert_eq!((manager.value("theme"), problems(&manager).len()), (Some(json!("dark")), 0));
     manager.set("theme", json!("light")).unwrap();
     manager.flush().await;
-    assert_eq!(told(&manager), ["global settings.json  true"]);
+    assert_eq!(problems(&manager), ["global settings.json  true"]);
     assert_eq!(std::fs::read_to_string(&files.global).unwrap(), text);
-    // A mark of the byte order alone loses nothing.
+    // A byte order mark alone loses nothing.
     write(&files.global, "\u{feff}{\"k\": 1}");
     manager.flush().await;
     assert_eq!(stored(&files.global), json!({"k": 1, "theme": "light"}));
 }
 
 #[test]
-fn wrong_values_are_told_with_their_document() {
+fn invalid_values_are_reported_with_their_document() {
     let dir = tempfile::tempdir().unwrap();
     let files = files(dir.path());
     write(&files.global, r#"{"theme": 1, "$schema": "x", "treeFilterMode": "odd", "httpProxy": "http://p"}"#);
@@ -126,13 +126,13 @@ fn wrong_values_are_told_with_their_document() {
         "project settings.json retry.provider.timeoutMs false",
         "project settings.json httpProxy false",
     ];
-    assert_eq!(told(&manager), expected);
+    assert_eq!(problems(&manager), expected);
     assert_eq!(manager.value("treeFilterMode"), Some(json!("default")));
     assert_eq!(manager.settings().network.proxy.as_deref(), Some("http://p"));
 }
 
 #[test]
-fn a_project_lies_over_the_user() {
+fn a_project_overrides_the_user() {
     let object = |value: Value| value.as_object().unwrap().clone();
     let global =
         object(json!({"retry": {"provider": {"maxRetries": 3, "timeoutMs": 7}}, "defaultTools": ["read", "bash"]}));
@@ -147,7 +147,7 @@ fn a_project_lies_over_the_user() {
 }
 
 #[tokio::test]
-async fn setters_look_at_what_they_get() {
+async fn setters_validate_their_values() {
     let dir = tempfile::tempdir().unwrap();
     let files = files(dir.path());
     let manager = SettingsManager::load(&files, &host());
@@ -175,7 +175,7 @@ async fn setters_look_at_what_they_get() {
 }
 
 #[test]
-fn the_environment_has_a_say() {
+fn the_environment_supplies_defaults() {
     let env: Env =
         [("PI_CLEAR_ON_SHRINK", "1"), ("PI_TELEMETRY", "yes"), ("PINCH_TELEMETRY", "0")].into_iter().collect();
     let manager = SettingsManager::in_memory(Map::new(), Map::new(), &Host::builder().env(env).build());
@@ -185,7 +185,7 @@ fn the_environment_has_a_say() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn modes_and_links_stay() {
+async fn permissions_and_links_are_kept() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let dir = tempfile::tempdir().unwrap();
     let files = files(dir.path());
@@ -203,7 +203,7 @@ async fn modes_and_links_stay() {
 }
 
 #[tokio::test]
-async fn a_lock_in_the_way_is_told_and_a_dead_one_is_not_in_the_way() {
+async fn a_held_lock_is_reported_and_a_stale_one_ignored() {
     let dir = tempfile::tempdir().unwrap();
     let files = files(dir.path());
     let lock = dir.path().join("agent/settings.json.lock");
@@ -211,7 +211,7 @@ async fn a_lock_in_the_way_is_told_and_a_dead_one_is_not_in_the_way() {
     let manager = SettingsManager::load(&files, &host());
     manager.set("theme", json!("dark")).unwrap();
     manager.flush().await;
-    assert_eq!(told(&manager), ["global settings.json  true"]);
+    assert_eq!(problems(&manager), ["global settings.json  true"]);
     assert!(!files.global.exists());
     let age = Duration::from_secs(11);
     #[expect(clippy::disallowed_methods, reason = "the lock is as old as a dead program would leave it")]
@@ -222,13 +222,13 @@ async fn a_lock_in_the_way_is_told_and_a_dead_one_is_not_in_the_way() {
     assert!(!lock.exists());
 }
 
-/// Where a second program of this test finds the file.
+/// Environment variable with the file's path for the second process.
 const PLACE: &str = "PINCH_TEST_SETTINGS_PLACE";
-/// What each program sets.
+/// Number of keys that each process sets.
 const N_KEYS: usize = 12;
 
 #[tokio::test]
-async fn no_program_loses_what_another_sets() {
+async fn no_process_loses_what_another_sets() {
     if let Ok(place) = std::env::var(PLACE) {
         let (path, name) = place.split_once('|').unwrap();
         let files = SettingsFiles { global: PathBuf::from(path), project: None };
@@ -248,7 +248,7 @@ async fn no_program_loses_what_another_sets() {
     let path = dir.path().join("settings.json");
     let start = |name: &str| {
         let mut program = Command::new(std::env::current_exe().unwrap());
-        program.args(["--exact", "settings::no_program_loses_what_another_sets"]).current_dir(dir.path());
+        program.args(["--exact", "settings::no_process_loses_what_another_sets"]).current_dir(dir.path());
         program.env(PLACE, format!("{}|{name}", path.display()));
         program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };

@@ -1,4 +1,4 @@
-//! What settings say of commands and tools: which variables commands see, and which tools there are.
+//! Settings for commands and tools: which variables commands see, and which tools exist.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::session::follow;
 
-/// A session with settings, on a model that runs a command and is done.
+/// Creates a session with settings, and a model that runs one command.
 async fn runtime(settings: Value, dir: &tempfile::TempDir) -> (SessionRuntime, Arc<ScriptedProvider>) {
     let agent = dir.path().join("agent");
     std::fs::create_dir_all(&agent).unwrap();
@@ -42,7 +42,7 @@ async fn runtime(settings: Value, dir: &tempfile::TempDir) -> (SessionRuntime, A
     (runtime, provider)
 }
 
-/// Names of the variables that a model's command and a person's command see; they are the same.
+/// Returns the names of variables seen by the model's and the user's commands, which are the same.
 async fn seen(settings: Value) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let (mut runtime, _) = runtime(settings, &dir).await;
@@ -65,7 +65,7 @@ async fn seen(settings: Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn commands_see_no_credentials_unless_settings_say_so() {
+async fn commands_see_no_credentials_unless_configured() {
     assert_eq!(seen(json!({})).await, ["HOME", "PATH", "GITHUB_TOKEN"]);
     let all = ["HOME", "PATH", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "OWN_SERVER_PASS", "GITHUB_TOKEN"];
     assert_eq!(seen(json!({"shellEnvironment": {"inherit": "all"}})).await, all);
@@ -76,7 +76,7 @@ async fn commands_see_no_credentials_unless_settings_say_so() {
 }
 
 #[tokio::test]
-async fn default_tools_never_give_more_than_was_asked_for() {
+async fn default_tools_never_exceed_the_requested_ones() {
     let tools = async |list: Value| {
         let dir = tempfile::tempdir().unwrap();
         let (mut runtime, _) = runtime(json!({ "defaultTools": list }), &dir).await;
@@ -104,7 +104,7 @@ async fn default_tools_never_give_more_than_was_asked_for() {
 }
 
 #[tokio::test]
-async fn the_transport_of_settings_reaches_the_request() {
+async fn the_configured_transport_reaches_the_request() {
     for (settings, expected) in [
         (json!({}), None),
         (json!({"transport": "sse"}), Some("sse")),

@@ -1,4 +1,4 @@
-//! Session files that no program would write: ids that stand twice, parents in cycles, parents that are not there.
+//! Malformed session files: duplicate ids, cyclic parents, missing parents.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use pinch_testing::logs::{append, open, user};
 
 const HEADER: &str = r#"{"type":"session","version":3,"id":"soup","timestamp":"2025-06-01T10:00:00.000Z","cwd":"/w"}"#;
 
-/// An entry: its id, its parent, and what it is.
+/// An entry: its id, its parent, and its kind.
 type Ingredient = (u8, Option<u8>, u8);
 
 fn ingredient() -> impl Strategy<Value = Ingredient> {
@@ -43,7 +43,7 @@ fn text_of(soup: &[Ingredient]) -> String {
     text
 }
 
-/// Walks everything that can be walked; nothing may be larger than the file.
+/// Walks everything that can be walked; no result may be larger than the file.
 fn walk(log: &SessionLog) -> Result<(), TestCaseError> {
     let n = log.entry_ids().len();
     let tree = log.tree();
@@ -60,7 +60,7 @@ fn walk(log: &SessionLog) -> Result<(), TestCaseError> {
         let is_last = ids.iter().rposition(|other| other == id) == Some(at);
         let lines: Vec<_> = log.entries().filter(|other| other.id == **id).map(|other| other.to_line()).collect();
         match lines.iter().all(|line| *line == lines[0]) {
-            // Copies of the same line may stand beside each other.
+            // Copies of the same line may be siblings.
             true => prop_assert_eq!(reached[at] > 0, is_last),
             false => prop_assert_eq!(reached[at], usize::from(is_last), "the last entry of each id is reached once"),
         }
@@ -95,7 +95,7 @@ proptest! {
             let ids: std::collections::BTreeSet<_> = soup.iter().map(|(id, ..)| id).collect();
             let is_odd = ids.len() < soup.len();
             prop_assert!(!is_odd || !log.problems().is_empty(), "what is odd is said");
-            // Another program appends more of the kind while the session is open.
+            // Another program appends more such entries while the session is open.
             let more: String = text_of(&tail).lines().skip(1).map(|line| format!("{line}\n")).collect();
             let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
             std::io::Write::write_all(&mut file, more.as_bytes()).unwrap();
@@ -111,9 +111,9 @@ proptest! {
     }
 }
 
-/// What a program with a bug has left behind: it wrote the beginning twice.
+/// A file left by a buggy program that wrote its beginning twice.
 #[tokio::test]
-async fn copies_of_lines_stand_where_pi_shows_them() {
+async fn copies_of_lines_are_shown_as_in_pi() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.jsonl");
     std::fs::write(&path, text_of(&[(0, None, 0), (0, None, 0), (1, Some(0), 0)])).unwrap();
@@ -129,12 +129,12 @@ async fn copies_of_lines_stand_where_pi_shows_them() {
 }
 
 #[tokio::test]
-async fn rpc_answers_of_a_damaged_session_are_no_longer_than_its_file() {
+async fn rpc_answers_for_a_damaged_session_are_no_longer_than_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.jsonl");
-    // Forty entries of two ids, each the parent of the other: walked without care, every level doubles the answer.
+    // Forty entries with two ids, each the parent of the other: a naive walk would double the answer at every level.
     let soup: Vec<Ingredient> = (0..40).map(|n| (n % 2, Some((n + 1) % 2), 0)).collect();
-    // Its working directory has to exist.
+    // Its working directory must exist.
     let text = text_of(&soup).replace("\"/w\"", &json!(folder.path()).to_string());
     std::fs::write(&path, text).unwrap();
     let log = SessionTarget::Open(SessionRef::Path(path));

@@ -1,4 +1,4 @@
-//! What older versions left is moved once, and nothing is overwritten.
+//! Files of older versions are moved once, and nothing is overwritten.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ impl AgentDirFixture {
         serde_json::from_slice(&std::fs::read(self.path(name)).unwrap()).unwrap()
     }
 
-    /// All files, by their paths.
+    /// Returns the paths of all files.
     fn files(&self) -> Vec<String> {
         fn below(folder: &Path, root: &Path, found: &mut Vec<String>) {
             for entry in std::fs::read_dir(folder).unwrap() {
@@ -53,7 +53,7 @@ impl AgentDirFixture {
 const SESSION: &str = "{\"type\":\"session\",\"version\":3,\"id\":\"x\",\"cwd\":\"/a/b\"}\n{\"type\":\"message\"}\n";
 
 #[test]
-fn everything_goes_where_it_belongs_and_a_second_start_has_nothing_to_do() {
+fn everything_is_moved_and_a_second_start_has_nothing_to_do() {
     let place = AgentDirFixture::new(&[
         ("agent/oauth.json", r#"{"anthropic": {"access": "a", "refresh": "r", "expires": 1}, "odd": 1}"#),
         ("agent/settings.json", r#"{"theme": "x", "apiKeys": {"openai": "k", "anthropic": "other"}}"#),
@@ -103,7 +103,7 @@ fn everything_goes_where_it_belongs_and_a_second_start_has_nothing_to_do() {
 }
 
 #[test]
-fn what_is_there_already_stays() {
+fn existing_files_are_kept() {
     let files = [
         ("agent/auth.json", "{}"),
         ("agent/bin/fd", "new"),
@@ -125,7 +125,7 @@ fn what_is_there_already_stays() {
 }
 
 #[test]
-fn one_failure_stops_nothing_else() {
+fn one_failure_does_not_stop_the_others() {
     let place = AgentDirFixture::new(&[
         ("agent/oauth.json", "{oops"),
         ("agent/settings.json", "{\"apiKeys\": {\"p\": \"k\"}}"),
@@ -144,14 +144,12 @@ fn one_failure_stops_nothing_else() {
     assert_eq!(place.json("agent/auth.json"), json!({"p": {"type": "api_key", "key": "k"}}));
     assert!(place.path("agent/oauth.json").exists() && place.path("agent/prompts/c.md").exists());
     assert_eq!(moved.warnings.len(), 2);
-    assert!(
-        moved.warnings[0].contains("agent/hooks is not used any more") && moved.warnings[1].contains("w/.pi/tools")
-    );
+    assert!(moved.warnings[0].contains("agent/hooks is no longer used") && moved.warnings[1].contains("w/.pi/tools"));
 }
 
-/// Whoever reads the settings says so.
+/// The reader of the settings reports this already.
 #[test]
-fn settings_that_cannot_be_read_are_not_told_of_twice() {
+fn unreadable_settings_are_not_reported_twice() {
     let place =
         AgentDirFixture::new(&[("agent/settings.json", "{oops"), ("agent/oauth.json", r#"{"p": {"access": "a"}}"#)]);
     let moved = place.run();
@@ -159,7 +157,7 @@ fn settings_that_cannot_be_read_are_not_told_of_twice() {
 }
 
 #[test]
-fn without_folders_nothing_is_made() {
+fn without_directories_nothing_is_created() {
     let place = AgentDirFixture::new(&[]);
     assert_eq!((place.run(), place.files()), (StartupMoves::default(), vec![]));
     assert!(!place.path("agent").exists());

@@ -1,4 +1,4 @@
-//! A directory to work in, and tools at work there.
+//! A working directory, and tools used in it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct FileTree(tempfile::TempDir);
 
 #[cfg(feature = "search")]
 impl FileTree {
-    /// Files as `path: content`; a path with `/` at its end is an empty folder.
+    /// Creates files from `path: content`; a path with a trailing `/` is an empty directory.
     pub(crate) fn new(files: &[(&str, &[u8])]) -> Self {
         let tree = Self(tempfile::tempdir().unwrap());
         for (name, content) in files {
@@ -45,14 +45,14 @@ impl FileTree {
         call(&self.root(), tool, input, cancel).await
     }
 
-    /// The text of a result or an error, with `.` for the folder's path.
+    /// Returns the text of a result or an error, with the directory's path replaced by `.`.
     pub(crate) async fn text(&self, tool: &str, input: Value) -> String {
-        let text = told(self.call(tool, input, &Cancel::new()).await);
+        let text = text_of(self.call(tool, input, &Cancel::new()).await);
         text.replace(&*self.root().to_string_lossy(), ".")
     }
 }
 
-/// Calls a tool that works in a directory.
+/// Calls a tool in a directory.
 pub(crate) async fn call(root: &Path, tool: &str, input: Value, cancel: &Cancel) -> Result<ToolOutput, ToolError> {
     let parts = ToolParts::new(
         Arc::new(LocalMachine),
@@ -65,8 +65,8 @@ pub(crate) async fn call(root: &Path, tool: &str, input: Value, cancel: &Cancel)
     all_tools(&parts).get(tool).unwrap().run(input, &cx).await
 }
 
-/// The text of a result or an error.
-pub(crate) fn told(result: Result<ToolOutput, ToolError>) -> String {
+/// Returns the text of a result or an error.
+pub(crate) fn text_of(result: Result<ToolOutput, ToolError>) -> String {
     match result {
         Ok(output) => output.content[0].as_text().unwrap().to_owned(),
         Err(error) => format!("error: {}", error.text),

@@ -2,31 +2,31 @@
 
 use super::members::{SectionMembers, SectionReader};
 
-/// The container of the browser.
+/// The browser's container.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SandboxBrowser {
     /// Whether there is one.
     pub enabled: bool,
-    /// Its image.
+    /// Image of the container.
     pub image: String,
-    /// What the names of such containers begin with.
+    /// Prefix of container names.
     pub container_prefix: String,
-    /// The port of Chrome's protocol, inside.
+    /// Port of the Chrome DevTools Protocol inside the container.
     pub cdp_port: u16,
-    /// The port of its screen, inside.
+    /// Port of the VNC server inside the container.
     pub vnc_port: u16,
-    /// The port of the page that shows its screen, inside.
+    /// Port of the noVNC page inside the container.
     pub no_vnc_port: u16,
-    /// Whether it has no screen.
+    /// Whether the browser runs headless.
     pub headless: bool,
-    /// Whether its screen can be looked at.
+    /// Whether to serve its screen with noVNC.
     pub enable_no_vnc: bool,
     /// Whether sandboxed sessions may control the host's browser.
     pub allow_host_control: bool,
-    /// Whether it is started when it is needed.
+    /// Whether to start it on demand.
     pub auto_start: bool,
-    /// Milliseconds that its start may take.
+    /// Maximum start time in milliseconds.
     pub auto_start_timeout_ms: u64,
 }
 

@@ -1,63 +1,63 @@
-//! `docker`: what a container is created with.
+//! `docker`: the settings for creating a container.
 
 use pinch_stdx::json::number::format;
 use serde_json::{Map, Value, json};
 
 use super::members::{SectionMembers, SectionReader};
 
-/// What a container is created with.
+/// The settings for creating a container.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ContainerConfig {
-    /// Its image.
+    /// Image of the container.
     pub image: String,
-    /// What the names of containers begin with.
+    /// Prefix of container names.
     pub container_prefix: String,
-    /// Where the workspace is inside.
+    /// Path of the workspace inside the container.
     pub workdir: String,
-    /// Whether its own files cannot be changed.
+    /// Whether the root file system is read-only.
     pub read_only_root: bool,
-    /// Directories in memory.
+    /// Directories mounted as tmpfs.
     pub tmpfs: Vec<String>,
-    /// Its network.
+    /// Network to attach to.
     pub network: String,
-    /// Its user.
+    /// User to run as.
     pub user: Option<String>,
-    /// Capabilities that it does not have.
+    /// Capabilities to drop.
     pub cap_drop: Vec<String>,
-    /// Variables of its commands.
+    /// Environment variables of its commands.
     pub env: Vec<(String, String)>,
-    /// A command that prepares it.
+    /// Command to prepare the container.
     pub setup_command: Option<String>,
-    /// Processes at most; 0 is no limit.
+    /// Maximum number of processes; 0 = unlimited.
     pub pids_limit: Option<f64>,
-    /// Memory at most.
+    /// Memory limit.
     pub memory: Option<ContainerLimit>,
-    /// Memory and swap at most.
+    /// Limit for memory plus swap.
     pub memory_swap: Option<ContainerLimit>,
-    /// Processors at most; 0 is no limit.
+    /// Number of CPUs; 0 = unlimited.
     pub cpus: Option<f64>,
     /// Other limits, by name.
     pub ulimits: Vec<(String, Ulimit)>,
-    /// A file with a seccomp profile.
+    /// Path of a seccomp profile.
     pub seccomp_profile: Option<String>,
-    /// The name of an AppArmor profile.
+    /// Name of an AppArmor profile.
     pub apparmor_profile: Option<String>,
-    /// Name servers.
+    /// DNS servers.
     pub dns: Vec<String>,
-    /// Names with their addresses.
+    /// Additional hosts with their addresses.
     pub extra_hosts: Vec<String>,
-    /// Other directories of the host, as `source:target` or `source:target:mode`.
+    /// Additional bind mounts, as `source:target` or `source:target:mode`.
     pub binds: Vec<String>,
-    /// Whether binds may lead anywhere on the host, except where they never may.
+    /// Whether binds may have any source on the host, except those that are always blocked.
     pub allow_external_binds: bool,
-    /// Whether binds may cover the workspace inside.
+    /// Whether binds may cover the workspace inside the container.
     pub allow_reserved_targets: bool,
-    /// Whether it may join the network of another container.
+    /// Whether it may join another container's network.
     pub allow_namespace_join: bool,
 }
 
-/// An amount as a configuration has it.
+/// A limit as written in the configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ContainerLimit {
     /// A number.
@@ -75,7 +75,7 @@ impl ContainerLimit {
         }
     }
 
-    /// As an argument; `None` if it is blank.
+    /// Returns the limit as an argument, or `None` if it is blank.
     pub fn argument(&self) -> Option<String> {
         match self {
             Self::Number(number) => Some(format(*number)),
@@ -84,16 +84,16 @@ impl ContainerLimit {
     }
 }
 
-/// A limit of the kind that a shell's `ulimit` sets.
+/// A limit as set by a shell's `ulimit`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ulimit {
-    /// One amount.
+    /// One value for both limits.
     Both(ContainerLimit),
-    /// An amount that can be raised up to another.
+    /// Separate soft and hard limits.
     Pair {
-        /// The amount that holds.
+        /// The soft limit.
         soft: Option<f64>,
-        /// How far it can be raised.
+        /// The hard limit.
         hard: Option<f64>,
     },
 }
@@ -109,7 +109,7 @@ impl Ulimit {
         }
     }
 
-    /// As an argument; `None` if it says nothing.
+    /// Returns the limit as an argument, or `None` if it is empty.
     pub fn argument(&self) -> Option<String> {
         match self {
             Self::Both(limit) => limit.argument(),
@@ -133,11 +133,11 @@ impl ContainerConfig {
             let (value, path) = levels.iter().find_map(|level| level.get(key))?;
             let limit = ContainerLimit::read(value);
             if limit.is_none() {
-                reader.problem(&path, "expected a number or a string; there is no limit");
+                reader.problem(&path, "expected a number or a string; no limit is set");
             }
             limit
         };
-        // Those of all agents come first: where two lead to one place, the agent's wins.
+        // Those of all agents come first, so that the agent's win if targets are equal.
         let mut binds = reader.texts([defaults, &none], "binds").unwrap_or_default();
         binds.extend(reader.texts([own, &none], "binds").unwrap_or_default());
         let env = match entries(reader, [defaults, own], "env", |value| value.as_str().map(str::to_owned)) {
@@ -173,7 +173,8 @@ impl ContainerConfig {
         }
     }
 
-    /// The first member that only a container can follow, if one is set. The others either hold for every sandbox or describe a container.
+    /// Returns the first setting that requires a container, if one is set. All others either apply to every sandbox or describe a
+    /// container.
     pub fn needs_container(&self) -> Option<&'static str> {
         let limits = [
             (self.pids_limit.is_some_and(|limit| limit > 0.0), "pidsLimit"),
@@ -191,7 +192,7 @@ impl ContainerConfig {
         limits.into_iter().find(|(is_set, _)| *is_set).map(|(_, key)| key)
     }
 
-    /// The section that reads as this one: what the hash of a sandbox is made of.
+    /// Returns a section equivalent to these settings, as input for the hash of a sandbox.
     pub fn to_section(&self) -> Value {
         let limit = |limit: &ContainerLimit| match limit {
             ContainerLimit::Number(number) => number_value(*number),
@@ -235,7 +236,7 @@ impl ContainerConfig {
     }
 }
 
-/// A number as JavaScript writes it: whole ones without a fraction.
+/// Writes a number like JavaScript: integers without a fraction.
 fn number_value(number: f64) -> Value {
     match number.fract() == 0.0 && number.abs() < 9e15 {
         true => Value::from(number as i64),
@@ -243,7 +244,8 @@ fn number_value(number: f64) -> Value {
     }
 }
 
-/// The members of a member of two levels, the later over the earlier. The first value says whether the first level has some.
+/// Merges an object member of two levels; the second level takes precedence. The first returned value says whether the first level has any
+/// entries.
 fn entries<T>(
     reader: &mut SectionReader,
     levels: [&SectionMembers<'_>; 2],
@@ -255,20 +257,20 @@ fn entries<T>(
     for level in levels {
         let Some((value, path)) = level.get(key) else { continue };
         let Some(members) = value.as_object() else {
-            reader.problem(&path, "expected an object; it is left out");
+            reader.problem(&path, "expected an object; ignored");
             continue;
         };
         for (name, value) in members {
             match read(value) {
                 Some(value) => all = with(all, (name.clone(), value)),
-                None => reader.problem(&format!("{path}.{name}"), "cannot be read; it is left out"),
+                None => reader.problem(&format!("{path}.{name}"), "cannot be read; ignored"),
             }
         }
     }
     (is_first, all)
 }
 
-/// Puts a member into a list of members: at its place if it has one.
+/// Adds an entry to a list, replacing an existing one in place.
 fn with<T>(mut all: Vec<(String, T)>, (name, value): (String, T)) -> Vec<(String, T)> {
     match all.iter_mut().find(|(known, _)| *known == name) {
         Some(place) => place.1 = value,

@@ -1,14 +1,14 @@
-//! Members of a section: the agent's before those of all agents.
+//! Reading members of sections, with the agent's taking precedence over those of all agents.
 
 use serde_json::{Map, Value};
 
-/// A part of the configuration that cannot be used as it is.
+/// An invalid part of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxProblem {
-    /// Where it stands, e.g. `agents.defaults.sandbox.mode`.
+    /// Path in the configuration, e.g. `agents.defaults.sandbox.mode`.
     pub path: String,
-    /// What is wrong, and what is used in its place.
+    /// What is wrong, and what is used instead.
     pub text: String,
 }
 
@@ -25,19 +25,19 @@ impl SectionMembers<'_> {
         SectionMembers { members: None, path: String::new(), is_broken: false }
     }
 
-    /// Whether something else than a section stands there.
+    /// Returns whether the value is something other than a section.
     pub(super) fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// A member that is there and not null, and its path.
+    /// Returns a non-null member and its path.
     pub(super) fn get(&self, key: &str) -> Option<(&Value, String)> {
         let value = self.members?.get(key).filter(|value| !value.is_null())?;
         Some((value, format!("{}.{key}", self.path)))
     }
 }
 
-/// Reads sections and collects problems. Of two levels the first that has a member decides.
+/// Reads sections and collects problems. The first of two levels that has a member takes precedence.
 #[derive(Debug, Default)]
 pub(super) struct SectionReader {
     pub(super) problems: Vec<SandboxProblem>,
@@ -48,7 +48,7 @@ impl SectionReader {
         self.problems.push(SandboxProblem { path: path.to_owned(), text: text.to_owned() });
     }
 
-    /// A section.
+    /// Reads a section.
     pub(super) fn section<'a>(&mut self, value: &'a Value, path: &str) -> SectionMembers<'a> {
         let members = value.as_object();
         let is_broken = members.is_none() && !value.is_null();
@@ -58,14 +58,14 @@ impl SectionReader {
         SectionMembers { members, path: path.to_owned(), is_broken }
     }
 
-    /// The section below a section.
+    /// Reads a section within a section.
     pub(super) fn member<'a>(&mut self, section: &SectionMembers<'a>, key: &str) -> SectionMembers<'a> {
         let value = section.members.and_then(|members| members.get(key)).unwrap_or(&Value::Null);
         let path = format!("{}.{key}", section.path);
         self.section(value, &path)
     }
 
-    /// One of several words. `Err` when something else stands there.
+    /// Reads one of several words. Returns `Err` if the value is something else.
     pub(super) fn word<T>(
         &mut self,
         levels: [&SectionMembers<'_>; 2],
@@ -83,7 +83,7 @@ impl SectionReader {
         }
     }
 
-    /// Reads a member; reports it where it is something else.
+    /// Reads a member, reporting invalid values.
     fn read<T>(
         &mut self,
         levels: [&SectionMembers<'_>; 2],
@@ -99,23 +99,23 @@ impl SectionReader {
         found
     }
 
-    /// A text that is not blank.
+    /// Reads a non-blank string.
     pub(super) fn text(&mut self, levels: [&SectionMembers<'_>; 2], key: &str) -> Option<String> {
         let text = self.read(levels, key, |value| Some(value.as_str()?.trim().to_owned()), "a string")?;
         Some(text).filter(|text| !text.is_empty())
     }
 
-    /// True or false.
+    /// Reads a boolean.
     pub(super) fn flag(&mut self, levels: [&SectionMembers<'_>; 2], key: &str) -> Option<bool> {
         self.read(levels, key, Value::as_bool, "true or false")
     }
 
-    /// A number that is not negative.
+    /// Reads a non-negative number.
     pub(super) fn number(&mut self, levels: [&SectionMembers<'_>; 2], key: &str) -> Option<f64> {
         self.read(levels, key, |value| value.as_f64().filter(|number| *number >= 0.0), "a number")
     }
 
-    /// A list of texts.
+    /// Reads a list of strings.
     pub(super) fn texts(&mut self, levels: [&SectionMembers<'_>; 2], key: &str) -> Option<Vec<String>> {
         let strings = |value: &Value| -> Option<Vec<String>> {
             value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()

@@ -39,7 +39,7 @@ fn an_agent_overrides_field_by_field() {
 }
 
 #[test]
-fn what_cannot_be_read_is_taken_at_its_strictest() {
+fn unreadable_values_get_the_strictest_setting() {
     let (config, problems) = read(json!({"mode": "none-main", "scope": 1, "workspaceAccess": "write"}), json!({}));
     assert_eq!((config.mode, config.scope), (SandboxMode::All, SandboxScope::Session));
     assert_eq!(config.workspace_access, WorkspaceAccess::None);
@@ -51,7 +51,7 @@ fn what_cannot_be_read_is_taken_at_its_strictest() {
 }
 
 #[test]
-fn an_older_key_still_says_the_scope() {
+fn the_legacy_key_sets_the_scope() {
     for (section, expect) in [
         (json!({"perSession": true}), SandboxScope::Session),
         (json!({"perSession": false}), SandboxScope::Shared),

@@ -12,34 +12,34 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 
 use super::view::SandboxView;
 
-/// The newest rules that are asked for. Older kernels enforce what they know of them.
+/// The latest Landlock ABI used. Older kernels enforce the subset they support.
 const NEWEST: ABI = ABI::V9;
-/// Devices that have no effect elsewhere.
+/// Devices without side effects.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
-/// What describes the machine and the process itself.
+/// Information about the machine and the process itself.
 const STATE: [&str; 3] = ["/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup"];
 
-/// A thread could not be confined.
+/// Why a thread could not be confined.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfineError {
-    /// The kernel has no Landlock.
-    #[error("the kernel does not enforce Landlock rules")]
+    /// The kernel does not support Landlock.
+    #[error("this kernel does not support Landlock")]
     NotEnforced,
-    /// A rule was refused.
-    #[error("Landlock refused a rule: {0}")]
+    /// A rule was rejected.
+    #[error("Landlock rejected a rule: {0}")]
     Landlock(#[from] RulesetError),
-    /// A filter of system calls was refused.
-    #[error("seccomp refused the filter: {0}")]
+    /// A system call filter was rejected.
+    #[error("seccomp rejected the filter: {0}")]
     Seccomp(#[from] seccompiler::Error),
-    /// A filter of system calls could not be built.
-    #[error("the filter of system calls cannot be built: {0}")]
+    /// A system call filter could not be built.
+    #[error("cannot build the system call filter: {0}")]
     Filter(#[from] seccompiler::BackendError),
-    /// The system refused something else.
+    /// Another system call failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// What a thread, and everything that it starts, may do with files, TCP and signals.
+/// What a thread, and everything it starts, may do with files, TCP and signals.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelRules {
     readable: Vec<PathBuf>,
@@ -48,14 +48,14 @@ pub(crate) struct KernelRules {
 }
 
 impl KernelRules {
-    /// The rules for a view.
+    /// Creates the rules for a view.
     pub(crate) fn new(view: &SandboxView, allows_tcp: bool) -> Self {
         let readable = view.readable.iter().cloned().chain(STATE.map(PathBuf::from)).collect();
         let writable = view.writable.iter().cloned().chain(DEVICES.map(PathBuf::from)).collect();
         Self { readable, writable, allows_tcp }
     }
 
-    /// Confines the calling thread for ever.
+    /// Confines the calling thread permanently.
     pub(crate) fn confine(&self) -> Result<(), ConfineError> {
         give_up_capabilities()?;
         let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?.scope(Scope::from_all(NEWEST))?;
@@ -74,7 +74,7 @@ impl KernelRules {
     }
 }
 
-/// The version of Landlock in this kernel; 0 if it has none. A thread confines itself to learn it.
+/// Returns the Landlock ABI version of this kernel; 0 if it has none. Confines a thread to find out.
 pub(crate) fn landlock_version() -> u32 {
     static VERSION: OnceLock<u32> = OnceLock::new();
     let ask = || -> Result<u32, ConfineError> {
@@ -87,8 +87,8 @@ pub(crate) fn landlock_version() -> u32 {
     *VERSION.get_or_init(|| std::thread::spawn(ask).join().ok().and_then(Result::ok).unwrap_or(0))
 }
 
-/// Gives up what only root may do, except with files: Landlock decides about those. What is started later has no more than this, because
-/// Landlock also forbids new privileges.
+/// Drops root's capabilities, except those concerning files, which Landlock restricts. Programs started later cannot regain them, because
+/// Landlock requires `no_new_privs`.
 fn give_up_capabilities() -> io::Result<()> {
     let kept = CapabilitySet::CHOWN | CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER | CapabilitySet::FSETID;
     let now = capabilities(None)?;

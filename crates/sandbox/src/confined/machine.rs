@@ -18,26 +18,26 @@ use tokio::sync::mpsc;
 use super::thread::ConfinedThread;
 use super::view::SandboxView;
 
-/// Items of a stream that wait for their reader.
+/// Maximum stream items buffered for the reader.
 const WAITING: usize = 16;
-/// Where programs have directories that belong to the home directory outside.
+/// Variables with directories in the home directory outside.
 const HOME_VARIABLES: [&str; 6] =
     ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"];
 /// Variables with directories for temporary files.
 const TEMPORARY_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
 
-/// Turns a command into one that confines it.
+/// Wraps a command in one that confines it.
 pub(crate) type Wrapper = Arc<dyn Fn(CommandSpec) -> WrappedCommand + Send + Sync>;
 
 /// A command that confines another one.
 pub(crate) struct WrappedCommand {
-    /// The command.
+    /// The wrapping command.
     pub(crate) command: CommandSpec,
-    /// What ends everything that the other one has left running, if the end of this one does not.
+    /// Kills everything the inner command left running, if the end of the wrapper does not.
     pub(crate) at_end: Option<CommandSpec>,
 }
 
-/// How long it may take to end what a command has left running.
+/// How long `at_end` may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A machine whose tools and commands are confined.
@@ -46,14 +46,14 @@ pub(crate) struct ConfinedMachine {
     files: ConfinedThread,
     launcher: Arc<ConfinedThread>,
     wrapper: Option<Wrapper>,
-    /// Where commands see the private directory, if that is elsewhere.
+    /// Where commands see the private directory, if elsewhere.
     mount: Option<&'static str>,
-    /// Other names that commands have for what is seen, and where it really is.
+    /// Aliases of visible paths inside the sandbox, with their real locations.
     aliases: Vec<(PathBuf, PathBuf)>,
 }
 
 impl ConfinedMachine {
-    /// A machine of two threads: one for tools, and one that starts commands.
+    /// Creates a machine with two threads: one for tools, and one that starts commands.
     pub(crate) fn new(view: SandboxView, files: ConfinedThread, launcher: ConfinedThread) -> Self {
         Self {
             view: Arc::new(view),
@@ -71,19 +71,19 @@ impl ConfinedMachine {
         self
     }
 
-    /// Shows commands the private directory elsewhere.
+    /// Sets where commands see the private directory.
     pub(crate) fn mounted(mut self, mount: &'static str) -> Self {
         self.mount = Some(mount);
         self
     }
 
-    /// Adds names that commands have for what is seen, and where it really is.
+    /// Adds aliases of visible paths inside the sandbox, with their real locations.
     pub(crate) fn with_aliases(mut self, aliases: Vec<(PathBuf, PathBuf)>) -> Self {
         self.aliases = aliases;
         self
     }
 
-    /// Where a path of a command is outside.
+    /// Translates a path inside the sandbox to one outside.
     fn outside(&self, path: &Path) -> PathBuf {
         if self.view.contains(path) {
             return path.to_owned();
@@ -92,20 +92,20 @@ impl ConfinedMachine {
         let aliases = self.aliases.iter().map(|(inside, outside)| (inside.as_path(), outside.as_path()));
         let found = private.into_iter().chain(aliases).find_map(|(inside, outside)| {
             let below = path.strip_prefix(inside).ok()?;
-            // `join` would put a separator behind the name of a file.
+            // `join` would append a separator to a file name.
             Some(if below.as_os_str().is_empty() { outside.to_owned() } else { outside.join(below) })
         });
         found.unwrap_or_else(|| path.to_owned())
     }
 
-    /// Where a path outside is for commands.
+    /// Translates a path outside the sandbox to one inside.
     fn inside(&self, path: PathBuf) -> PathBuf {
         let below =
             self.mount.and_then(|mount| Some(Path::new(mount).join(path.strip_prefix(self.view.private()).ok()?)));
         below.unwrap_or(path)
     }
 
-    /// Does something with a path on the thread for tools.
+    /// Runs work with a path on the thread for tools.
     async fn with_path<T: Send + 'static>(
         &self,
         operation: &'static str,
@@ -120,7 +120,7 @@ impl ConfinedMachine {
         })
     }
 
-    /// Like [`Self::with_path`], for what the kernel does not look at: paths that lead out of the sandbox are refused.
+    /// Like [`Self::with_path`], for operations that the kernel does not check: rejects paths that lead out of the sandbox.
     async fn with_seen_path<T: Send + 'static>(
         &self,
         operation: &'static str,
@@ -139,7 +139,7 @@ impl ConfinedMachine {
         }
     }
 
-    /// Follows a stream on the thread for tools.
+    /// Runs a stream on the thread for tools.
     fn stream<T: Send + 'static>(
         &self,
         open: impl FnOnce() -> BoxStream<'static, T> + Send + 'static,
@@ -149,7 +149,7 @@ impl ConfinedMachine {
         Box::pin(poll_fn(move |cx| rx.poll_recv(cx)))
     }
 
-    /// Follows a search. That the rules of a repository around the workspace cannot be read is no news.
+    /// Runs a search as a stream, without reporting that ignore files of a repository around the workspace cannot be read.
     fn searched<T: Send + 'static>(
         &self,
         open: impl FnOnce() -> BoxStream<'static, Result<SearchItem<T>, SearchError>> + Send + 'static,
@@ -162,14 +162,14 @@ impl ConfinedMachine {
         Box::pin(self.stream(open).filter(move |item| ready(!is_beyond(item))))
     }
 
-    /// The environment of a command: its home and its temporary files are in the private directory.
+    /// Returns the environment of a command, with its home and temporary files in the private directory.
     fn environment(&self, env: Vec<(String, String)>) -> Vec<(String, String)> {
         let private = self.inside(self.view.private().to_owned());
         let replaced = |name: &str| HOME_VARIABLES.contains(&name) || TEMPORARY_VARIABLES.contains(&name);
         let mut all: Vec<(String, String)> = env.into_iter().filter(|(name, _)| !replaced(name)).collect();
         all.push(("HOME".to_owned(), private.join("home").to_string_lossy().into_owned()));
         if let Some(above) = self.view.above_workspace() {
-            // Git would stop at a repository around the workspace that it cannot read.
+            // Git would fail at an unreadable repository around the workspace.
             all.push(("GIT_CEILING_DIRECTORIES".to_owned(), above.to_string_lossy().into_owned()));
         }
         all.push(("TMPDIR".to_owned(), private.to_string_lossy().into_owned()));
@@ -235,7 +235,7 @@ impl Machine for ConfinedMachine {
             let program = command.program.clone();
             let mut at_end = None;
             if let Some(wrapper) = &self.wrapper {
-                // The program in front of the command would report a missing directory in its own words.
+                // The wrapping program would report a missing directory with a different message.
                 self.list(&command.cwd).await.map_err(|mut error| {
                     error.operation = "chdir";
                     error
@@ -244,13 +244,13 @@ impl Machine for ConfinedMachine {
                 (command, at_end) = (wrapped.command, wrapped.at_end);
             }
             let failed = |error| MachineError::new(error, "spawn", Some(&program));
-            // The process belongs to the caller's runtime, and what it may do to the thread that starts it.
+            // The child process belongs to the caller's runtime, not to that of the starting thread.
             let caller = Handle::current();
             let started = self.launcher.run(async move {
                 let _caller = caller.enter();
                 local().spawn(command).now_or_never()
             });
-            let waits = || Err(failed(io::Error::other("the command could not be started at once")));
+            let waits = || Err(failed(io::Error::other("starting the command blocked unexpectedly")));
             let inner = started.await.map_err(failed)?.unwrap_or_else(waits)?;
             let process = ConfinedProcess {
                 inner,
@@ -265,7 +265,7 @@ impl Machine for ConfinedMachine {
     }
 }
 
-/// Gives the items of a stream away until nobody takes them.
+/// Forwards the items of a stream until the receiver is dropped.
 async fn forward<T>(mut items: BoxStream<'_, T>, tx: mpsc::Sender<T>) {
     loop {
         let item = tokio::select! {
@@ -279,12 +279,12 @@ async fn forward<T>(mut items: BoxStream<'_, T>, tx: mpsc::Sender<T>) {
     }
 }
 
-/// This computer, for as long as anything may use it.
+/// Returns the unconfined machine, for the lifetime of the process.
 fn local() -> &'static LocalMachine {
     &LocalMachine
 }
 
-/// A command that holds what it needs until it ends.
+/// A command that keeps its resources alive until it ends.
 struct ConfinedProcess {
     inner: Box<dyn Process>,
     at_end: Option<CommandSpec>,
@@ -301,7 +301,7 @@ impl Drop for ConfinedProcess {
     }
 }
 
-/// Runs a command of our own. That it fails means that there is nothing to end.
+/// Runs a cleanup command. Failure means that there is nothing to kill.
 async fn run_to_end(command: CommandSpec) {
     if let Ok(mut process) = local().spawn(command).await {
         drop(process.pump(&Cancel::new(), Some(PATIENCE), Duration::ZERO, &mut |_| {}).await);

@@ -1,4 +1,4 @@
-//! Filters of system calls.
+//! System call filters.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use seccompiler::{
 
 use super::kernel::ConfineError;
 
-/// What nothing that an agent runs needs, and what reaches deep into the kernel or into other processes. `io_uring` would open sockets past the
-/// other rules.
+/// Calls that no agent's command needs and that reach deep into the kernel or other processes. `io_uring` could open sockets past the other
+/// rules.
 const BLOCKED: [libc::c_long; 46] = [
     libc::SYS_acct,
     libc::SYS_add_key,
@@ -60,34 +60,34 @@ const BLOCKED: [libc::c_long; 46] = [
     libc::SYS_vhangup,
 ];
 
-/// Codes of `ioctl` that type into a terminal: TIOCSTI, TIOCLINUX.
+/// `ioctl` requests that type into a terminal: TIOCSTI, TIOCLINUX.
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
 
-/// The bit of system calls in the x32 form, which have the same effect.
+/// The bit of x32 system calls, which are equivalent.
 #[cfg(target_arch = "x86_64")]
 const X32: libc::c_long = 0x4000_0000;
-/// Numbers that only the x32 form has: ptrace, kexec_load, process_vm_readv, process_vm_writev, move_pages.
+/// System call numbers that only x32 has: ptrace, kexec_load, process_vm_readv, process_vm_writev, move_pages.
 #[cfg(target_arch = "x86_64")]
 const X32_ONLY: [libc::c_long; 5] = [521, 528, 539, 540, 533];
 
-/// Which system calls are blocked besides those that nothing needs.
+/// System calls to block besides those that nothing needs.
 #[derive(Clone, Debug)]
 pub(crate) struct SyscallRules {
-    /// Kinds of sockets that may be opened.
+    /// Socket families that may be opened.
     pub(crate) sockets: Vec<libc::c_int>,
-    /// Whether files may be cut by path. Old versions of Landlock do not look at that.
+    /// Whether to block truncation by path, which old versions of Landlock do not check.
     pub(crate) blocks_truncate: bool,
 }
 
-/// Blocks system calls of the calling thread, and of everything that it starts, for ever.
+/// Blocks system calls of the calling thread, and of everything it starts, permanently.
 pub(crate) fn block_syscalls(rules: &SyscallRules) -> Result<(), ConfineError> {
-    // glibc takes the older call when this one does not exist; its flags cannot be looked at.
+    // glibc falls back to the older call if this one is missing; the flags of this one cannot be filtered.
     apply_filter(&program([(libc::SYS_clone3, Vec::new())].into(), libc::ENOSYS)?)?;
     apply_filter(&filter(rules)?)?;
     Ok(())
 }
 
-/// The filter as the bytes of a program, for a program that reads it.
+/// Returns the filter as a BPF program, for programs that load it.
 pub(crate) fn filter_program(rules: &SyscallRules) -> Result<Vec<u8>, ConfineError> {
     let bytes = |op: &seccompiler::sock_filter| {
         let [code, k] = [u32::from(op.code), op.k];
@@ -114,7 +114,7 @@ fn filter(rules: &SyscallRules) -> Result<BpfProgram, ConfineError> {
     let new_user = u64::from(libc::CLONE_NEWUSER.unsigned_abs());
     let makes_user = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(new_user), new_user)?;
     blocked.insert(libc::SYS_clone, vec![SeccompRule::new(vec![makes_user])?]);
-    // Typing into the terminal that the host has.
+    // Typing into the host's terminal.
     let ioctls = TERMINAL_INPUT
         .map(|code| SeccompRule::new(vec![SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, code)?]));
     blocked.insert(libc::SYS_ioctl, ioctls.into_iter().collect::<Result<_, _>>()?);

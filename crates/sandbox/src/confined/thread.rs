@@ -1,4 +1,4 @@
-//! A thread that confines itself and then works for others.
+//! A thread that confines itself and then runs work for others.
 
 use std::io;
 use std::sync::mpsc::sync_channel;
@@ -8,14 +8,14 @@ use tokio::sync::oneshot;
 
 use super::kernel::ConfineError;
 
-/// A confined thread. It ends when this is dropped; what it has begun is given up.
+/// A confined thread. Ends when this is dropped; its pending work is cancelled.
 pub(crate) struct ConfinedThread {
     handle: Handle,
     _until_dropped: oneshot::Sender<()>,
 }
 
 impl ConfinedThread {
-    /// Starts a thread that first does `confine`. Threads that it starts later are confined, too.
+    /// Starts a thread that runs `confine` first. Threads it starts later are confined as well.
     pub(crate) fn start(
         name: &str,
         confine: impl FnOnce() -> Result<(), ConfineError> + Send + 'static,
@@ -39,7 +39,7 @@ impl ConfinedThread {
         Ok(Self { handle, _until_dropped: until_dropped })
     }
 
-    /// Does something on the thread. Dropping the future gives it up.
+    /// Runs a future on the thread. Dropping the returned future cancels it.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
         let (mut tx, rx) = oneshot::channel();
         let task = self.handle.spawn(async move {
@@ -53,7 +53,7 @@ impl ConfinedThread {
         done.map_err(|_| io::Error::other("the sandbox has ended"))
     }
 
-    /// Starts something on the thread that ends by itself.
+    /// Starts a detached future on the thread.
     pub(crate) fn start_task(&self, work: impl Future<Output = ()> + Send + 'static) {
         drop(self.handle.spawn(work));
     }

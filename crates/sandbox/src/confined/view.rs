@@ -1,4 +1,4 @@
-//! The files that a sandbox sees.
+//! The files visible in a sandbox.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use tempfile::TempDir;
 
 use crate::confinement::{Confinement, NetworkAccess, PathAccess};
 
-/// Directories of the system that can be read, where they exist.
+/// Readable system directories, where they exist.
 const SYSTEM: [&str; 9] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/gnu/store"];
-/// What of `/etc` programs need, and holds no secret.
+/// The parts of `/etc` that programs need and that contain no secrets.
 const ETC: [&str; 29] = [
     "/etc/alternatives",
     "/etc/bash.bashrc",
@@ -41,9 +41,9 @@ const ETC: [&str; 29] = [
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
 ];
-/// What else is needed where the network can be reached.
+/// Further files needed for network access.
 const ETC_NETWORK: [&str; 4] = ["/etc/hosts", "/etc/resolv.conf", "/etc/gai.conf", "/run/systemd/resolve"];
-/// What of a home directory compilers and package managers need, without keys.
+/// The parts of a home directory that compilers and package managers need, without keys.
 const TOOLCHAINS: [&str; 19] = [
     ".bun/bin",
     ".cargo/bin",
@@ -66,7 +66,7 @@ const TOOLCHAINS: [&str; 19] = [
     "go/pkg",
 ];
 
-/// Files that compilers and test runners look for in all directories above the one they work in. They stop at one that they cannot read.
+/// Files that compilers and test runners look for in all directories above their own. They fail if one is unreadable.
 const ABOVE: [&str; 13] = [
     ".cargo/config",
     ".cargo/config.toml",
@@ -83,21 +83,21 @@ const ABOVE: [&str; 13] = [
     "tsconfig.json",
 ];
 
-/// The files that a sandbox sees, and a directory of its own for temporary ones, which is removed with this.
+/// The files visible in a sandbox, and a private directory for temporary files, removed on drop.
 #[derive(Debug)]
 pub(crate) struct SandboxView {
-    /// Files and directories that can be read.
+    /// Readable files and directories.
     pub(crate) readable: Vec<PathBuf>,
-    /// Those that can be changed.
+    /// Writable files and directories.
     pub(crate) writable: Vec<PathBuf>,
-    /// Both, as they are named and as they really are: the directories of the system are often links.
+    /// Both, as named and with links resolved: system directories are often links.
     seen: Vec<PathBuf>,
     workspace: PathBuf,
     private: TempDir,
 }
 
 impl SandboxView {
-    /// What is asked for, without the directories of the system: those of a container are others.
+    /// Creates a view of the requested files without system directories, since a container has its own.
     pub(crate) fn of_container(asked: &Confinement) -> io::Result<Self> {
         let private = private_dir()?;
         let mut view = Self {
@@ -111,7 +111,7 @@ impl SandboxView {
         Ok(view)
     }
 
-    /// The view that is asked for.
+    /// Creates the requested view.
     pub(crate) fn new(asked: &Confinement) -> io::Result<Self> {
         let private = private_dir()?;
         let home = private.path().join(HOME);
@@ -130,7 +130,7 @@ impl SandboxView {
             view.readable.extend(link_toolchains(real_home, &home)?);
         }
         let above = workspace.ancestors().skip(1).flat_map(|dir| ABOVE.map(|name| dir.join(name)));
-        // What a link leads to may be anything.
+        // The target of a link may be anything.
         let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.is_file());
         view.readable.extend(above.filter(is_file));
         view.add_asked(asked)?;
@@ -158,33 +158,33 @@ impl SandboxView {
         }
     }
 
-    /// The directory for temporary files.
+    /// Returns the directory for temporary files.
     pub(crate) fn private(&self) -> &Path {
         self.private.path()
     }
 
-    /// The directory that the workspace is in, unless it is visible itself.
+    /// Returns the parent directory of the workspace, unless it is visible itself.
     pub(crate) fn above_workspace(&self) -> Option<&Path> {
         self.workspace.parent().filter(|above| !self.contains(above))
     }
 
-    /// Whether a path is below what can be seen.
+    /// Returns whether a path is visible.
     pub(crate) fn contains(&self, path: &Path) -> bool {
         self.seen.iter().any(|root| path.starts_with(root))
     }
 }
 
-/// The home directory in the private one.
+/// Name of the home directory within the private one.
 const HOME: &str = "home";
 
-/// A directory for temporary files, with an empty home directory.
+/// Creates a directory for temporary files, with an empty home directory.
 fn private_dir() -> io::Result<TempDir> {
     let private = tempfile::Builder::new().prefix("pinch-sandbox-").tempdir()?;
     std::fs::create_dir(private.path().join(HOME))?;
     Ok(private)
 }
 
-/// Puts links to the toolchains of a home directory into that of a sandbox, which can be changed otherwise. Returns what they lead to.
+/// Links the toolchains of a home directory into the sandbox's, which is otherwise writable. Returns the targets.
 fn link_toolchains(real_home: &Path, home: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for name in TOOLCHAINS {

@@ -1,4 +1,4 @@
-//! The arguments of `docker create`, which podman understands, too.
+//! The arguments of `docker create`, which podman also accepts.
 
 use std::path::PathBuf;
 
@@ -9,36 +9,36 @@ use super::rules::{AGENT_MOUNT, BindRules, ContainerRefusal, check_network, chec
 use crate::config::ContainerConfig;
 use crate::scope::WorkspaceAccess;
 
-/// A container that is to be created.
+/// A container to create.
 #[derive(Clone, Debug)]
 pub struct ContainerSpec<'a> {
-    /// What it is made of.
+    /// Its settings.
     pub config: &'a ContainerConfig,
     /// Its name.
     pub name: &'a str,
-    /// Which sessions use it: see [`SandboxScope::key`](crate::scope::SandboxScope::key).
+    /// Key of the sessions that use it: see [`SandboxScope::key`](crate::scope::SandboxScope::key).
     pub scope_key: &'a str,
-    /// When it is created, in milliseconds.
+    /// Creation time in Unix milliseconds.
     pub created_at_ms: i64,
-    /// What [`sandbox_hash`](super::sandbox_hash) returns for it.
+    /// Its [`sandbox_hash`](super::sandbox_hash).
     pub config_hash: Option<&'a str>,
     /// Other labels.
     pub labels: &'a [(String, String)],
 }
 
-/// The directories that a container sees.
+/// The directories mounted into a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerMounts {
-    /// The directory it works in.
+    /// The working directory.
     pub workspace: PathBuf,
     /// The workspace of the agent; often the same.
     pub agent_workspace: PathBuf,
-    /// What it may do there.
+    /// Access to the agent's workspace.
     pub access: WorkspaceAccess,
 }
 
 impl ContainerSpec<'_> {
-    /// The arguments that say what the container is and may do, without its directories and its image.
+    /// Returns the arguments for the container's identity and limits, without its directories and image.
     pub fn limits(&self) -> Vec<String> {
         let config = self.config;
         let mut args = Arguments(vec!["create".to_owned()]);
@@ -73,10 +73,10 @@ impl ContainerSpec<'_> {
         args.0
     }
 
-    /// All arguments. The workspace comes before other directories, and a process that reaps the others runs in front.
+    /// Returns all arguments. The workspace precedes other directories, and an init process reaps the others.
     ///
     /// # Errors
-    /// When the configuration would open the container.
+    /// Fails if the configuration would make the container unsafe.
     pub fn arguments(&self, mounts: &ContainerMounts, rules: &BindRules) -> Result<Vec<String>, ContainerRefusal> {
         let config = self.config;
         for bind in &config.binds {
@@ -108,7 +108,7 @@ impl ContainerSpec<'_> {
     }
 }
 
-/// Binds without those whose target a later one has.
+/// Drops binds whose target occurs again later.
 fn last_of_each_target(binds: &[String]) -> Vec<&String> {
     let target = |bind: &str| bind.split(':').nth(1).unwrap_or_default().trim_end_matches('/').to_owned();
     let is_last = |at: usize| !binds[at + 1..].iter().any(|later| target(later) == target(&binds[at]));

@@ -1,29 +1,29 @@
-//! The environment of a container: what a configuration sets, without keys.
+//! Environment variables of a container: those in the configuration, without keys.
 
 use pinch_stdx::text::shortened;
 
-/// Ends of the names of variables that hold keys.
+/// Suffixes of variable names that indicate keys.
 const SECRET_ENDS: [&str; 5] = ["API_KEY", "TOKEN", "PASSWORD", "PRIVATE_KEY", "SECRET"];
-/// Names of variables that hold keys and end otherwise.
+/// Names of other variables that contain keys.
 const SECRETS: [&str; 3] = ["AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY", "AWS_ACCESS_KEY_ID"];
-/// Characters of a value at most, before it is warned about.
+/// Maximum characters of a value without a warning.
 const LONG: usize = 32_768;
-/// Characters of a value that looks like a key.
+/// Minimum characters of a value that looks like a key.
 const KEY_LIKE: usize = 80;
 
-/// Variables, and which of them stay outside.
+/// The variables of a container, and those that stay outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContainerEnvironment {
-    /// Those that are set.
+    /// Variables to set.
     pub allowed: Vec<(String, String)>,
-    /// The names of those that are not.
+    /// Names of blocked variables.
     pub blocked: Vec<String>,
-    /// What is odd about those that are set.
+    /// Warnings about the variables to set.
     pub warnings: Vec<String>,
 }
 
-/// Takes the variables out that look like keys, except those that are `declared`, and those that are no single line.
+/// Blocks variables that look like keys, except those in `declared`, and values that are not a single line.
 pub fn container_environment(variables: &[(String, String)], declared: &[String]) -> ContainerEnvironment {
     let mut environment = ContainerEnvironment::default();
     for (name, value) in variables {

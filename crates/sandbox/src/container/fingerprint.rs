@@ -1,4 +1,4 @@
-//! The hash that tells whether a container was created with the configuration that holds now.
+//! The hash that detects whether a container was created with the current configuration.
 
 use pinch_stdx::json;
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use sha1::{Digest as _, Sha1};
 use super::arguments::ContainerMounts;
 use crate::config::ContainerConfig;
 
-/// The hash of a container's configuration and directories.
+/// Returns the hash of a container's configuration and directories.
 pub fn sandbox_hash(config: &ContainerConfig, mounts: &ContainerMounts) -> String {
     config_hash(&serde_json::json!({
         "docker": config.to_section(),
@@ -17,7 +17,7 @@ pub fn sandbox_hash(config: &ContainerConfig, mounts: &ContainerMounts) -> Strin
     }))
 }
 
-/// The hash of a document. The order of members does not count, nor that of lists that contain nothing but plain values.
+/// Returns the hash of a document. Key order is irrelevant, as is the order of lists that contain only scalars.
 pub fn config_hash(document: &Value) -> String {
     let text = json::to_string(&sorted(document)).unwrap_or_default();
     Sha1::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -43,7 +43,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Signs before digits before letters, and small letters before capital ones where texts are the same otherwise, as OpenClaw sorts.
+/// Returns a sort key with OpenClaw's order: punctuation before digits before letters, and lower case before upper case as a tie-breaker.
 fn order(text: &str) -> (Vec<(u8, char)>, String) {
     let class = |c: char| if c.is_alphabetic() { 2 } else { u8::from(c.is_numeric()) };
     let letters = text.chars().flat_map(char::to_lowercase).map(|c| (class(c), c)).collect();

@@ -1,30 +1,30 @@
-//! What a container is made of, beside what is asked of the sandbox.
+//! Options of a container beyond the sandbox's requirements.
 
 use std::path::PathBuf;
 
 use crate::config::ContainerConfig;
 use crate::scope::{SandboxScope, WorkspaceAccess};
 
-/// What a container is made of, beside what is asked of the sandbox.
+/// Options of a container beyond the sandbox's requirements.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ContainerOptions {
-    /// Its image and its limits.
+    /// Image and limits.
     pub config: ContainerConfig,
-    /// Which sessions share it, and by which key.
+    /// Which sessions share it, and their key.
     pub scope: (SandboxScope, String),
-    /// The workspace of the agent, if it works in a copy, and what it may do there.
+    /// The agent's workspace, if it works in a copy, and the access to it.
     pub agent_workspace: Option<(PathBuf, WorkspaceAccess)>,
-    /// The home directory of the host's user: what holds keys in it is never bound.
+    /// Home directory of the host's user: directories in it that contain keys are never mounted.
     pub home: Option<PathBuf>,
-    /// The variables of the host, of which the program gets those that are about it.
+    /// Host variables, from which the client gets those that concern it.
     pub env: Vec<(String, String)>,
-    /// The present, in milliseconds.
+    /// Current time in Unix milliseconds.
     pub now_ms: i64,
 }
 
 impl ContainerOptions {
-    /// A container of its own for whoever has this key.
+    /// Creates options for a container that is used under this key only.
     pub fn new(config: ContainerConfig, key: impl Into<String>) -> Self {
         Self {
             config,
@@ -36,21 +36,21 @@ impl ContainerOptions {
         }
     }
 
-    /// Sets which sessions share it.
+    /// Sets which sessions share the container.
     #[must_use]
     pub fn scope(mut self, scope: SandboxScope, key: impl Into<String>) -> Self {
         self.scope = (scope, key.into());
         self
     }
 
-    /// Shows the workspace of an agent that works in a copy.
+    /// Mounts the workspace of an agent that works in a copy.
     #[must_use]
     pub fn agent_workspace(mut self, dir: impl Into<PathBuf>, access: WorkspaceAccess) -> Self {
         self.agent_workspace = Some((dir.into(), access));
         self
     }
 
-    /// Describes the host: the home directory of its user, its variables, and the time in milliseconds.
+    /// Describes the host: its user's home directory, its variables, and the current time in milliseconds.
     #[must_use]
     pub fn host(mut self, home: Option<PathBuf>, env: Vec<(String, String)>, now_ms: i64) -> Self {
         (self.home, self.env, self.now_ms) = (home, env, now_ms);

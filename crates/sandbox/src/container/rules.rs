@@ -1,71 +1,71 @@
-//! What a container must not be given: directories of the system, the network of the host, profiles that confine nothing.
+//! Checks on container options: system directories, the host's network and ineffective profiles are rejected.
 
 use std::path::{Component, Path, PathBuf};
 
 use pinch_stdx::text::shortened;
 
-/// Directories of the host that no container sees.
+/// Host directories that are never mounted.
 const BLOCKED: [&str; 10] =
     ["/etc", "/private/etc", "/proc", "/sys", "/dev", "/boot", "/root", "/run", "/var/run", "/private/var/run"];
-/// Names below a home directory that hold keys, or programs that the user runs.
+/// Names in a home directory that contain keys or programs that the user runs.
 const BLOCKED_IN_HOME: [&str; 8] = [".aws", ".cargo", ".config", ".docker", ".gnupg", ".netrc", ".npm", ".ssh"];
-/// Where a container has the agent's workspace, when it works elsewhere.
+/// Path of the agent's workspace inside a container that works elsewhere.
 pub(crate) const AGENT_MOUNT: &str = "/agent";
-/// Where a container has its workspaces.
+/// Paths of workspaces inside a container.
 const RESERVED: [&str; 2] = ["/workspace", AGENT_MOUNT];
-/// Characters of a value that are repeated in an error at most.
+/// Maximum characters of a value repeated in an error.
 const SHOWN: usize = 300;
 
 /// Why a container is not created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContainerRefusal {
-    /// The source of a bind, or its target, is not an absolute path.
+    /// The source or target of a bind is not an absolute path.
     #[error("Sandbox security: bind {bind:?} needs an absolute source and an absolute target")]
     NonAbsolute {
         /// The bind.
         bind: String,
     },
-    /// A bind shows a directory of the system, or one with keys.
-    #[error("Sandbox security: bind {bind:?} shows {}, which no container may see", path.display())]
+    /// A bind exposes a system directory, or one with keys.
+    #[error("Sandbox security: bind {bind:?} exposes {}, which no container may access", path.display())]
     BlockedPath {
         /// The bind.
         bind: String,
         /// The directory.
         path: PathBuf,
     },
-    /// A bind shows everything.
-    #[error("Sandbox security: bind {bind:?} shows the whole file system")]
+    /// A bind exposes the whole file system.
+    #[error("Sandbox security: bind {bind:?} exposes the whole file system")]
     CoversRoot {
         /// The bind.
         bind: String,
     },
-    /// A bind stands where the workspace is inside.
-    #[error("Sandbox security: bind {bind:?} covers {target}, where the workspace is")]
+    /// A bind covers the workspace inside the container.
+    #[error("Sandbox security: bind {bind:?} covers {target}, the path of the workspace")]
     ReservedTarget {
         /// The bind.
         bind: String,
-        /// What it covers.
+        /// The covered path.
         target: &'static str,
     },
-    /// A bind shows something outside of the workspace.
+    /// A bind exposes something outside the workspace.
     #[error(
-        "Sandbox security: bind {bind:?} is outside of the workspace; to allow that, set docker.dangerouslyAllowExternalBindSources"
+        "Sandbox security: bind {bind:?} is outside the workspace; to allow that, set docker.dangerouslyAllowExternalBindSources"
     )]
     OutsideRoots {
         /// The bind.
         bind: String,
     },
-    /// The network is that of the host, or of another container.
+    /// The network is the host's or another container's.
     #[error("Sandbox security: network {network:?} is not isolated")]
     Network {
         /// The network.
         network: String,
     },
-    /// A profile confines nothing.
-    #[error("Sandbox security: {kind} profile {profile:?} confines nothing")]
+    /// A profile does not confine anything.
+    #[error("Sandbox security: {kind} profile {profile:?} does not confine anything")]
     Profile {
-        /// Of what it is one.
+        /// The kind of profile.
         kind: &'static str,
         /// The profile.
         profile: String,
@@ -73,7 +73,7 @@ pub enum ContainerRefusal {
 }
 
 impl ContainerRefusal {
-    /// The kind of refusal, as one word.
+    /// Returns the kind of refusal as an identifier.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NonAbsolute { .. } => "non_absolute",
@@ -87,24 +87,24 @@ impl ContainerRefusal {
     }
 }
 
-/// Where binds may lead.
+/// Allowed sources and targets of binds.
 #[derive(Clone, Debug, Default)]
 pub struct BindRules {
-    /// Directories whose contents may be shown.
+    /// Directories whose contents may be mounted.
     pub roots: Vec<PathBuf>,
-    /// The home directory of the host's user: what holds keys in it is never shown.
+    /// Home directory of the host's user: directories in it that contain keys are never mounted.
     pub home: Option<PathBuf>,
-    /// Whether anything else may be shown.
+    /// Whether other sources are allowed.
     pub allow_external: bool,
     /// Whether the workspace inside may be covered.
     pub allow_reserved_targets: bool,
 }
 
 impl BindRules {
-    /// Checks a bind as it is written, and with the symbolic links in it resolved.
+    /// Checks a bind as written, and with its symbolic links resolved.
     ///
     /// # Errors
-    /// [`ContainerRefusal`].
+    /// Returns a [`ContainerRefusal`] if it is not allowed.
     pub fn check(&self, bind: &str) -> Result<(), ContainerRefusal> {
         let shown = || shortened(bind, SHOWN).into_owned();
         let mut parts = bind.trim().split(':');
@@ -136,7 +136,7 @@ impl BindRules {
         if !may_be_shown {
             return Err(ContainerRefusal::OutsideRoots { bind: shown() });
         }
-        // A directory above a blocked one shows it, too.
+        // A parent of a blocked directory would expose it.
         match self.blocked().find(|blocked| blocked.starts_with(&written) || blocked.starts_with(&real)) {
             Some(path) => Err(ContainerRefusal::BlockedPath { bind: shown(), path }),
             None => Ok(()),
@@ -150,10 +150,10 @@ impl BindRules {
     }
 }
 
-/// Checks the network of a container.
+/// Checks a container's network.
 ///
 /// # Errors
-/// When it is that of the host or, unless that is allowed, of another container.
+/// Fails if it is the host's or, unless allowed, another container's.
 pub fn check_network(network: &str, allow_join: bool) -> Result<(), ContainerRefusal> {
     let word = network.trim().to_lowercase();
     let joins = word.starts_with("container:") || word.starts_with("ns:");
@@ -163,10 +163,10 @@ pub fn check_network(network: &str, allow_join: bool) -> Result<(), ContainerRef
     }
 }
 
-/// Checks a seccomp or AppArmor profile of a container.
+/// Checks a container's seccomp or AppArmor profile.
 ///
 /// # Errors
-/// When it confines nothing.
+/// Fails if it does not confine anything.
 pub fn check_profile(kind: &'static str, profile: &str) -> Result<(), ContainerRefusal> {
     match profile.trim().eq_ignore_ascii_case("unconfined") {
         true => Err(ContainerRefusal::Profile { kind, profile: shortened(profile, SHOWN).into_owned() }),
@@ -174,7 +174,7 @@ pub fn check_profile(kind: &'static str, profile: &str) -> Result<(), ContainerR
     }
 }
 
-/// Takes `.` and `..` out of an absolute path by their spelling.
+/// Resolves `.` and `..` in an absolute path lexically.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::from("/");
     for part in path.components() {
@@ -187,7 +187,7 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// A path with the symbolic links of its existing part resolved.
+/// Resolves the symbolic links in the existing part of a path.
 fn resolved(path: &Path) -> PathBuf {
     let mut above = path;
     let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! The command line of docker or podman.
+//! The command line client of docker or podman.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use pinch_machine::{CommandSpec, LocalMachine, Machine as _, ProcessEnd};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::text::shortened;
 
-/// Bytes of what it prints that are kept.
+/// Maximum bytes of its output to keep.
 const MAX_OUTPUT: usize = 64 * 1024;
-/// Characters of what it prints that are shown.
+/// Maximum characters of its output to show.
 const SHOWN: usize = 400;
-/// Variables that say how it works: those of the host are for it, and those of commands must not reach it.
+/// Variables that configure the client: those of the host are passed to it, and those of commands must not be.
 const OWN: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR", "DBUS_SESSION_BUS_ADDRESS", "LOCPATH", "GCONV_PATH"];
 const OWN_PREFIXES: [&str; 12] = [
@@ -32,23 +32,23 @@ const OWN_PREFIXES: [&str; 12] = [
 ];
 const OWN_ENDS: [&str; 1] = ["_PROXY"];
 
-/// Whether a variable says how the program itself works.
+/// Returns whether a variable configures the client.
 pub(super) fn is_own(name: &str) -> bool {
     OWN.contains(&name)
         || OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || OWN_ENDS.iter().any(|end| name.to_ascii_uppercase().ends_with(end))
 }
 
-/// The program docker or podman.
+/// The docker or podman client.
 #[derive(Clone, Debug)]
 pub(super) struct ContainerClient {
     pub(super) program: PathBuf,
-    /// Its variables.
+    /// Its environment variables.
     env: Vec<(String, String)>,
 }
 
 impl ContainerClient {
-    /// The program of this name on a `PATH`, with what concerns it of the host's variables.
+    /// Looks up a client on a `PATH`, and selects the host variables that configure it.
     pub(super) fn find(name: &str, path: &str, env: &[(String, String)]) -> Option<Self> {
         let mut dirs = path.split(':').filter(|dir| dir.starts_with('/'));
         let program = dirs.find_map(|dir| Some(Path::new(dir).join(name)).filter(|program| program.is_file()))?;
@@ -57,21 +57,21 @@ impl ContainerClient {
         Some(Self { program, env })
     }
 
-    /// A call of it, with these variables beside its own.
+    /// Returns a call of the client with additional variables.
     pub(super) fn command(&self, args: Vec<String>, more: Vec<(String, String)>) -> CommandSpec {
         let env = self.env.iter().cloned().chain(more).collect();
         CommandSpec::new(self.program.clone(), args, PathBuf::from("/"), env)
     }
 
-    /// Runs it and returns what it prints.
+    /// Runs the client and returns its output.
     ///
     /// # Errors
-    /// What it says when it fails.
+    /// Returns its error output if it fails.
     pub(super) async fn run<const N: usize>(&self, args: [&str; N], patience: Duration) -> Result<String, String> {
         self.run_all(args.map(str::to_owned).to_vec(), patience).await
     }
 
-    /// The same for arguments whose number is not known.
+    /// Like [`Self::run`], for any number of arguments.
     pub(super) async fn run_all(&self, args: Vec<String>, patience: Duration) -> Result<String, String> {
         let program = self.program.file_name().unwrap_or_default().to_string_lossy();
         let what = format!("{program} {}", args.first().map_or("", String::as_str));
@@ -89,12 +89,12 @@ impl ContainerClient {
         }
     }
 
-    /// Removes a container without waiting for it. Signals for this program do not reach what does it.
+    /// Removes a container without waiting. Signals sent to this program do not reach the removal.
     pub(super) fn remove(&self, name: &str) {
         let mut command = Command::new(&self.program);
         command.args(["rm", "--force", "--volumes", name]).env_clear().envs(self.env.iter().cloned()).current_dir("/");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        // If it cannot be started, the next sandbox finds what is left.
+        // If it cannot be started, the next sandbox removes what is left.
         let Ok(mut child) = command.spawn() else { return };
         let wait = move || drop(child.wait());
         drop(std::thread::Builder::new().name("sandbox-remove".to_owned()).spawn(wait));
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_that_steer_the_client_are_known() {
+    fn variables_that_configure_the_client_are_recognized() {
         for name in
             ["PATH", "DOCKER_HOST", "CONTAINERS_CONF", "https_proxy", "LD_PRELOAD", "XDG_RUNTIME_DIR", "GODEBUG"]
         {

@@ -9,11 +9,11 @@ use pinch_machine::CommandSpec;
 use super::client::{ContainerClient, is_own};
 use crate::confined::{WrappedCommand, Wrapper};
 
-/// Variables of the host that mean nothing in a container.
+/// Host variables that are meaningless in a container.
 const LEFT_OUT: [&str; 6] = ["PATH", "SHELL", "USER", "LOGNAME", "PWD", "OLDPWD"];
-/// The variable by which a command is found with all that it has started.
+/// Variable that identifies a command and everything it has started.
 const MARK: &str = "PINCH_SANDBOX_COMMAND";
-/// Ends what a command has left running: politely, then by force.
+/// Kills what a command left running: SIGTERM first, then SIGKILL.
 const END: &str = r#"for signal in TERM KILL; do
   found=
   for file in /proc/[0-9]*/environ; do
@@ -26,7 +26,7 @@ const END: &str = r#"for signal in TERM KILL; do
   sleep 0.2
 done"#;
 
-/// A container that runs, and is removed with this.
+/// A running container, removed on drop.
 pub(super) struct RunningContainer {
     pub(super) client: ContainerClient,
     pub(super) name: String,
@@ -41,7 +41,7 @@ impl Drop for RunningContainer {
 }
 
 impl RunningContainer {
-    /// Runs commands in the container, which lives as long as any of them.
+    /// Returns a wrapper that runs commands in the container, which lives as long as any of them.
     pub(super) fn wrapper(self) -> Wrapper {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         Arc::new(move |command| {
@@ -58,7 +58,7 @@ impl RunningContainer {
         }
         args.extend(["--workdir".to_owned(), command.cwd.to_string_lossy().into_owned()]);
         args.extend(["--env".to_owned(), mark.clone()]);
-        // Other users of this machine see arguments, but no variables.
+        // Other users of this machine can see arguments, but not variables.
         let mut by_name = Vec::new();
         for (name, value) in command.env {
             if LEFT_OUT.contains(&name.as_str()) {

@@ -1,4 +1,4 @@
-//! A directory with a workspace and something beside it, and the backends that work here.
+//! A test directory with a workspace and a file outside of it, and the backends that work here.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -15,19 +15,19 @@ use pinch_sandbox::landlock::LandlockSandbox;
 use pinch_stdx::cancel::Cancel;
 use tempfile::TempDir;
 
-/// A workspace, and a file outside of it that nothing inside may read or change.
+/// A workspace, and a file outside that nothing inside may read or change.
 pub(crate) struct SandboxBench {
     pub(crate) workspace: PathBuf,
     pub(crate) secret: PathBuf,
     _dir: TempDir,
 }
 
-/// What the file outside contains.
+/// Content of the file outside.
 pub(crate) const SECRET: &str = "top secret";
 
 impl SandboxBench {
     pub(crate) fn new() -> Self {
-        // Not below /tmp: sandboxes have one of their own.
+        // Not below /tmp, because sandboxes have a private one.
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let root = dir.path().canonicalize().unwrap();
         let (workspace, secret) = (root.join("work"), root.join("outside/secret.txt"));
@@ -43,7 +43,7 @@ impl SandboxBench {
     }
 }
 
-/// The backends that work here. Those that do not are named, with the reason.
+/// Returns the backends that work here. Others are reported with the reason.
 pub(crate) async fn backends() -> Vec<Box<dyn Sandbox>> {
     let bubblewrap = BubblewrapSandbox::find(&std::env::var("PATH").unwrap_or_default());
     let all: Vec<Box<dyn Sandbox>> = vec![Box::new(LandlockSandbox), Box::new(bubblewrap)];
@@ -57,13 +57,13 @@ pub(crate) async fn backends() -> Vec<Box<dyn Sandbox>> {
     working
 }
 
-/// Says that something is not tested here, and why.
+/// Reports a skipped test and the reason.
 pub(crate) fn skipped(why: &str) {
-    // Not through the macro, whose output is only shown when a test fails.
+    // Not `eprintln!`, whose output only shows if a test fails.
     drop(writeln!(std::io::stderr(), "skipped: {why}"));
 }
 
-/// Does something in each backend.
+/// Runs a test in each backend.
 pub(crate) async fn in_each<F: Future<Output = ()>>(
     asked: impl Fn(&SandboxBench) -> Confinement,
     test: impl Fn(&'static str, Arc<dyn Machine>, Arc<SandboxBench>) -> F,
@@ -75,7 +75,7 @@ pub(crate) async fn in_each<F: Future<Output = ()>>(
     }
 }
 
-/// Runs a script of a shell and returns its status and what it printed.
+/// Runs a shell script and returns its exit status and output.
 pub(crate) async fn sh(machine: &dyn Machine, cwd: &Path, script: &str) -> (i32, String) {
     let variables = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("HOME", "/nowhere")];
     let env = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();

@@ -1,4 +1,4 @@
-//! Containers: what docker and podman are asked for, and what tools and commands do with it.
+//! Containers: the calls of docker and podman, and how tools and commands behave.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -18,10 +18,10 @@ use pinch_stdx::cancel::Cancel;
 
 use crate::bench::{SECRET, SandboxBench, sh, skipped};
 
-/// A program that notes what it is asked for, and runs commands here.
+/// An engine that records its calls and runs commands on the host.
 const FAKE: &str = include_str!("fake-engine.sh");
 
-/// A directory with the fake program, as docker and as podman.
+/// A directory with the fake engine, as docker and as podman.
 struct FakeEngine {
     dir: PathBuf,
     path: String,
@@ -43,13 +43,13 @@ impl FakeEngine {
         ContainerSandbox::find(ContainerEngine::Docker, &self.path, options)
     }
 
-    /// What it was asked for, one line each.
+    /// Returns its calls, one per line.
     fn log(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.dir.join("log")).unwrap_or_default();
         log.lines().map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// Waits until it was asked for something.
+    /// Waits for a call.
     async fn wait_for(&self, is_it: impl Fn(&str) -> bool) -> String {
         for _ in 0..500 {
             if let Some(line) = self.log().into_iter().find(|line| is_it(line)) {
@@ -65,7 +65,7 @@ fn options() -> ContainerOptions {
     ContainerOptions::new(ContainerConfig::default(), "agent:main:x")
 }
 
-/// Whether tools can be confined here.
+/// Returns whether tools can be confined here.
 async fn works() -> bool {
     LandlockSandbox.probe().await.inspect_err(|error| skipped(&error.to_string())).is_ok()
 }
@@ -104,7 +104,7 @@ async fn a_container_is_hardened_and_ends_with_its_machine() {
     let name = created.split(" --name ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
     assert!(name.starts_with("openclaw-sbx-agent-main-x-"), "{name}");
     assert!(log.contains(&format!("start {name}")), "{log:?}");
-    // A command that runs keeps it alive.
+    // A running command keeps it alive.
     let (status, output) = sh(&*machine, &bench.workspace, "pwd; cat a.txt").await;
     assert_eq!((status, output), (0, format!("{work}\ninside\n")));
     let command =
@@ -117,7 +117,7 @@ async fn a_container_is_hardened_and_ends_with_its_machine() {
 }
 
 #[tokio::test]
-async fn tools_see_what_the_container_sees_of_the_host_and_nothing_else() {
+async fn tools_see_exactly_what_the_container_sees_of_the_host() {
     if !works().await {
         return;
     }
@@ -140,7 +140,7 @@ async fn tools_see_what_the_container_sees_of_the_host_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_workspace_that_is_only_read_is_mounted_like_that() {
+async fn a_read_only_workspace_is_mounted_read_only() {
     if !works().await {
         return;
     }
@@ -156,7 +156,7 @@ async fn a_workspace_that_is_only_read_is_mounted_like_that() {
         assert!(created.contains(&part), "{part}: {created}");
     }
     assert!(machine.write(&bench.workspace.join("a.txt"), "x".into()).await.is_err());
-    // The workspace of an agent that works in a copy can be read beside it.
+    // The agent's workspace is readable next to the copy.
     let agent = bench.secret.parent().unwrap();
     let copy = options().scope(SandboxScope::Agent, "agent:main").agent_workspace(agent, WorkspaceAccess::ReadOnly);
     let asked = bench.asked().root(agent, PathAccess::Read);
@@ -167,7 +167,7 @@ async fn a_workspace_that_is_only_read_is_mounted_like_that() {
 }
 
 #[tokio::test]
-async fn variables_of_commands_reach_neither_the_client_nor_its_arguments() {
+async fn command_variables_reach_neither_the_client_nor_its_arguments() {
     if !works().await {
         return;
     }
@@ -193,7 +193,7 @@ async fn variables_of_commands_reach_neither_the_client_nor_its_arguments() {
 }
 
 #[tokio::test]
-async fn a_command_in_a_container_ends_with_all_that_it_started() {
+async fn a_command_in_a_container_ends_with_everything_it_started() {
     if !works().await {
         return;
     }
@@ -208,7 +208,7 @@ async fn a_command_in_a_container_ends_with_all_that_it_started() {
     let end = process.pump(&Cancel::new(), limit, Duration::from_millis(100), &mut |_| {}).await.unwrap();
     assert!(matches!(end, ProcessEnd::TimedOut(_)), "{end:?}");
     let pid = std::fs::read_to_string(bench.workspace.join("pid")).unwrap();
-    // One that has ended may still wait for its parent.
+    // A finished process may still be a zombie.
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid.trim()).join("stat")).unwrap_or_default();
     assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
     fake.wait_for(|line| line.starts_with("exec ") && line.contains("PINCH_SANDBOX_COMMAND") && line.contains("kill"))
@@ -216,7 +216,7 @@ async fn a_command_in_a_container_ends_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn a_container_that_cannot_be_had_is_an_error_with_a_remedy() {
+async fn an_unavailable_container_is_an_error_with_a_remedy() {
     if !works().await {
         return;
     }
@@ -243,7 +243,7 @@ async fn a_container_that_cannot_be_had_is_an_error_with_a_remedy() {
     let (reason, _) = failed(fake.docker(options()).enter(&Confinement::new(&odd)).await.err());
     assert!(reason.contains("colon"), "{reason}");
     assert!(!fake.log().iter().any(|line| line.starts_with("create ")), "{:?}", fake.log());
-    // What fails after it was created is removed.
+    // If a step after creation fails, the container is removed.
     let mut broken = options();
     broken.config.setup_command = Some("echo no; exit 3".to_owned());
     let (reason, _) = failed(fake.docker(broken).enter(&bench.asked()).await.err());
@@ -252,7 +252,7 @@ async fn a_container_that_cannot_be_had_is_an_error_with_a_remedy() {
 }
 
 #[tokio::test]
-async fn containers_of_programs_that_were_killed_are_removed() {
+async fn containers_of_killed_programs_are_removed() {
     if !works().await {
         return;
     }
@@ -268,7 +268,7 @@ async fn containers_of_programs_that_were_killed_are_removed() {
     drop(machine);
 }
 
-/// The real podman with an image made of busybox, where both are installed.
+/// Returns the real podman with an image made of busybox, if both are installed.
 async fn real_podman(bench: &SandboxBench) -> Option<ContainerSandbox> {
     let env: Vec<(String, String)> = std::env::vars().collect();
     let path = std::env::var("PATH").unwrap_or_default();
@@ -356,7 +356,7 @@ async fn a_real_container_keeps_commands_inside() {
     panic!("the container is left");
 }
 
-/// A part of the names of containers of this process.
+/// Returns a part common to the container names of this process.
 fn own() -> String {
     format!("-{}-", std::process::id())
 }

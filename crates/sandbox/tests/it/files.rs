@@ -1,4 +1,4 @@
-//! Files: the workspace can be used, and nothing else is read or changed.
+//! Files: the workspace is usable, and nothing else can be read or changed.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use pinch_sandbox::confinement::PathAccess;
 use crate::bench::{SECRET, SandboxBench, in_each, sh};
 
 #[tokio::test]
-async fn work_goes_on_in_the_workspace() {
+async fn the_workspace_is_usable() {
     in_each(SandboxBench::asked, |name, machine, bench| async move {
         let file = bench.workspace.join("new/b.txt");
         machine.write(&file, "b\n".into()).await.unwrap();
@@ -31,7 +31,7 @@ async fn work_goes_on_in_the_workspace() {
 }
 
 #[tokio::test]
-async fn commands_neither_read_nor_change_what_is_outside() {
+async fn commands_cannot_read_or_change_files_outside() {
     in_each(SandboxBench::asked, |name, machine, bench| async move {
         let (secret, outside) = (bench.secret.display(), bench.secret.parent().unwrap().display());
         for script in [
@@ -64,7 +64,7 @@ async fn commands_neither_read_nor_change_what_is_outside() {
 }
 
 #[tokio::test]
-async fn tools_neither_read_nor_change_what_is_outside() {
+async fn tools_cannot_read_or_change_files_outside() {
     in_each(SandboxBench::asked, |name, machine, bench| async move {
         std::os::unix::fs::symlink(&bench.secret, bench.workspace.join("link")).unwrap();
         std::os::unix::fs::symlink(bench.secret.parent().unwrap(), bench.workspace.join("dir")).unwrap();
@@ -95,7 +95,7 @@ async fn tools_neither_read_nor_change_what_is_outside() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn links_that_are_swapped_while_tools_look_lead_nowhere() {
+async fn links_swapped_during_access_lead_nowhere() {
     in_each(SandboxBench::asked, |name, machine, bench| async move {
         let (inside, trap) = (bench.workspace.join("real"), bench.workspace.join("trap"));
         std::fs::create_dir(&inside).unwrap();
@@ -150,7 +150,7 @@ async fn a_read_only_workspace_is_not_changed() {
 }
 
 #[tokio::test]
-async fn other_directories_are_there_when_they_are_named() {
+async fn other_directories_are_visible_if_named() {
     let asked = |bench: &SandboxBench| bench.asked().root(bench.secret.parent().unwrap(), PathAccess::Read);
     in_each(asked, |name, machine, bench| async move {
         let script = format!("cat {}", bench.secret.display());
@@ -162,7 +162,7 @@ async fn other_directories_are_there_when_they_are_named() {
 }
 
 #[tokio::test]
-async fn a_home_directory_shows_its_toolchains_and_no_keys() {
+async fn a_home_directory_exposes_its_toolchains_but_no_keys() {
     let home = |bench: &SandboxBench| bench.secret.parent().unwrap().to_owned();
     let asked = move |bench: &SandboxBench| {
         let home = home(bench);
@@ -190,7 +190,7 @@ async fn a_home_directory_shows_its_toolchains_and_no_keys() {
 }
 
 #[tokio::test]
-async fn above_the_workspace_only_what_builds_look_for_can_be_read() {
+async fn above_the_workspace_only_files_needed_by_builds_are_readable() {
     let asked = |bench: &SandboxBench| {
         let above = bench.workspace.parent().unwrap();
         std::fs::create_dir(above.join(".cargo")).unwrap();

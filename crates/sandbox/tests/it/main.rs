@@ -1,4 +1,4 @@
-//! Sandboxes of this machine: what gets in, and what does not get out.
+//! Sandboxes on this machine: what they allow in, and what they keep from getting out.
 
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 

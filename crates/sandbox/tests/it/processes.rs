@@ -27,7 +27,7 @@ async fn signals_do_not_leave_the_sandbox() {
 }
 
 #[tokio::test]
-async fn processes_outside_are_hidden_where_that_is_guaranteed() {
+async fn processes_outside_are_hidden_where_guaranteed() {
     for sandbox in backends().await {
         let bench = SandboxBench::new();
         let hides = sandbox.probe().await.unwrap().guarantees.processes;
@@ -40,25 +40,25 @@ async fn processes_outside_are_hidden_where_that_is_guaranteed() {
 }
 
 #[tokio::test]
-async fn privileges_are_gone() {
+async fn privileges_are_dropped() {
     in_each(SandboxBench::asked, |name, machine, bench| async move {
         let script = "grep -E 'NoNewPrivs|Seccomp:' /proc/self/status | tr -d '\\t'; grep CapPrm /proc/self/status";
         let (_, output) = sh(&*machine, &bench.workspace, script).await;
         assert!(output.contains("NoNewPrivs:1") && output.contains("Seccomp:2"), "{name}: {output}");
         let held = output.lines().last().and_then(|line| u64::from_str_radix(line.split('\t').nth(1)?, 16).ok());
-        // At most those that are about files: chown, dac_override, fowner, fsetid.
+        // At most those that concern files: chown, dac_override, fowner, fsetid.
         assert_eq!(held.unwrap() & !0b1_1011, 0, "{name}: {output}");
     })
     .await;
 }
 
 #[tokio::test]
-async fn calls_that_reach_into_the_kernel_are_refused() {
+async fn system_calls_that_reach_into_the_kernel_are_blocked() {
     in_each(SandboxBench::asked, |name, machine, bench| async move {
         if sh(&*machine, &bench.workspace, "python3 -c ''").await.0 != 0 {
             return skipped("there is no python3 to make system calls with");
         }
-        // ptrace, keyctl, mount, unshare with a user namespace, bpf, io_uring_setup, userfaultfd, perf_event_open: numbers of x86-64.
+        // ptrace, keyctl, mount, unshare with a user namespace, bpf, io_uring_setup, userfaultfd, perf_event_open: x86-64 numbers.
         if cfg!(target_arch = "x86_64") {
             let script = "import ctypes\nl = ctypes.CDLL(None, use_errno=True)\nfor n in (101, 250, 165, 272, 321, 425, 323, 298):\n  r = l.syscall(n, 0x10000000, 0, 0, 0, 0, 0)\n  print(n, r, ctypes.get_errno())";
             let (_, output) = sh(&*machine, &bench.workspace, &format!("python3 -c '{script}'")).await;
@@ -72,7 +72,7 @@ async fn calls_that_reach_into_the_kernel_are_refused() {
 }
 
 #[tokio::test]
-async fn a_command_in_a_directory_that_is_not_there_says_so() {
+async fn a_command_in_a_missing_directory_reports_it() {
     in_each(SandboxBench::asked, |name, machine, bench| async move {
         let gone = bench.workspace.join("gone");
         let command = CommandSpec::new("/bin/true".into(), Vec::new(), gone, Vec::new());
@@ -83,7 +83,7 @@ async fn a_command_in_a_directory_that_is_not_there_says_so() {
 }
 
 #[tokio::test]
-async fn everyday_work_goes_on_inside() {
+async fn everyday_work_succeeds_inside() {
     in_each(SandboxBench::asked, |name, machine, bench| async move {
         for (tool, script) in [
             ("git", "git init -q . && git add -A && git -c user.name=n -c user.email=e@x commit -qm one && git log --oneline | wc -l"),
@@ -103,9 +103,9 @@ async fn everyday_work_goes_on_inside() {
 }
 
 #[tokio::test]
-async fn a_command_that_takes_too_long_ends_with_all_that_it_started() {
+async fn a_command_that_times_out_ends_with_everything_it_started() {
     in_each(SandboxBench::asked, |name, machine, bench| async move {
-        // A number that no other process has among its arguments.
+        // A number that occurs in no other process's arguments.
         let seconds = format!("{}.{}", 1000 + name.len(), std::process::id());
         let script = format!("setsid sleep {seconds} & sleep {seconds}");
         let env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];

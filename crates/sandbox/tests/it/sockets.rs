@@ -1,4 +1,4 @@
-//! The network, and sockets of this machine.
+//! The network, and local sockets.
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -8,7 +8,7 @@ use pinch_sandbox::confinement::NetworkAccess;
 use crate::bench::{SandboxBench, in_each, sh, skipped};
 
 #[tokio::test]
-async fn the_network_is_out_of_reach_unless_it_is_asked_for() {
+async fn the_network_is_unreachable_unless_requested() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let script = format!("exec 3<>/dev/tcp/127.0.0.1/{}", listener.local_addr().unwrap().port());
     in_each(SandboxBench::asked, |name, machine, bench| {
@@ -32,7 +32,7 @@ async fn the_network_is_out_of_reach_unless_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn sockets_of_this_machine_are_out_of_reach() {
+async fn local_sockets_are_unreachable() {
     let abstract_name = format!("pinch-sandbox-test-{}", std::process::id());
     let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&abstract_name).unwrap()).unwrap();
     for network in [NetworkAccess::Off, NetworkAccess::On] {

@@ -67,7 +67,7 @@ pub fn prepare(entries: &[Arc<Entry>], budget: u64) -> BranchPreparation {
     }
     let messages = edited_messages(entries);
     for (entry, message) in entries.iter().zip(messages).rev() {
-        let Some(message) = message.filter(|message| is_told(message)) else { continue };
+        let Some(message) = message.filter(|message| is_summarised(message)) else { continue };
         prepared.files.add_calls(&message);
         let tokens = message_tokens(&message);
         if budget > 0 && prepared.total_tokens + tokens > budget {
@@ -86,7 +86,7 @@ pub fn prepare(entries: &[Arc<Entry>], budget: u64) -> BranchPreparation {
     prepared
 }
 
-fn is_told(message: &Message) -> bool {
+fn is_summarised(message: &Message) -> bool {
     match message {
         Message::ToolResult(_) | Message::System(_) => false,
         Message::Assistant(assistant) => !assistant.stop_reason.is_failure(),

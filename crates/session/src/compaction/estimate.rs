@@ -104,8 +104,8 @@ fn tokens_with_usage_from(messages: &[Arc<Message>], first: usize) -> ContextEst
     let usage_tokens =
         last.and_then(|at| messages[at].as_assistant()).map_or(0, |assistant| assistant.usage.context_tokens());
     let rest = &messages[last.map_or(0, |at| at + 1)..];
-    let said: u64 = rest.iter().map(|message| message_tokens(message)).sum();
-    let trailing_tokens = said + system_tokens(rest);
+    let message_total: u64 = rest.iter().map(|message| message_tokens(message)).sum();
+    let trailing_tokens = message_total + system_tokens(rest);
     ContextEstimate { tokens: usage_tokens + trailing_tokens, usage_tokens, trailing_tokens, last_usage: last }
 }
 

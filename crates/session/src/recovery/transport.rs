@@ -49,7 +49,7 @@ impl Provider for RepeatingProvider {
                         _ => None,
                     };
                     if let Some(wait) = wait {
-                        tracing::debug!(n_done, ?wait, "a request failed before any event and is repeated");
+                        tracing::debug!(n_done, ?wait, "retrying a request that failed before any event");
                         if cancel.run(tokio::time::sleep(wait)).await.is_ok() {
                             continue;
                         }

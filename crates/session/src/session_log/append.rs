@@ -48,7 +48,7 @@ impl SessionLog {
                 }
                 Verdict::Refuse => {
                     self.awaited = Some(awaited);
-                    tracing::warn!(path = ?self.path(), "a tool result without its call, or an incomplete call, was left out");
+                    tracing::warn!(path = ?self.path(), "ignored a tool result without its call, or an incomplete call");
                     return Ok(self.leaf_id().cloned().unwrap_or_else(|| EntryId::new("")));
                 }
                 Verdict::Write { missing } => self.batch(&body, &missing, &awaited),

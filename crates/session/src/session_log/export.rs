@@ -48,7 +48,7 @@ impl SessionLog {
     pub fn check_target(&self, path: &Path) -> io::Result<()> {
         let own = self.path().filter(|own| own.exists() && real_path(own) == real_path(path));
         match own {
-            Some(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is the session itself")),
+            Some(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "this is the session's own file")),
             None => Ok(()),
         }
     }

@@ -170,7 +170,7 @@ impl Index {
     /// Returns the bytes of an entry's line; empty, with a warning, if they cannot be read any more.
     pub(crate) fn line(&self, at: usize) -> Cow<'_, [u8]> {
         self.try_line(at).unwrap_or_else(|error| {
-            tracing::warn!(%error, id = %self.slots[at].id, "an entry of a session cannot be read any more");
+            tracing::warn!(%error, id = %self.slots[at].id, "a session entry can no longer be read");
             Cow::Borrowed(&[])
         })
     }

@@ -190,7 +190,7 @@ impl SessionLog {
         self.end = end;
         self.waiting = None;
         if self.index.n_skipped > 0 {
-            tracing::warn!(n_lines = self.index.n_skipped, path = ?self.path(), "lines of a session were skipped");
+            tracing::warn!(n_lines = self.index.n_skipped, path = ?self.path(), "skipped invalid session lines");
         }
         for problem in self.problems() {
             tracing::warn!(path = ?self.path(), "{problem}");

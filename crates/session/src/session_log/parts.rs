@@ -163,7 +163,7 @@ mod tests {
     }
 
     /// Everything that was found, in words.
-    fn told(parts: &[TextPart]) -> (Vec<String>, usize) {
+    fn summary(parts: &[TextPart]) -> (Vec<String>, usize) {
         let mut before = None;
         let mut found = Vec::new();
         for part in parts {
@@ -181,17 +181,17 @@ mod tests {
     fn check(text: &str, n_found: usize, n_skipped: usize) {
         let mut whole = TextPart::default();
         whole.add_lines(text.as_bytes(), 0, u64::MAX);
-        let whole = told(&[whole]);
+        let whole = summary(&[whole]);
         assert_eq!((whole.0.len(), whole.1), (n_found, n_skipped));
         for n_parts in 1..24 {
             let ranges = whole_lines(text.as_bytes(), n_parts);
             assert_eq!((ranges[0].start, ranges[n_parts - 1].end), (0, text.len()));
             for buffer in [1, 2, 7, 64, 1000, 4000] {
                 let parts = in_parts(&MemoryText(text.into()), n_parts, buffer).unwrap();
-                assert_eq!(told(&parts), whole, "{n_parts} parts, a buffer of {buffer} bytes");
+                assert_eq!(summary(&parts), whole, "{n_parts} parts, a buffer of {buffer} bytes");
                 let torn = &text[text.rfind('\n').map_or(0, |at| at + 1)..];
-                let told: Vec<u8> = parts.into_iter().flat_map(|part| part.torn).collect();
-                assert_eq!(told, torn.as_bytes(), "{n_parts} parts, a buffer of {buffer} bytes");
+                let summary: Vec<u8> = parts.into_iter().flat_map(|part| part.torn).collect();
+                assert_eq!(summary, torn.as_bytes(), "{n_parts} parts, a buffer of {buffer} bytes");
             }
         }
     }

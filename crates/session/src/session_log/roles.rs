@@ -192,22 +192,22 @@ fn bash_text(raw: &Map<String, Value>) -> Option<String> {
     if flag("excludeFromContext") {
         return None;
     }
-    let mut told = format!("Ran `{}`\n", text("command"));
+    let mut out = format!("Ran `{}`\n", text("command"));
     match text("output") {
-        "" => told.push_str("(no output)"),
-        output => told.push_str(&format!("```\n{output}\n```")),
+        "" => out.push_str("(no output)"),
+        output => out.push_str(&format!("```\n{output}\n```")),
     }
     if flag("cancelled") {
-        told.push_str("\n\n(command cancelled)");
+        out.push_str("\n\n(command cancelled)");
     } else if let Some(code) = raw.get("exitCode").and_then(Value::as_i64).filter(|code| *code != 0) {
-        told.push_str(&format!("\n\nCommand exited with code {code}"));
+        out.push_str(&format!("\n\nCommand exited with code {code}"));
     }
     match text("fullOutputPath") {
         "" => {}
-        path if flag("truncated") => told.push_str(&format!("\n\n[Output truncated. Full output: {path}]")),
+        path if flag("truncated") => out.push_str(&format!("\n\n[Output truncated. Full output: {path}]")),
         _ => {}
     }
-    Some(told)
+    Some(out)
 }
 
 #[cfg(test)]

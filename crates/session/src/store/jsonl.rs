@@ -300,7 +300,7 @@ pub(super) fn read(path: &Path) -> Result<Bytes, StoreError> {
     let size = fs::metadata(path).and_then(|meta| match meta.is_file() {
         true => Ok(meta.len()),
         // A pipe would block, and a device has no end.
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
     });
     let text = size.and_then(|size| if size > MAX_TEXT { Ok(None) } else { fs::read(path).map(Some) });
     match text {

@@ -102,7 +102,7 @@ pub fn repair_file(path: &Path, now_ms: i64) -> FileRepair {
     }
     match &backup {
         Some(_) => tracing::warn!(file = %path.display(), n_dropped, "a session file was repaired"),
-        None => tracing::debug!(file = %path.display(), "the end of a session file was cut off, and is gone"),
+        None => tracing::debug!(file = %path.display(), "removed the truncated end of a session file"),
     }
     remove_old_backups(path);
     FileRepair { repaired: true, dropped_lines: n_dropped, reattached, backup, reason: None }
@@ -315,7 +315,7 @@ fn remove_old_backups(path: &Path) {
     backups.sort();
     for (_, backup) in backups.iter().rev().skip(MAX_BACKUPS) {
         if let Err(error) = fs::remove_file(backup) {
-            tracing::warn!(%error, backup = %backup.display(), "an old backup stays");
+            tracing::warn!(%error, backup = %backup.display(), "cannot remove an old backup");
         }
     }
 }

@@ -92,7 +92,7 @@ impl SearchQuery {
         let text = text.trim();
         match text.strip_prefix("re:").map(str::trim) {
             None => Self::Tokens(tokens(text)),
-            Some("") => Self::Broken("the regular expression is empty".to_owned()),
+            Some("") => Self::Broken("empty regular expression".to_owned()),
             Some(pattern) => match RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_PATTERN).build() {
                 Ok(regex) => Self::Regex(Pattern(regex)),
                 Err(error) => Self::Broken(error.to_string()),

@@ -105,7 +105,7 @@ impl ExecAsk {
 #[non_exhaustive]
 pub enum ModeError {
     /// Both ways of setting them are used.
-    #[error("tools.exec.mode replaces tools.exec.security and tools.exec.ask; remove either")]
+    #[error("tools.exec.mode replaces tools.exec.security and tools.exec.ask; set one or the other")]
     Mixed,
     /// A mode name is unknown.
     #[error("tools.exec.{key}: {error}")]
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(read(json!({})), Ok((ExecSecurity::Allowlist, ExecAsk::OnMiss)));
         assert_eq!(read(json!({"mode": "Full"})), Ok((ExecSecurity::Full, ExecAsk::Off)));
         assert_eq!(read(json!({"security": "deny"})), Ok((ExecSecurity::Deny, ExecAsk::OnMiss)));
-        let mixed = "tools.exec.mode replaces tools.exec.security and tools.exec.ask; remove either";
+        let mixed = "tools.exec.mode replaces tools.exec.security and tools.exec.ask; set one or the other";
         assert_eq!(read(json!({"mode": "full", "ask": "off"})), Err(mixed.to_owned()));
         let unknown = "tools.exec.security: unknown mode \"most\"; expected one of deny, allowlist, full";
         assert_eq!(read(json!({"security": "most"})), Err(unknown.to_owned()));

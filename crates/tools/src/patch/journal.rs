@@ -109,7 +109,7 @@ async fn missing_parents(changes: &[FileChange], machine: &dyn Machine) -> Vec<P
 /// Removes a journal. If this fails, it is completed again later, which changes nothing.
 async fn forget(journal: &Path, machine: &dyn Machine) {
     if let Err(error) = machine.remove(journal).await {
-        tracing::warn!(%error, "the journal of a patch stays");
+        tracing::warn!(%error, "cannot remove the journal of a patch");
     }
 }
 

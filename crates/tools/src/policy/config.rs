@@ -153,7 +153,7 @@ impl Reader {
             }
         };
         if let Some(name) = profile.as_deref().filter(|name| *name != "full" && names::profile(name).is_none()) {
-            self.problem(&format!("{path}.profile"), &format!("there is no profile {name:?}; it restricts nothing"));
+            self.problem(&format!("{path}.profile"), &format!("unknown profile {name:?}; it restricts nothing"));
         }
         if allow.is_some() && also_allow.is_some() {
             self.problem(&format!("{path}.alsoAllow"), "set either allow or alsoAllow; both lists are used");
@@ -161,7 +161,7 @@ impl Reader {
         let is_unknown_group =
             |entry: &&String| entry.to_lowercase().strip_prefix("group:").is_some_and(|name| !names::is_group(name));
         if let Some(unknown) = deny.iter().flatten().find(is_unknown_group) {
-            self.problem(&format!("{path}.deny"), &format!("there is no {unknown:?}; everything is denied here"));
+            self.problem(&format!("{path}.deny"), &format!("unknown group {unknown:?}; everything is denied here"));
             return Some(deny_all);
         }
         if no_allow || no_also || no_deny {

@@ -111,7 +111,7 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tool = &self.tool;
         match &self.removed {
-            None if !self.is_offered => write!(f, "{tool} would be allowed, but there is no such tool"),
+            None if !self.is_offered => write!(f, "{tool} would be allowed, but does not exist"),
             None => write!(f, "{tool} is allowed"),
             Some((_, RemovalReason::OwnerOnly)) => {
                 write!(f, "{tool} is reserved for the owner of the agent, and the sender is someone else")

@@ -88,7 +88,7 @@ fn what_is_wrong_is_reported_and_the_rest_counts() {
 #[test]
 fn a_file_that_cannot_be_read_leaves_the_defaults() {
     for (text, problem) in [
-        ("{\n\"a\": x}", "k.json:2:6: is not valid JSON: expected value. Correct it there; the file is left as it is"),
+        ("{\n\"a\": x}", "k.json:2:6: is not valid JSON: expected value. Fix it there; the file is left unchanged"),
         ("[]", "k.json: must be a JSON object. Write {\"tui.input.submit\": \"ctrl+s\"}, for example"),
     ] {
         assert_eq!(parse(text), (Keymap::default(), vec![problem.to_owned()]));

@@ -1,4 +1,4 @@
-//! Asking all extensions at one point.
+//! Calling all extensions at a point.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -26,9 +26,9 @@ use crate::resources::ExtraPaths;
 /// The result of passing input to the extensions.
 #[derive(Clone, Debug)]
 pub enum InputOutcome {
-    /// It is passed on, possibly changed.
+    /// The input continues, possibly changed.
     Pass(Input),
-    /// An extension has handled it.
+    /// An extension handled it.
     Handled,
 }
 
@@ -42,7 +42,7 @@ impl Extensions {
         }
     }
 
-    /// What each of them has found.
+    /// Returns the resources that each extension found.
     pub(crate) async fn resources(&self, ask: ResourcesDiscover) -> Vec<ExtraPaths> {
         let point = Point::ResourcesDiscover;
         let mut all = Vec::new();
@@ -112,7 +112,7 @@ impl Extensions {
         BeforeMove::GoOn(all)
     }
 
-    /// Other messages for a request; `None`: as they are.
+    /// Returns changed messages for a request, or `None` if unchanged.
     pub(crate) async fn context(&self, messages: &[Arc<Message>]) -> Option<Vec<Arc<Message>>> {
         let mut changed = self.context_without_system(messages).await;
         let point = Point::ContextWithSystem;
@@ -125,7 +125,7 @@ impl Extensions {
                     changed = Some(others);
                 }
                 Some(ContextAction::Replace(_)) => {
-                    let error = ExtensionError::new("The first message must be one of the system");
+                    let error = ExtensionError::new("The first message must be a system message");
                     self.report(&one.name, point.name(), &error);
                 }
                 Some(ContextAction::Keep) | None => {}
@@ -152,7 +152,7 @@ impl Extensions {
         is_changed.then(|| with_system(messages, now))
     }
 
-    /// Another body for a request; `None`: as it is.
+    /// Returns a changed body for a request, or `None` if unchanged.
     pub(crate) async fn before_request(&self, body: &Value, model: &Model) -> Option<Value> {
         let point = Point::BeforeProviderRequest;
         let mut changed: Option<Value> = None;
@@ -183,7 +183,7 @@ impl Extensions {
         }
     }
 
-    /// The messages behind a prompt, and another system prompt when there is one.
+    /// Returns the messages to add to a prompt, and a changed system prompt, if any.
     pub(crate) async fn before_start(
         &self,
         mut start: BeforeAgentStart,
@@ -225,12 +225,12 @@ impl Extensions {
         so_far
     }
 
-    /// Says that what all of them together want of a turn or a session at rest cannot be done.
+    /// Reports that the combined result for a turn or an idle session cannot be applied.
     pub(crate) fn report_boundary(&self, point: Point, why: String) {
         self.report("<boundary>", point.name(), &ExtensionError::new(why));
     }
 
-    /// Another message in the place of one that is whole; `None`: as it is.
+    /// Returns a replacement for a complete message, or `None` if unchanged.
     pub(crate) async fn message_end(&self, message: &Arc<Message>) -> Option<Arc<Message>> {
         let point = Point::MessageEnd;
         let mut changed: Option<Arc<Message>> = None;
@@ -250,7 +250,7 @@ impl Extensions {
         changed
     }
 
-    /// Whether a call may run, and with which arguments. A failure denies it.
+    /// Decides whether a call may run, and with which arguments. A failure denies it.
     pub(crate) async fn tool_call(&self, pending: &PendingCall) -> BeforeTool {
         let point = Point::ToolCall;
         let mut now = Cow::Borrowed(pending);
@@ -272,7 +272,7 @@ impl Extensions {
         }
     }
 
-    /// Whether the user approves a call that hooks and extensions allow.
+    /// Asks for the user's approval of a call that hooks and extensions allow.
     pub(crate) async fn approved(&self, session_id: &str, pending: &PendingCall) -> Approval {
         let call = ToolApproval {
             session_id,
@@ -283,7 +283,7 @@ impl Extensions {
         self.0.core.screen().ui.approve(call).await
     }
 
-    /// Changes to a call's result.
+    /// Returns the changes to a call's result.
     pub(crate) async fn tool_result(&self, done: &FinishedCall) -> ToolPatch {
         let point = Point::ToolResult;
         let mut all = ToolPatch::default();
@@ -300,7 +300,7 @@ impl Extensions {
         all
     }
 
-    /// What becomes of a command of the user. A failure blocks it.
+    /// Decides what to do with a user's command. A failure blocks it.
     pub(crate) async fn user_bash(&self, command: &UserBash) -> UserBashAction {
         let point = Point::UserBash;
         for one in self.wanting(point) {
@@ -335,13 +335,13 @@ impl Extensions {
     }
 }
 
-/// An extension's name without the directory it lies in and without the ending of a script.
+/// Returns an extension's name without its directory and script extension.
 fn short_name(name: &str) -> &str {
     let file = Path::new(name).file_name().and_then(|file| file.to_str()).unwrap_or(name);
     file.strip_suffix(".ts").or_else(|| file.strip_suffix(".js")).unwrap_or(file)
 }
 
-/// Whether a message can replace another one: it has the same role, and a result answers the same call.
+/// Returns whether a message may replace another one: it needs the same role, and a tool result the same call.
 fn may_replace(message: &Message, other: &Message) -> bool {
     match (message, other) {
         (Message::ToolResult(old), Message::ToolResult(new)) => old.tool_call_id == new.tool_call_id,
@@ -349,13 +349,13 @@ fn may_replace(message: &Message, other: &Message) -> bool {
     }
 }
 
-/// Headers as texts; other values are ignored.
+/// Returns the headers with text values; others are ignored.
 pub(crate) fn header_texts(headers: &HeaderMap) -> Vec<(String, String)> {
     let text = |(name, value): (&HeaderName, &HeaderValue)| Some((name.to_string(), value.to_str().ok()?.to_owned()));
     headers.iter().filter_map(text).collect()
 }
 
-/// Sets or removes a header; false when its name or value is not valid in a request.
+/// Sets or removes a header. Returns false if its name or value is invalid.
 fn change_header(headers: &mut HeaderMap, name: &str, value: Option<&str>) -> bool {
     let Ok(name) = name.parse::<HeaderName>() else { return false };
     match value.map(str::parse::<HeaderValue>) {

@@ -1,4 +1,4 @@
-//! Drafts of entries, as an extension process writes and reads them.
+//! Drafts of entries in the process protocol.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::entry::{Entry, EntryBody, EntryId};
 use crate::extension::Draft;
 
 impl Draft {
-    /// Reads a draft; it is written like an entry, without an id.
+    /// Parses a draft, which is written like an entry without an id.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// Describes what is invalid.
     pub(super) fn from_value(value: &Value) -> Result<Self, String> {
         let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
         if !["custom", "custom_message", "context_edit", "compaction"].contains(&kind) {
@@ -33,7 +33,7 @@ impl Draft {
         }
     }
 
-    /// As an entry is written, without id, parent and time.
+    /// Serializes a draft like an entry without id, parent and time.
     pub(super) fn to_value(&self) -> Value {
         let body = match self.clone() {
             Self::Custom { custom_type, data } => EntryBody::Custom { custom_type, data },
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drafts_are_written_as_they_are_read() {
+    fn drafts_survive_a_round_trip() {
         for draft in [
             json!({"type": "custom", "customType": "c", "data": {"a": 1}}),
             json!({"type": "custom_message", "customType": "c", "content": "x", "display": true, "details": [1]}),

@@ -1,4 +1,4 @@
-//! Payloads that can be longer than a message may be: cut to what fits, with a count of what was left out and the file where all of it is.
+//! Fitting long payloads into a message: they are truncated, with a count of omitted items and the file with all of them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use super::points;
 use crate::compaction::hooks::CompactionAhead;
 use crate::entry::Entry;
 
-/// Bytes of conversation in a payload. The rest of a message needs room as well.
+/// Maximum bytes of conversation in a payload, leaving room for the rest of the message.
 const MAX_CONVERSATION: usize = MAX_LINE - (1 << 20);
 
-/// What is asked before a compaction: its preparation, and of the branch as much of the end as fits beside it.
+/// Builds the payload before a compaction: its preparation, and as much of the branch's end as fits.
 pub(super) fn compaction(ahead: &CompactionAhead<'_>, branch: &[Arc<Entry>], file: Option<&Path>) -> Value {
     fitted(points::compaction(ahead), branch, file, MAX_CONVERSATION)
 }
@@ -25,7 +25,7 @@ fn fitted(mut payload: Value, branch: &[Arc<Entry>], file: Option<&Path>, max: u
     let preparation = &mut payload["preparation"];
     let mut n_bytes = length(preparation);
     if n_bytes > max {
-        // Pictures are most of what is that long, and no summary is made of their bytes.
+        // Images make up most of such a length, and are not summarised anyway.
         without_images(preparation);
         n_bytes = length(preparation);
         payload["imagesOmitted"] = true.into();
@@ -57,12 +57,12 @@ fn fitted(mut payload: Value, branch: &[Arc<Entry>], file: Option<&Path>, max: u
     payload
 }
 
-/// Bytes of a value as JSON.
+/// Returns the length of a value as JSON.
 fn length(value: &Value) -> usize {
     value.to_string().len()
 }
 
-/// Takes the bytes of images out.
+/// Removes image data.
 fn without_images(value: &mut Value) {
     match value {
         Value::Array(list) => list.iter_mut().for_each(without_images),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preparation_that_is_too_long_loses_pictures_and_then_its_oldest_messages() {
+    fn an_overlong_preparation_loses_images_and_then_its_oldest_messages() {
         let image = json!({"type": "image", "data": "A".repeat(2000), "mimeType": "image/png"});
         let text = |n: usize| json!({"role": "user", "content": n.to_string().repeat(100)});
         let payload = json!({"preparation": {"messagesToSummarize": [{"role": "user", "content": [image]}, text(1)]}});

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 with a process, a line of JSON a message, in both directions.
+//! JSON-RPC 2.0 with a process, one JSON message per line, in both directions.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -22,46 +22,46 @@ use crate::extension::error::ExtensionError;
 use crate::extension::limit::Stopwatch;
 use crate::extension::ui::Dialogs;
 
-/// Bytes of one line at most; a process that sends a longer one is ended.
+/// Maximum bytes of a line; a process that sends a longer one is killed.
 pub const MAX_LINE: usize = 16 << 20;
-/// Lines that wait to be read by the process at most; who wants to send another one waits.
+/// Maximum unread lines to the process; further senders wait.
 const MAX_OUTGOING: usize = 64;
-/// Requests of the process that are worked on at a time; further ones are refused.
+/// Maximum concurrent requests from the process; further ones are rejected.
 const MAX_REQUESTS: usize = 128;
 /// How long the process may leave a line unread.
 const MAX_STALL: Duration = Duration::from_secs(30);
-/// Invalid lines after which the process is ended.
+/// Number of invalid lines after which the process is killed.
 const MAX_GARBAGE: usize = 100;
-/// Bytes of its stderr that are reported with its end.
+/// Maximum bytes of its stderr reported with its exit.
 const MAX_STDERR: usize = 4096;
 /// How long it may run after its stdin was closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The code of an error: what was requested was not done.
+/// Error code: the request was not performed.
 const FAILED: i32 = -32000;
-/// The code of an error: the session is another one by now.
+/// Error code: the session was replaced meanwhile.
 const STALE: i32 = -32001;
 
-/// Answers a request of the process.
+/// Answers a request from the process.
 pub(super) type Serve =
     Arc<dyn Fn(Arc<Link>, String, Value) -> BoxFuture<'static, Result<Value, ExtensionError>> + Send + Sync>;
 
-/// What is known of a process and what is under way with it.
+/// The state of a process and its requests.
 pub(super) struct Link {
     out: mpsc::Sender<Vec<u8>>,
     next_id: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, ExtensionError>>>>,
     progress: Mutex<HashMap<String, Progress>>,
-    /// Clocks of the handlers that wait for the process.
+    /// Stopwatches of handlers waiting for the process.
     clocks: Mutex<HashMap<u64, Arc<Stopwatch>>>,
-    /// How many of its commands run.
+    /// Number of its running commands.
     pub(super) n_commands: AtomicUsize,
     /// Why it is not running.
     gone: OnceLock<String>,
     closing: Notify,
     ended: Notify,
     handle: OnceLock<ExtensionHandle>,
-    /// Whom the process may ask before there is a session.
+    /// The dialogs available before there is a session.
     asker: Mutex<Option<Dialogs>>,
 }
 
@@ -70,7 +70,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    /// Starts a process. It lives as long as the tasks do.
+    /// Starts a process. It lives as long as its tasks.
     pub(super) fn start(
         command: std::process::Command,
         serve: Serve,
@@ -102,7 +102,7 @@ impl Link {
     }
 
     pub(super) fn set_handle(&self, handle: ExtensionHandle) {
-        // An extension is registered once.
+        // An extension is registered only once.
         drop(self.handle.set(handle));
     }
 
@@ -110,7 +110,7 @@ impl Link {
         self.handle.get().ok_or(ExtensionError::Stale)
     }
 
-    /// Allows dialogs of the process without a session, or ends that.
+    /// Allows or disallows dialogs without a session.
     pub(super) fn lend(&self, asker: Option<Dialogs>) {
         *locked(&self.asker) = asker;
     }
@@ -119,7 +119,7 @@ impl Link {
         locked(&self.asker).clone()
     }
 
-    /// The error of a process that is not running.
+    /// Returns the error of a process that is not running.
     pub(super) fn gone(&self) -> Option<ExtensionError> {
         self.gone.get().map(|why| ExtensionError::Gone { why: why.clone() })
     }
@@ -129,14 +129,14 @@ impl Link {
         if line.len() > MAX_LINE {
             return Err(ExtensionError::new("The message is longer than 16 MiB"));
         }
-        let gone = || self.gone().unwrap_or_else(|| ExtensionError::Gone { why: "it is ending".to_owned() });
+        let gone = || self.gone().unwrap_or_else(|| ExtensionError::Gone { why: "it is shutting down".to_owned() });
         match self.gone() {
             Some(error) => Err(error),
             None => self.out.send(line).await.map_err(|_| gone()),
         }
     }
 
-    /// Sends a message if there is room for it.
+    /// Sends a notification if there is room in the queue.
     pub(super) fn try_notify(&self, method: &str, params: &Value) {
         // A process that does not read misses it.
         drop(self.out.try_send(line(&json!({"jsonrpc": "2.0", "method": method, "params": params}))));
@@ -148,7 +148,7 @@ impl Link {
             .await
     }
 
-    /// Sends a request to the process; the clock is paused while it has a dialog open.
+    /// Like [`Self::request`]; the stopwatch is paused while the process has a dialog open.
     pub(super) async fn request_with(
         &self,
         clock: Option<Arc<Stopwatch>>,
@@ -163,14 +163,14 @@ impl Link {
         let mut asked = OutstandingRequest { link: self, id, is_sent: false };
         self.send(make(id)).await?;
         asked.is_sent = true;
-        // The process may have ended between the look and the note.
+        // The process may have exited before the request was registered.
         if let Some(error) = self.gone() {
             return Err(error);
         }
         answer.await.unwrap_or_else(|_| Err(self.gone().unwrap_or(ExtensionError::Gone { why: "it ended".to_owned() })))
     }
 
-    /// The clocks of handlers that wait for the process, stopped.
+    /// Pauses the stopwatches of handlers waiting for the process.
     pub(super) fn pause(&self) -> Vec<crate::extension::limit::Paused> {
         locked(&self.clocks).values().map(Stopwatch::pause).collect()
     }
@@ -187,7 +187,7 @@ impl Link {
         locked(&self.progress).get(call).cloned()
     }
 
-    /// Ends the process: stdin is closed, SIGTERM is sent, then SIGKILL. Returns when it has exited.
+    /// Ends the process by closing its stdin, then SIGTERM, then SIGKILL. Returns when it has exited.
     pub(super) async fn close(&self) {
         let mut ended = std::pin::pin!(self.ended.notified());
         ended.as_mut().enable();
@@ -198,13 +198,13 @@ impl Link {
     }
 
     fn end(&self, why: String) {
-        // Whoever says it first is right.
+        // The first reason wins.
         drop(self.gone.set(why));
         locked(&self.waiting).clear();
         self.ended.notify_waiters();
     }
 
-    /// Handles a line; true when it is invalid.
+    /// Handles a line. Returns true if it is invalid.
     fn take_in(self: &Arc<Self>, bytes: &[u8], serve: &Serve, requests: &mut JoinSet<()>) -> bool {
         let Ok(Value::Object(mut message)) = json::from_slice::<Value>(bytes) else { return true };
         let id = message.remove("id");
@@ -220,7 +220,7 @@ impl Link {
                     Err(ExtensionError::new(text))
                 }
             };
-            // Who asked may have gone meanwhile.
+            // The receiver may have been dropped.
             drop(reply.send(answer));
             return false;
         };
@@ -234,7 +234,7 @@ impl Link {
             }
             return false;
         }
-        // What can be done at once is done in the order in which it was requested.
+        // Requests that complete immediately are handled in order.
         let mut served = serve(Arc::clone(self), method, params);
         let at_once = (&mut served).now_or_never();
         let link = Arc::clone(self);
@@ -244,7 +244,7 @@ impl Link {
                 None => served.await,
             };
             if let Some(id) = id {
-                // A process that is gone needs no answer.
+                // An exited process needs no answer.
                 drop(link.send(line(&response(&id, answer))).await);
             }
         });
@@ -252,7 +252,7 @@ impl Link {
     }
 }
 
-/// A request that is under way.
+/// A pending request.
 struct OutstandingRequest<'a> {
     link: &'a Link,
     id: u64,
@@ -271,7 +271,7 @@ impl Drop for OutstandingRequest<'_> {
     }
 }
 
-/// The answer to a request.
+/// Builds the response to a request.
 fn response(id: &Value, answer: Result<Value, ExtensionError>) -> Value {
     match answer {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
@@ -282,7 +282,7 @@ fn response(id: &Value, answer: Result<Value, ExtensionError>) -> Value {
     }
 }
 
-/// A message as a line. U+2028 and U+2029 are escaped: many programs take them for the ends of lines.
+/// Serializes a message as a line. U+2028 and U+2029 are escaped, because many programs treat them as line breaks.
 pub(super) fn line(message: &Value) -> Vec<u8> {
     let mut line = message.to_string();
     if line.contains(['\u{2028}', '\u{2029}']) {
@@ -295,12 +295,12 @@ pub(super) fn line(message: &Value) -> Vec<u8> {
 
 type Pipes = (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>);
 
-/// Looks after a process until it has ended.
+/// Supervises a process until it has exited.
 async fn watch(link: Arc<Link>, mut process: ChildTree, pipes: Pipes, lines: mpsc::Receiver<Vec<u8>>, serve: Serve) {
     let (stdin, stdout, stderr) = pipes;
     let mut tail = Vec::new();
     let mut exit = None;
-    // How long it may take to end by itself.
+    // How long it may take to exit.
     let mut patience = GRACE;
     let closed;
     let why = {
@@ -315,7 +315,7 @@ async fn watch(link: Arc<Link>, mut process: ChildTree, pipes: Pipes, lines: mps
                 () = link.closing.notified() => {
                     closed = true;
                     last_line.notify_one();
-                    // Messages sent to it may still be in transit; its answers arrive before its output ends.
+                    // Messages to it may still be in transit; its answers arrive before its output ends.
                     let is_at_end = tokio::select! {
                         rest = last_words(&mut reading, &mut noting, is_noted) => rest.is_some(),
                         _ = &mut writing => false,
@@ -326,7 +326,7 @@ async fn watch(link: Arc<Link>, mut process: ChildTree, pipes: Pipes, lines: mps
                 why = &mut reading => {
                     closed = false;
                     if why.is_none() && !is_noted {
-                        // Its last words tell why it ended.
+                        // Its last output explains why it exited.
                         drop(tokio::time::timeout(GRACE, &mut noting).await);
                     }
                     break why;
@@ -340,7 +340,7 @@ async fn watch(link: Arc<Link>, mut process: ChildTree, pipes: Pipes, lines: mps
                 () = &mut noting, if !is_noted => is_noted = true,
             }
         }
-        // The input is closed here at the latest: what wrote to it is dropped.
+        // Its input is closed here at the latest, since the writer is dropped.
     };
     if exit.is_none() && why.is_none() {
         exit = tokio::time::timeout(patience, process.wait()).await.ok().and_then(Result::ok);
@@ -357,16 +357,17 @@ async fn watch(link: Arc<Link>, mut process: ChildTree, pipes: Pipes, lines: mps
         Some(exit) => exit.signal_name().unwrap_or_else(|| format!("exit code {}", exit.status())),
         None => "unknown end".to_owned(),
     };
-    let said = String::from_utf8_lossy(&tail).trim().to_owned();
-    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-    let why = why.map_or_else(|| format!("it ended ({how}){said}"), |why| format!("{why} ({how}){said}"));
+    let stderr_suffix = String::from_utf8_lossy(&tail).trim().to_owned();
+    let stderr_suffix = if stderr_suffix.is_empty() { String::new() } else { format!(": {stderr_suffix}") };
+    let why =
+        why.map_or_else(|| format!("it exited ({how}){stderr_suffix}"), |why| format!("{why} ({how}){stderr_suffix}"));
     link.end(why);
     if let (Ok(handle), Some(error)) = (link.handle(), link.gone()) {
         handle.report("process", &error);
     }
 }
 
-/// Takes in what is still in both pipes of a process; `None` when they do not end in time.
+/// Drains both pipes of a process. Returns `None` if they do not end in time.
 async fn last_words<T>(
     reading: impl Future<Output = T>,
     noting: impl Future<Output = ()>,
@@ -381,7 +382,7 @@ async fn last_words<T>(
     tokio::time::timeout(GRACE, rest).await.ok().map(|(read, ())| read)
 }
 
-/// Reads messages until the end of the output, or until there is something wrong with them.
+/// Reads messages until the output ends or becomes invalid.
 async fn read(link: &Arc<Link>, stdout: Option<ChildStdout>, serve: &Serve) -> Option<String> {
     let mut stdout = BufReader::new(stdout?);
     let mut requests = JoinSet::new();
@@ -413,8 +414,7 @@ async fn read(link: &Arc<Link>, stdout: Option<ChildStdout>, serve: &Serve) -> O
     }
 }
 
-/// Writes lines until the process does not take them any more. Once `last_line` is notified, those that wait are the last: the input is closed
-/// behind them.
+/// Writes lines until the process stops reading. After `last_line` is notified, writes the queued lines and closes the input.
 async fn write(stdin: Option<ChildStdin>, mut lines: mpsc::Receiver<Vec<u8>>, last_line: &Notify) -> String {
     let Some(mut stdin) = stdin else { return "it has no input".to_owned() };
     loop {
@@ -433,7 +433,7 @@ async fn write(stdin: Option<ChildStdin>, mut lines: mpsc::Receiver<Vec<u8>>, la
         };
         match tokio::time::timeout(MAX_STALL, writing).await {
             Ok(Ok(())) => {}
-            // Its end is about to be seen.
+            // Its exit is about to be noticed.
             Ok(Err(_)) => std::future::pending::<()>().await,
             Err(_) => return format!("it read nothing for {} s", MAX_STALL.as_secs()),
         }
@@ -442,7 +442,7 @@ async fn write(stdin: Option<ChildStdin>, mut lines: mpsc::Receiver<Vec<u8>>, la
     std::future::pending().await
 }
 
-/// Keeps the end of the error output.
+/// Keeps the last bytes of the error output.
 async fn keep_tail(stderr: Option<impl AsyncRead + Unpin>, tail: &mut Vec<u8>) {
     let Some(mut stderr) = stderr else { return };
     let mut buffer = vec![0; MAX_STDERR];

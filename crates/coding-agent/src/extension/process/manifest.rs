@@ -1,4 +1,4 @@
-//! What a process says about itself at its start, and the tools and commands that come of it.
+//! The answer to `initialize`, and the tools and commands it declares.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use super::link::Link;
 use super::points::{member, needed, object, tool_output};
 use crate::extension::{Command, CommandCx, Completion, ExtensionError, Flag, FlagKind, Point, Points, Registrations};
 
-/// The facts about a session that go with every call.
+/// Returns the facts about a session that accompany every call.
 pub(super) fn facts(cx: &crate::extension::cx::ExtensionCx) -> Value {
     let generation = Some(cx.generation().into());
     let Ok(session) = cx.session() else { return object([("generation", generation)]) };
@@ -31,7 +31,7 @@ pub(super) fn facts(cx: &crate::extension::cx::ExtensionCx) -> Value {
     ])
 }
 
-/// Registers what the answer to `initialize` says; answers with the points it wants, and the names of those that are not known.
+/// Registers the contents of the answer to `initialize`. Returns the subscribed points, and the names of unknown ones.
 pub(super) fn register(link: &Arc<Link>, manifest: &Value, to: &mut Registrations) -> Result<(), ExtensionError> {
     for tool in list(manifest, "tools")? {
         to.tool(tool_of(link, &tool)?);
@@ -64,14 +64,14 @@ fn list(manifest: &Value, name: &str) -> Result<Vec<Value>, ExtensionError> {
     Ok(member(manifest, name)?.unwrap_or_default())
 }
 
-/// The points that a process wants, and the names of those that are not known.
+/// Returns the points that a process subscribes to, and the names of unknown ones.
 pub(super) fn subscriptions(manifest: &Value) -> Result<(Points, Vec<String>), ExtensionError> {
     let names: Vec<String> = member(manifest, "subscriptions")?.unwrap_or_default();
     let unknown = names.iter().filter(|name| Point::parse(name).is_none()).cloned().collect();
     Ok((Points::of(names.iter().filter_map(|name| Point::parse(name))), unknown))
 }
 
-/// A tool out of `{name, label?, description, parameters, executionMode?, outputSchema?}`.
+/// Creates a tool from `{name, label?, description, parameters, executionMode?, outputSchema?}`.
 pub(super) fn tool_of(link: &Arc<Link>, said: &Value) -> Result<Arc<dyn Tool>, ExtensionError> {
     let parameters = said.get("parameters").cloned().unwrap_or_else(|| json!({"type": "object"}));
     if !parameters.is_object() {
@@ -87,7 +87,7 @@ pub(super) fn tool_of(link: &Arc<Link>, said: &Value) -> Result<Arc<dyn Tool>, E
     Ok(Arc::new(ProcessTool { spec, link: Arc::clone(link) }))
 }
 
-/// A tool that a process runs.
+/// A tool that a process implements.
 struct ProcessTool {
     spec: ToolSpec,
     link: Arc<Link>,
@@ -115,7 +115,7 @@ impl Tool for ProcessTool {
     }
 }
 
-/// Progress of a call is taken as long as this lives.
+/// Receives progress of a call until dropped.
 struct Watched<'a> {
     link: &'a Link,
     call: &'a str,
@@ -127,7 +127,7 @@ impl Drop for Watched<'_> {
     }
 }
 
-/// A command, or a shortcut, that a process runs.
+/// A command or shortcut that a process implements.
 struct ProcessCommand {
     name: String,
     description: Option<String>,
@@ -150,7 +150,7 @@ impl ProcessCommand {
     }
 }
 
-/// A command runs as long as this lives.
+/// Marks a command as running until dropped.
 struct RunningCommand<'a>(&'a Link);
 
 impl Drop for RunningCommand<'_> {
@@ -175,7 +175,7 @@ impl Command for ProcessCommand {
             }
             let params = json!({"name": self.name, "prefix": typed});
             let asking = self.link.request("command/complete", params);
-            // Who types does not wait for a slow process.
+            // Do not let a slow process delay typing.
             let answer = tokio::time::timeout(super::COMPLETION_LIMIT, asking).await;
             let Ok(Ok(Value::Array(found))) = answer else { return Vec::new() };
             let completion = |said: &Value| {

@@ -22,13 +22,13 @@ use crate::tools::bash::UserCommand;
 
 type HandlerResult<T> = Result<T, ExtensionError>;
 
-/// An object out of members; those without a value are left out.
+/// Builds an object, omitting members without a value.
 pub(super) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
     let given = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(given.collect())
 }
 
-/// A member of an answer; `None` when it is not there or null.
+/// Parses a member of an answer, or returns `None` if it is missing or null.
 pub(super) fn member<T: DeserializeOwned>(answer: &Value, name: &str) -> HandlerResult<Option<T>> {
     match answer.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -38,12 +38,12 @@ pub(super) fn member<T: DeserializeOwned>(answer: &Value, name: &str) -> Handler
     }
 }
 
-/// A member that must be there.
+/// Parses a required member.
 pub(super) fn needed<T: DeserializeOwned>(params: &Value, name: &str) -> HandlerResult<T> {
     member(params, name)?.ok_or_else(|| ExtensionError::new(format!("\"{name}\" is missing")))
 }
 
-/// An array or object as a value; what cannot be written is null.
+/// Serializes an array or object; a value that cannot be serialized becomes null.
 pub(super) fn value<T: serde::Serialize + ?Sized>(from: &T) -> Value {
     serde_json::to_value(from).unwrap_or_default()
 }
@@ -61,7 +61,7 @@ fn images_of(blocks: Option<Vec<Block>>) -> Option<Vec<Image>> {
     Some(blocks?.into_iter().filter_map(image).collect())
 }
 
-/// A custom message out of `{customType, content, display, details}`.
+/// Parses a custom message from `{customType, content, display, details}`.
 pub(super) fn custom(from: &Value) -> HandlerResult<CustomMessage> {
     Ok(CustomMessage {
         custom_type: needed(from, "customType")?,
@@ -71,7 +71,7 @@ pub(super) fn custom(from: &Value) -> HandlerResult<CustomMessage> {
     })
 }
 
-/// Of what an event of the session does not say itself.
+/// Returns the payload of a notification that is not a session event.
 pub(super) fn notification(notification: &Notification<'_>) -> Option<Value> {
     let path = |path: Option<&std::path::PathBuf>| path.map(|path| value(&path.to_string_lossy()));
     Some(match notification {
@@ -209,7 +209,7 @@ pub(super) fn tree_answer(answer: &Value) -> HandlerResult<BeforeMove> {
     }))
 }
 
-/// A message that comes back unchanged stays the same value, so that data attached to it stays attached.
+/// Parses changed messages. An unchanged message stays the same value, so that attached data is preserved.
 pub(super) fn context_answer(answer: &Value, before: &[Arc<Message>]) -> HandlerResult<ContextAction> {
     let Some(messages) = member::<Vec<Message>>(answer, "messages")? else { return Ok(ContextAction::Keep) };
     let known = |(at, message): (usize, Message)| match before.get(at) {
@@ -237,7 +237,7 @@ pub(super) fn agent_start_answer(answer: &Value) -> HandlerResult<AgentStartActi
     Ok(AgentStartAction { messages, system: system.map(PromptSections::text) })
 }
 
-/// What is to happen so far behind a turn, or before the session comes to rest.
+/// Serializes the combined result so far, after a turn or before the session becomes idle.
 pub(super) fn boundary(so_far: &Boundary, outcome: AnswerOutcome) -> Value {
     let entries: Vec<Value> = so_far.drafts.iter().map(Draft::to_value).collect();
     json!({"entries": entries, "continue": so_far.goes_on, "outcome": outcome.as_str()})
@@ -285,7 +285,7 @@ pub(super) fn tool_result_answer(answer: &Value) -> HandlerResult<ToolPatch> {
     })
 }
 
-/// What a tool of the process has come to.
+/// Parses the output of a tool.
 pub(super) fn tool_output(answer: &Value) -> HandlerResult<ToolOutput> {
     let content = match member::<Content>(answer, "content")? {
         Some(Content::Text(text)) => vec![Block::text(text)],

@@ -1,4 +1,4 @@
-//! What a process asks of the session: every action and every dialog is a request.
+//! Requests from a process: one for every action and dialog.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use crate::extension::{ExecOptions, ExtensionError, FlagValue};
 
 type Done = Result<Value, ExtensionError>;
 
-/// Does what a request asks for.
+/// Performs a request.
 pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Done {
     let dialog = method.strip_prefix("ui/");
     if let Some((dialog, dialogs)) = dialog.zip(link.asker()) {
@@ -27,7 +27,7 @@ pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Don
     }
     let handle = link.handle()?;
     let current = handle.cx()?;
-    // Who names a session means that one, and none that came after it.
+    // A request that names a session applies to that one only, not to a later one.
     let cx = match member(&params, "generation")? {
         Some(generation) => current.of_generation(generation),
         None => current,
@@ -171,7 +171,7 @@ async fn exec(cx: &ExtensionCx, params: &Value) -> Done {
 
 async fn ui(link: &Link, ui: &Dialogs, method: &str, params: &Value) -> Done {
     let text = |name| needed::<String>(params, name);
-    // A handler that waits for the process waits for the person in front of it.
+    // A handler waiting for the process also waits for the user's answer.
     let _paused = matches!(method, "select" | "confirm" | "input" | "editor").then(|| link.pause());
     match method {
         "select" => {

@@ -1,4 +1,4 @@
-//! Starting extensions by their commands.
+//! Starting extensions by command.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::{ProcessExtension, ProcessSpec};
 use crate::extension::Extension;
 use crate::resources::ExtensionEntry;
 
-/// What runs extensions written in JavaScript: a program for Node.
+/// The Node program that runs JavaScript extensions.
 const NODE_HOST: &str = include_str!("../../../extension-host/pinch-extension-host.mjs");
 
-/// As [`launch::start`](crate::extension::launch::start).
+/// Implements [`launch::start`](crate::extension::launch::start).
 pub(in crate::extension) async fn start(
     entries: &[ExtensionEntry],
     cwd: &Path,
@@ -50,7 +50,7 @@ pub(in crate::extension) async fn start(
     (started, problems)
 }
 
-/// The commands of an entry.
+/// Returns the commands for an entry.
 fn commands(entry: &ExtensionEntry, agent_dir: &Path, host: &Host) -> Result<Vec<Vec<String>>, String> {
     if entry.path.is_dir() {
         return of_manifest(entry);
@@ -68,7 +68,8 @@ fn commands(entry: &ExtensionEntry, agent_dir: &Path, host: &Host) -> Result<Vec
     Ok(vec![vec![node.to_string_lossy().into_owned(), runner.to_string_lossy().into_owned(), path]])
 }
 
-/// The commands that a package names: `{"command": ["program", "argument", …]}`; a program with a slash lies in the package.
+/// Returns the commands that a package declares: `{"command": ["program", "argument", …]}`; a program with a slash is relative to the
+/// package.
 fn of_manifest(entry: &ExtensionEntry) -> Result<Vec<Vec<String>>, String> {
     let listed = entry.manifest.as_ref().and_then(|manifest| manifest["extensions"].as_array());
     let objects = listed.into_iter().flatten().filter(|one| one.is_object());
@@ -79,7 +80,7 @@ fn of_manifest(entry: &ExtensionEntry) -> Result<Vec<Vec<String>>, String> {
                 .map(|word| word.map(str::to_owned))
                 .collect::<Option<_>>()
                 .filter(|words: &Vec<String>| !words.is_empty())
-                .ok_or("\"command\" in package.json must be a list of texts")?;
+                .ok_or("\"command\" in package.json must be a list of strings")?;
             if words[0].contains('/') {
                 words[0] = entry.path.join(&words[0]).to_string_lossy().into_owned();
             }
@@ -88,7 +89,7 @@ fn of_manifest(entry: &ExtensionEntry) -> Result<Vec<Vec<String>>, String> {
         .collect()
 }
 
-/// The runner of scripts, in the directory of programs that the agent keeps.
+/// Installs the JavaScript runner in the agent's directory and returns its path.
 fn node_host(agent_dir: &Path) -> std::io::Result<PathBuf> {
     let path = agent_dir.join("bin/pinch-extension-host.mjs");
     if std::fs::read(&path).ok().as_deref() != Some(NODE_HOST.as_bytes()) {
@@ -98,7 +99,7 @@ fn node_host(agent_dir: &Path) -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-/// A program on the path.
+/// Finds a program on the `PATH`.
 fn find_program(name: &str, host: &Host) -> Option<PathBuf> {
     let path = host.env().get("PATH")?;
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);

@@ -2,7 +2,7 @@ use image::{GenericImageView as _, GrayImage, Luma, Rgba, RgbaImage};
 
 use super::*;
 
-/// Nothing is beyond these.
+/// Limits that nothing exceeds.
 const NONE: ImageLimits =
     ImageLimits { max_width: u32::MAX, max_height: u32::MAX, max_encoded_bytes: u64::MAX, jpeg_quality: 80 };
 
@@ -14,14 +14,14 @@ fn fit_to(limits: &ImageLimits, content: impl Into<Bytes>, mime_type: &'static s
     let fitted = super::fit(content.into(), mime_type, limits)?;
     let picture = reopened(&fitted);
     assert!(has_room(fitted.sides, limits) && can_be_sent(fitted.content.len(), limits));
-    // What is passed on as it came may lie on its side.
+    // An image passed on unchanged may be rotated.
     let (width, height) = picture.dimensions();
     assert!([(width, height), (height, width)].contains(&fitted.sides));
     assert!(fitted.notes.is_empty() || fitted.sides == (width, height));
     Ok(fitted)
 }
 
-/// A picture whose four quarters differ: red, green, blue and black, by rows.
+/// Creates an image with four different quarters: red, green, blue and black, by rows.
 fn quarters(width: u32, height: u32) -> DynamicImage {
     let picture = RgbImage::from_fn(width, height, |x, y| match (x < width / 2, y < height / 2) {
         (true, true) => Rgb([255, 0, 0]),
@@ -32,7 +32,7 @@ fn quarters(width: u32, height: u32) -> DynamicImage {
     picture.into()
 }
 
-/// A picture that no encoding makes small.
+/// Creates an image that does not compress.
 fn noise(width: u32, height: u32) -> DynamicImage {
     let mut state = 1u64;
     let picture = RgbImage::from_fn(width, height, |_, _| {
@@ -50,7 +50,7 @@ fn written(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
 }
 
 #[test]
-fn an_image_becomes_a_png_that_has_room() {
+fn an_image_becomes_a_png_that_fits() {
     for (format, mime_type) in [(ImageFormat::Jpeg, "image/jpeg"), (ImageFormat::Gif, "image/gif")] {
         let png = as_png(&written(&quarters(400, 100), format), mime_type, 200).unwrap();
         let picture = image::load_from_memory_with_format(&png, ImageFormat::Png).unwrap();
@@ -59,7 +59,7 @@ fn an_image_becomes_a_png_that_has_room() {
     assert_eq!(as_png(b"\xff\xd8\xff\xe0", "image/jpeg", 200), None);
 }
 
-/// Segments of application data right behind the start of a JPEG.
+/// Inserts application data segments at the start of a JPEG.
 fn with_segments(jpeg: &[u8], segments: &[Vec<u8>]) -> Vec<u8> {
     let mut out = jpeg[..2].to_vec();
     for segment in segments {
@@ -83,7 +83,7 @@ fn reopened(fitted: &Fitted) -> DynamicImage {
     image::load_from_memory_with_format(&fitted.content, format).unwrap()
 }
 
-/// The colours of the four quarters, by rows.
+/// Returns the colors of the four quarters, by rows.
 fn colours(picture: &DynamicImage) -> String {
     let (width, height) = picture.dimensions();
     let at = |x: u32, y: u32| {
@@ -100,7 +100,7 @@ fn colours(picture: &DynamicImage) -> String {
 }
 
 #[test]
-fn what_fits_is_passed_on_byte_by_byte() {
+fn images_within_the_limits_are_passed_on_unchanged() {
     let picture = quarters(40, 20);
     for (format, mime_type) in [
         (ImageFormat::Png, "image/png"),
@@ -115,12 +115,12 @@ fn what_fits_is_passed_on_byte_by_byte() {
 }
 
 #[test]
-fn every_orientation_is_turned_upright() {
+fn every_orientation_is_corrected() {
     let jpeg = written(&quarters(2400, 120), ImageFormat::Jpeg);
     let extended = b"http://ns.adobe.com/xap/1.0/\0<x:xmpmeta/>".to_vec();
     let expected = ["rgbk", "grkb", "kbgr", "bkrg", "rbgk", "brkg", "kgbr", "gkrb"];
     for (value, expected) in (1..).zip(expected) {
-        // The orientation may stand behind segments of the same kind that say something else.
+        // The orientation may follow segments of the same type with other content.
         for segments in [vec![exif(value)], vec![extended.clone(), b"other".to_vec(), exif(value)]] {
             let fitted = fit(with_segments(&jpeg, &segments), "image/jpeg", true).unwrap();
             let picture = reopened(&fitted);
@@ -136,7 +136,7 @@ fn every_orientation_is_turned_upright() {
 }
 
 #[test]
-fn an_orientation_that_does_not_exist_is_none() {
+fn an_invalid_orientation_is_ignored() {
     let jpeg = written(&quarters(2400, 120), ImageFormat::Jpeg);
     for value in [0, 9, 255] {
         let fitted = fit(with_segments(&jpeg, &[exif(value)]), "image/jpeg", true).unwrap();
@@ -145,14 +145,14 @@ fn an_orientation_that_does_not_exist_is_none() {
 }
 
 #[test]
-fn a_turned_photo_is_measured_the_way_it_is_seen_in_webp_too() {
+fn a_rotated_webp_is_measured_in_its_displayed_orientation() {
     let plain = written(&quarters(2400, 120), ImageFormat::WebP);
     let chunk = |name: &[u8; 4], content: &[u8]| {
         let mut chunk = [name, &(content.len() as u32).to_le_bytes()[..], content].concat();
         chunk.resize(chunk.len().next_multiple_of(2), 0);
         chunk
     };
-    // The extended form: what is in it (8: metadata of EXIF), three reserved bytes, and the sides less one in three bytes each.
+    // The extended format: flags (8: EXIF metadata), three reserved bytes, and the sides minus one in three bytes each.
     let head = [8, 0, 0, 0, 0x5f, 0x09, 0, 119, 0, 0];
     let chunks = [&b"WEBP"[..], &chunk(b"VP8X", &head), &plain[12..], &chunk(b"EXIF", &exif(6)[6..])].concat();
     let fitted = fit(chunk(b"RIFF", &chunks), "image/webp", true).unwrap();
@@ -161,7 +161,7 @@ fn a_turned_photo_is_measured_the_way_it_is_seen_in_webp_too() {
 }
 
 #[test]
-fn the_smaller_encoding_is_taken() {
+fn the_smaller_encoding_is_used() {
     let drawing = written(&quarters(2500, 100), ImageFormat::Png);
     assert_eq!(fit(drawing, "image/png", true).unwrap().mime_type, "image/png");
     let photo = written(&noise(2100, 100), ImageFormat::Png);
@@ -169,7 +169,7 @@ fn the_smaller_encoding_is_taken() {
 }
 
 #[test]
-fn too_many_bytes_are_fewer_afterwards_though_the_sides_fit() {
+fn too_many_bytes_are_reduced_although_the_sides_fit() {
     let content = written(&noise(1500, 1500), ImageFormat::Png);
     assert!(!can_be_sent(content.len(), &ImageLimits::default()));
     let fitted = fit(content.clone(), "image/png", true).unwrap();
@@ -183,7 +183,7 @@ fn too_many_bytes_are_fewer_afterwards_though_the_sides_fit() {
 }
 
 #[test]
-fn bmp_becomes_png_whether_or_not_images_are_made_smaller() {
+fn bmp_becomes_png_whether_or_not_images_are_resized() {
     let small = written(&quarters(40, 20), ImageFormat::Bmp);
     assert_eq!(super::super::sniff(&small), Some("image/bmp"));
     for resize in [true, false] {
@@ -204,7 +204,7 @@ fn bmp_becomes_png_whether_or_not_images_are_made_smaller() {
 }
 
 #[test]
-fn of_an_animation_the_first_frame_is_shown() {
+fn the_first_frame_of_an_animation_is_used() {
     let mut out = Vec::new();
     let mut encoder = image::codecs::gif::GifEncoder::new(&mut out);
     let other = DynamicImage::from(RgbImage::from_pixel(2500, 100, Rgb([255, 255, 255])));
@@ -216,7 +216,7 @@ fn of_an_animation_the_first_frame_is_shown() {
 }
 
 #[test]
-fn jpeg_shows_what_is_transparent_as_white() {
+fn jpeg_shows_transparency_as_white() {
     let glass = DynamicImage::from(RgbaImage::from_fn(4, 1, |x, _| Rgba([0, 0, 0, if x < 2 { 0 } else { 255 }])));
     let flat = on_white(&glass).unwrap();
     assert_eq!((flat.get_pixel(0, 0), flat.get_pixel(3, 0)), (Rgba([255; 4]), Rgba([0, 0, 0, 255])));
@@ -224,7 +224,7 @@ fn jpeg_shows_what_is_transparent_as_white() {
 }
 
 #[test]
-fn sides_keep_their_proportion_and_never_vanish() {
+fn sides_keep_their_ratio_and_never_become_zero() {
     let usual = |width, height| target((width, height), &ImageLimits::default());
     assert_eq!(usual(2500, 1000), (2000, 800));
     assert_eq!(usual(3000, 6000), (1000, 2000));
@@ -236,7 +236,7 @@ fn sides_keep_their_proportion_and_never_vanish() {
 }
 
 #[test]
-fn the_limits_of_a_model_hold() {
+fn model_limits_apply() {
     let usual = ImageLimits::default();
     let content = written(&quarters(400, 200), ImageFormat::Png);
     let sides = |limits: ImageLimits| fit_to(&limits, content.clone(), "image/png").map(|fitted| fitted.sides);
@@ -245,14 +245,14 @@ fn the_limits_of_a_model_hold() {
     assert_eq!(sides(ImageLimits { max_width: 100, max_height: 20, ..usual }), Ok((40, 20)));
     assert_eq!(sides(ImageLimits { max_width: 1, max_height: 1, ..usual }), Ok((1, 1)));
     assert_eq!(sides(ImageLimits { max_encoded_bytes: 1, ..usual }), Err(RejectedImage::TooLarge));
-    // More than usual is fine where a model takes it.
+    // A model may accept more than the default.
     let large = written(&quarters(2500, 2200), ImageFormat::Png);
     let more = ImageLimits { max_width: 3000, max_height: 3000, ..usual };
     assert_eq!(fit_to(&more, large.clone(), "image/png").map(|fitted| fitted.content), Ok(large.into()));
 }
 
 #[test]
-fn the_quality_of_a_model_is_where_jpeg_begins() {
+fn jpeg_encoding_starts_at_the_models_quality() {
     let content = written(&noise(400, 300), ImageFormat::Png);
     let fitted = |quality: u8, max_encoded_bytes: u64| {
         let limits = ImageLimits { max_width: 300, max_encoded_bytes, jpeg_quality: quality, ..ImageLimits::default() };
@@ -260,7 +260,7 @@ fn the_quality_of_a_model_is_where_jpeg_begins() {
     };
     let lengths = [100, 80, 40, 10].map(|quality| fitted(quality, u64::MAX).content.len());
     assert!(lengths.is_sorted_by(|a, b| a > b), "{lengths:?}");
-    // Below the quality of the model lower ones are tried, never higher ones, and then smaller sides.
+    // Qualities below the model's are tried, never higher ones, and then smaller sides.
     assert_eq!(
         (fitted(100, 4 * lengths[0] as u64 / 3).sides, fitted(100, 4 * lengths[2] as u64 / 3).sides.0),
         ((300, 225), 225)
@@ -269,7 +269,7 @@ fn the_quality_of_a_model_is_where_jpeg_begins() {
 }
 
 #[test]
-fn what_cannot_be_decoded_is_refused_and_no_bytes_make_it_panic() {
+fn undecodable_images_are_rejected_and_no_bytes_cause_a_panic() {
     let whole = written(&quarters(64, 64), ImageFormat::Png);
     for resize in [true, false] {
         assert_eq!(fit(whole[..40].to_vec(), "image/png", resize), Err(RejectedImage::TooLarge));
@@ -279,7 +279,7 @@ fn what_cannot_be_decoded_is_refused_and_no_bytes_make_it_panic() {
     for format in formats {
         let whole = written(&quarters(16, 16), format);
         for at in 0..whole.len().min(400) {
-            // A broken image is refused or shown; either is well.
+            // A corrupted image may be rejected or accepted.
             let mut broken = whole.clone();
             broken[at] ^= 0x5a;
             drop(fit(broken, format.to_mime_type(), true));
@@ -289,7 +289,7 @@ fn what_cannot_be_decoded_is_refused_and_no_bytes_make_it_panic() {
 }
 
 #[test]
-fn what_takes_too_much_memory_is_refused_though_it_is_whole() {
+fn images_that_need_too_much_memory_are_rejected_although_valid() {
     let bomb = written(&GrayImage::new(10_000, 5_001).into(), ImageFormat::Png);
     assert!(bomb.len() < 1_000_000);
     for resize in [true, false] {
@@ -298,7 +298,7 @@ fn what_takes_too_much_memory_is_refused_though_it_is_whole() {
 }
 
 #[tokio::test]
-async fn many_at_once_are_all_done() {
+async fn many_concurrent_images_are_all_processed() {
     let content = Bytes::from(written(&quarters(40, 20), ImageFormat::Bmp));
     let all =
         futures::future::join_all((0..8).map(|_| fit_apart(content.clone(), "image/bmp", ImageLimits::default())))

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A picture of one dot.
+/// An image of one pixel.
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
 fn block(data: &str, mime_type: &str) -> Block {
@@ -8,7 +8,7 @@ fn block(data: &str, mime_type: &str) -> Block {
 }
 
 #[tokio::test]
-async fn images_are_what_their_bytes_say() {
+async fn image_types_are_detected_by_content() {
     let (intake, limits) = (Intake::default(), ImageLimits::default());
     let fits = [Block::text("a"), block(DOT, "image/png")];
     assert_eq!(intake.admit_blocks(&fits, &limits).await, None);
@@ -24,7 +24,7 @@ async fn images_are_what_their_bytes_say() {
 }
 
 #[tokio::test]
-async fn what_has_more_bytes_than_the_limits_say_stays_out() {
+async fn images_with_too_many_bytes_are_rejected() {
     let limits = ImageLimits { max_encoded_bytes: 4, ..ImageLimits::default() };
     for treatment in [Treatment::Checked, Treatment::Resized] {
         let made = Intake::new(treatment).admit_blocks(&[block(DOT, "image/png")], &limits).await;
@@ -62,7 +62,7 @@ mod decoded {
             assert_eq!(session.admit_blocks(&blocks, &wide(100)).await, None);
             assert_eq!(session.n_decoded() - n_before, 1, "{mime_type}");
         }
-        // Whoever knows nothing of it looks into it.
+        // An unrelated intake does not know it and decodes it.
         let stranger = Intake::default();
         let blocks = [block(&STANDARD.encode(picture(90, 9, ImageFormat::Png)), "image/png")];
         for _ in 0..2 {
@@ -72,7 +72,7 @@ mod decoded {
     }
 
     #[tokio::test]
-    async fn a_known_image_is_made_fit_for_narrower_limits() {
+    async fn a_known_image_is_shrunk_for_stricter_limits() {
         let intake = Intake::default();
         let content = picture(300, 30, ImageFormat::Png);
         let image = intake.admit(content.clone(), "image/png", &wide(300)).await.unwrap().image;
@@ -85,7 +85,7 @@ mod decoded {
     }
 
     #[tokio::test]
-    async fn sizes_stay_where_they_are_only_checked() {
+    async fn sizes_are_kept_if_images_are_only_checked() {
         let intake = Intake::new(Treatment::Checked);
         let image = block(&STANDARD.encode(picture(300, 30, ImageFormat::Png)), "image/png");
         let broken = block(&STANDARD.encode(&picture(300, 30, ImageFormat::Png)[..40]), "image/png");

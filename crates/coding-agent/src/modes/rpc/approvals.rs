@@ -1,4 +1,4 @@
-//! Calls that wait for a client to approve them.
+//! Tool calls waiting for the client's approval.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -8,24 +8,24 @@ use tokio::sync::oneshot;
 use crate::extension::ui::{Approval, ToolApproval};
 use crate::protocol::command::{Hello, ToolDecision, ToolReply};
 
-/// The capability by which a client asks to be asked.
+/// The capability with which a client requests approvals.
 pub(super) const CAPABILITY: &str = "tool_approval";
 
-/// How long a call waits for its approval, unless the client says otherwise.
+/// Default time limit of an approval.
 const USUAL_LIMIT: Duration = Duration::from_secs(600);
 
-/// What the model reads of a call that was not approved.
+/// The result a model reads for a call that was not approved.
 const DENIED: &str = "The user did not allow this call.";
 pub(super) const LATE: &str = "Nobody allowed this call in time.";
 pub(super) const GONE: &str = "Nobody is there to allow this call.";
 
-/// Which calls need an approval, and which wait for one.
+/// Which calls need approval, and which are pending.
 #[derive(Debug, Default)]
 pub(super) struct Approvals {
     are_wanted: bool,
     limit: Option<Duration>,
     is_closed: bool,
-    /// The session that the tools below were approved for.
+    /// The session in which the tools below were approved.
     session_id: String,
     approved: HashSet<String>,
     waiting: HashMap<String, PendingApproval>,
@@ -35,18 +35,18 @@ pub(super) struct Approvals {
 struct PendingApproval {
     tool: String,
     session_id: String,
-    tell: oneshot::Sender<Approval>,
+    tx: oneshot::Sender<Approval>,
 }
 
-/// How an approval begins.
+/// The result of requesting an approval.
 pub(super) enum Begun {
     /// No approval is needed.
     Known(Approval),
     /// The client is asked.
     Asks {
-        /// Where the answer arrives; closed when there will be none.
+        /// Receives the answer; closed if there will be none.
         answer: oneshot::Receiver<Approval>,
-        /// How long it is waited for.
+        /// Time limit of the answer.
         limit: Duration,
     },
 }
@@ -70,14 +70,14 @@ impl Approvals {
         if self.is_closed {
             return Begun::Known(Approval::Denied { reason: GONE.to_owned() });
         }
-        let (tell, answer) = oneshot::channel();
-        let waiting = PendingApproval { tool: call.tool.to_owned(), session_id: call.session_id.to_owned(), tell };
+        let (tx, answer) = oneshot::channel();
+        let waiting = PendingApproval { tool: call.tool.to_owned(), session_id: call.session_id.to_owned(), tx };
         self.waiting.insert(id.to_owned(), waiting);
         Begun::Asks { answer, limit: self.limit.unwrap_or(USUAL_LIMIT) }
     }
 
     pub(super) fn reply(&mut self, reply: ToolReply) {
-        let Some(PendingApproval { tool, session_id, tell }) = self.waiting.remove(&reply.id) else { return };
+        let Some(PendingApproval { tool, session_id, tx }) = self.waiting.remove(&reply.id) else { return };
         let approval = match reply.decision {
             ToolDecision::Approve => Approval::Granted,
             ToolDecision::ApproveForSession => {
@@ -91,8 +91,8 @@ impl Approvals {
                 Approval::Denied { reason: reason.unwrap_or_else(|| DENIED.to_owned()) }
             }
         };
-        // The call may have been given up meanwhile.
-        drop(tell.send(approval));
+        // The call may have been cancelled meanwhile.
+        drop(tx.send(approval));
     }
 
     pub(super) fn forget(&mut self, id: &str) {

@@ -1,4 +1,4 @@
-//! Serving a client while a prompt runs or the conversation is compacted.
+//! Serving a client while a prompt or a compaction is running.
 
 use futures::{Stream, StreamExt};
 use pinch_agent_core::event::AgentEvent;
@@ -17,20 +17,20 @@ use crate::protocol::response::Answerer;
 use crate::protocol::results;
 use crate::session::{self, Change, SessionError, SessionView};
 
-/// Events that are sent before the client is read from again.
+/// Maximum events to send before reading from the client again.
 const ITEMS_IN_A_ROW: usize = 64;
 
-/// An item of the stream that the session's work is.
+/// An item of the stream of work.
 pub(super) enum WorkItem {
     /// An event of the session.
     Event(SessionEvent),
     /// The session cannot continue.
     Failed(SessionError),
-    /// The compaction has ended.
+    /// The compaction ended.
     Compacted(Result<Compacted, CompactError>),
 }
 
-/// What comes next.
+/// What to handle next.
 enum NextItem {
     Work(Option<WorkItem>),
     Io(IoEvent),
@@ -43,24 +43,24 @@ pub(super) enum Activity {
     Compaction,
 }
 
-/// A client and a session that is busy.
+/// A client and a busy session.
 pub(super) struct BusyServer<'a> {
     io: &'a mut Io,
     context: &'a RpcContext,
     activity: Activity,
-    /// Stops the work.
+    /// Cancels the work.
     cancel: Cancel,
-    /// The command that started it, until it is answered.
+    /// The command that started the work, until it is answered.
     starter: Option<Answerer>,
-    /// Commands that wait for the end.
+    /// Commands waiting for the work to end.
     aborts: Vec<Answerer>,
-    /// Commands that wait for the end of the wait for a retry.
+    /// Commands waiting for a retry delay to end.
     retry_aborts: Vec<Answerer>,
     waits_for_retry: bool,
     is_compacting: bool,
-    /// The client has been sent the end of the run: its next commands come after it.
+    /// Whether the client was sent the end of the run, so that its next commands come after it.
     has_ended: bool,
-    /// Nothing follows any more.
+    /// Whether nothing follows.
     is_settled: bool,
     backlog: Backlog,
 }
@@ -89,14 +89,14 @@ impl<'a> BusyServer<'a> {
         }
     }
 
-    /// Pulls the work to its end and serves the client meanwhile.
+    /// Drives the work to its end and serves the client meanwhile.
     pub(super) async fn pull(mut self, work: impl Stream<Item = WorkItem>) -> Backlog {
         let mut work = std::pin::pin!(work);
         let mut n_items = 0_usize;
         loop {
             n_items += 1;
             let listens = !self.is_settled;
-            // Events come before the next command, but a long answer does not keep the client waiting. A client that has read that the session is
+            // Events take precedence over commands, but a long answer does not block the client. A client that has read that the session is
             // idle finds it idle.
             let next = if n_items.is_multiple_of(ITEMS_IN_A_ROW) {
                 tokio::select! {
@@ -121,7 +121,7 @@ impl<'a> BusyServer<'a> {
                 NextItem::Io(IoEvent::Closed) => self.context.ui.close(),
             }
         }
-        // A prompt without any event was taken by an extension.
+        // A prompt without any event was handled by an extension.
         if let Some(starter) = self.starter.take() {
             self.io.write(starter.with(&json!({"disposition": "handled"}))).await;
         }
@@ -157,7 +157,7 @@ impl<'a> BusyServer<'a> {
     }
 
     async fn event(&mut self, event: SessionEvent) {
-        // A failure of an extension says nothing about whether the prompt was accepted.
+        // A failure of an extension does not tell whether the prompt was accepted.
         if self.activity == Activity::Prompt
             && !matches!(event, SessionEvent::ExtensionError(_))
             && let Some(starter) = self.starter.take()
@@ -207,7 +207,7 @@ impl<'a> BusyServer<'a> {
                 let snapshot = self.context.write_page(self.io, answerer, path);
                 self.context.control.observe(snapshot);
             }
-            // A prompt with no queue to wait in is for the next run when this one is over for the client, and while there is none.
+            // A prompt without a queue is for the next run if this one has ended for the client, and until then.
             RpcCommand::Run(RunCommand::Prompt { queue: None, .. })
                 if self.activity == Activity::Compaction || self.has_ended =>
             {
@@ -298,7 +298,7 @@ impl<'a> BusyServer<'a> {
         }
     }
 
-    /// Sends an answer made from the session, as soon as the session can be observed.
+    /// Sends an answer built from the session as soon as the session can be observed.
     fn observe(&self, answer: impl FnOnce(&SessionView<'_>) -> Vec<u8> + Send + 'static) {
         let aside = self.io.aside();
         self.context.control.observe(move |view| aside.push(answer(view)));
@@ -324,7 +324,7 @@ impl<'a> BusyServer<'a> {
 }
 
 impl RpcContext {
-    /// Changes to the next model during a run.
+    /// Switches to the next model during a run.
     fn cycle_model_in_run(&self, view: &SessionView<'_>) -> Value {
         let models = self.models_to_cycle();
         let Some(next) = crate::session::models::next_of(&models, view.model, crate::session::CycleDirection::Forward)
@@ -339,7 +339,7 @@ impl RpcContext {
         json!({"model": next.model.to_shown_record(), "thinkingLevel": level.as_str(), "isScoped": self.is_scoped()})
     }
 
-    /// Changes to the next thinking level during a run.
+    /// Switches to the next thinking level during a run.
     fn cycle_thinking_in_run(&self, view: &SessionView<'_>) -> Value {
         match crate::session::models::next_level(view.model, view.thinking) {
             Some(level) => {

@@ -1,4 +1,4 @@
-//! What commands use beside the session itself, and the commands that need no more: controls and queries.
+//! The shared state of commands, and the commands that need nothing else: controls and queries.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use crate::services::Services;
 use crate::session::{ScopedModel, SessionControl, SessionView};
 use crate::tools::bash::BashTool;
 
-/// The error of a blank session name.
+/// The error for a blank session name.
 pub(super) const EMPTY_NAME: &str = "Session name cannot be empty";
 
-/// What the session is doing.
+/// The current activity of the session.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Status {
     pub(super) is_streaming: bool,
     pub(super) is_compacting: bool,
 }
 
-/// What commands use beside the session itself. It is made anew for each session.
+/// The shared state of commands, created anew for each session.
 #[derive(Clone)]
 pub(super) struct RpcContext {
     pub(super) services: Arc<Services>,
@@ -36,11 +36,11 @@ pub(super) struct RpcContext {
     pub(super) ui: ClientUi,
     shell: Arc<BashTool>,
     scope: Arc<[ScopedModel]>,
-    /// Whether the session's parts say that conversations are compacted by themselves.
+    /// Whether the session is configured to compact automatically.
     auto_compaction: bool,
 }
 
-/// A query that waits for a view of the session.
+/// A query waiting for a view of the session.
 pub(super) struct PendingQuery {
     pub(super) answerer: Answerer,
     pub(super) query: QueryCommand,
@@ -61,19 +61,19 @@ impl RpcContext {
         }
     }
 
-    /// Runs commands of the user.
+    /// Returns the tool that runs the user's commands.
     pub(super) fn shell(&self) -> Arc<BashTool> {
         Arc::clone(&self.shell)
     }
 
-    /// Empties the queues and returns the answer, which has what was in them.
+    /// Clears the queues and returns the answer with their content.
     pub(super) async fn clear_queues(&self, io: &mut Io, answerer: &Answerer) -> Vec<u8> {
         let (steering, follow_up) = self.control.clear_queues();
         io.show_queues(Vec::new(), Vec::new()).await;
         answerer.with(&json!({"steering": steering, "followUp": follow_up}))
     }
 
-    /// Puts a message into a queue, unless an extension that sees input takes it.
+    /// Queues a message, unless an extension handles it.
     pub(super) async fn queue(&self, io: &mut Io, answerer: Answerer, kind: QueueKind, input: UserInput) {
         if self.control.find_command(&input.text).is_some() {
             let name = input.text.split_whitespace().next().unwrap_or_default();
@@ -112,7 +112,7 @@ impl RpcContext {
         io.write(answerer.with(&json!({"disposition": disposition}))).await;
     }
 
-    /// The models to cycle through.
+    /// Returns the models to cycle through.
     pub(super) fn models_to_cycle(&self) -> Vec<ScopedModel> {
         if self.is_scoped() {
             return self.scope.to_vec();
@@ -120,12 +120,12 @@ impl RpcContext {
         self.services.available_models().into_iter().map(|model| ScopedModel { model, thinking: None }).collect()
     }
 
-    /// Whether the models to cycle through were chosen.
+    /// Returns whether the models to cycle through were selected explicitly.
     pub(super) fn is_scoped(&self) -> bool {
         !self.scope.is_empty()
     }
 
-    /// Does a command that needs no session, and returns the answer.
+    /// Runs a command that needs no session, and returns the answer.
     pub(super) async fn control_command(&self, answerer: &Answerer, command: ControlCommand) -> Vec<u8> {
         match command {
             ControlCommand::Hello(hello) => {
@@ -162,7 +162,7 @@ impl RpcContext {
         }
     }
 
-    /// Writes the settings and answers the command that changed them.
+    /// Saves the settings and answers the command that changed them.
     async fn saved(&self, answerer: &Answerer) -> Vec<u8> {
         match self.services.write_settings().await {
             Ok(()) => answerer.done(),
@@ -170,7 +170,7 @@ impl RpcContext {
         }
     }
 
-    /// A model that can be used, by its exact name.
+    /// Finds an available model by its exact name.
     pub(super) fn available(&self, provider: &str, id: &str) -> Result<Arc<Model>, String> {
         (self.services.available_models().into_iter())
             .find(|model| model.provider == *provider && model.id == *id)
@@ -179,7 +179,7 @@ impl RpcContext {
 }
 
 impl PendingQuery {
-    /// The answer.
+    /// Returns the answer.
     pub(super) fn answer(self, view: &SessionView<'_>) -> Vec<u8> {
         let Self { answerer, query, context, status } = self;
         match query {

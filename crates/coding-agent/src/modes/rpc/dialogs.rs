@@ -1,4 +1,4 @@
-//! What extensions ask and show, as lines of JSON.
+//! Dialogs and updates of extensions as JSON lines.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use super::outbox::Outbox;
 use crate::extension::ui::{Approval, Dialog, DialogKind, DialogReply, ToolApproval, Ui, UiUpdate};
 use crate::protocol::command::{Hello, ToolReply, UiAnswer, UiReply};
 
-/// The person behind a client. To be given to the session's extensions, and to [`super::rpc`].
+/// The user interface behind a client. Pass it to the session's extensions and to [`super::rpc`].
 #[derive(Clone)]
 pub struct ClientUi(Arc<DialogsShared>);
 
@@ -24,18 +24,18 @@ struct DialogsShared {
 }
 
 struct DialogsState {
-    /// Who waits for an answer, by the request's id.
+    /// Pending answers, by request id.
     waiting: HashMap<String, oneshot::Sender<Option<UiAnswer>>>,
-    /// The client can be asked.
+    /// Whether the client can be asked.
     is_open: bool,
-    /// Calls that need an approval.
+    /// Pending approvals of calls.
     approvals: Approvals,
-    /// A client is served.
+    /// Whether it is in use by a client.
     is_taken: bool,
 }
 
 impl ClientUi {
-    /// For one client.
+    /// Creates a user interface for one client.
     pub fn new(host: &Host) -> Self {
         let lines = Outbox::default();
         let approvals = Approvals::default();
@@ -47,7 +47,7 @@ impl ClientUi {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the outbox, once.
+    /// Returns the outbox, once.
     pub(super) fn take_lines(&self) -> Option<Outbox> {
         let is_taken = std::mem::replace(&mut self.state().is_taken, true);
         (!is_taken).then(|| self.0.lines.clone())
@@ -60,7 +60,7 @@ impl ClientUi {
         }
     }
 
-    /// Ends the dialogs there are without an answer.
+    /// Dismisses the open dialogs without an answer.
     pub(super) fn dismiss(&self) {
         self.state().waiting.clear();
     }
@@ -85,7 +85,7 @@ impl ClientUi {
         self.0.host.ids().uuid_v4()
     }
 
-    /// Takes in what the client wants.
+    /// Applies the client's requested capabilities.
     pub(super) fn hello(&self, hello: &Hello) {
         self.state().approvals.hello(hello);
     }
@@ -122,11 +122,11 @@ impl ClientUi {
     }
 }
 
-/// A request for approval that is no longer awaited; a client that has not answered is notified.
+/// A pending request for approval; notifies the client if it is dropped unanswered.
 struct Over<'a> {
     ui: &'a ClientUi,
     id: &'a str,
-    /// Why it is no longer awaited; `None`: it was answered.
+    /// Why the request is closed; `None` if it was answered.
     why: Option<&'static str>,
 }
 
@@ -148,13 +148,13 @@ impl Ui for ClientUi {
     fn ask<'a>(&'a self, dialog: &'a Dialog) -> BoxFuture<'a, Option<DialogReply>> {
         Box::pin(async move {
             let id = self.new_id();
-            let (tell, answer) = oneshot::channel();
+            let (tx, answer) = oneshot::channel();
             {
                 let mut state = self.state();
                 if !state.is_open {
                     return None;
                 }
-                state.waiting.insert(id.clone(), tell);
+                state.waiting.insert(id.clone(), tx);
             }
             let _forget = Forget { ui: self, id: &id };
             let timeout = dialog.timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
@@ -192,7 +192,7 @@ impl Ui for ClientUi {
             UiUpdate::Title(title) => ("setTitle", json!({"title": title})),
             UiUpdate::EditorText(text) => ("set_editor_text", json!({"text": text})),
         };
-        // What is shown under a name is of no use once there is something newer.
+        // An update with the same name supersedes earlier ones.
         let name = match method {
             "notify" => None,
             _ => Some(format!(
@@ -204,7 +204,7 @@ impl Ui for ClientUi {
     }
 }
 
-/// A dialog that is not waited for any more.
+/// Removes a dialog when dropped.
 struct Forget<'a> {
     ui: &'a ClientUi,
     id: &'a str,

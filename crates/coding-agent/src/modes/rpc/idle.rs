@@ -1,4 +1,4 @@
-//! Serving a client while the session is idle, and the changes between idle and busy.
+//! Serving a client while the session is idle, and the transitions between idle and busy.
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -26,13 +26,13 @@ use crate::session::{
 };
 use crate::store::{SessionRef, StoreError};
 
-/// A client and a session that is idle.
+/// A client and an idle session.
 pub(super) struct IdleServer<'a> {
     runtime: &'a mut SessionRuntime,
     io: Io,
     context: RpcContext,
     stop: Cancel,
-    /// What has finished while the session was created, replaced or changed.
+    /// What finished while the session was created, replaced or changed.
     backlog: Backlog,
 }
 
@@ -43,7 +43,7 @@ impl<'a> IdleServer<'a> {
         Self { runtime, io, context, stop, backlog }
     }
 
-    /// Serves the client until it closes.
+    /// Serves the client until it disconnects.
     pub(super) async fn serve(mut self) -> Result<(), RpcError> {
         loop {
             let backlog = std::mem::take(&mut self.backlog);
@@ -224,7 +224,7 @@ impl<'a> IdleServer<'a> {
         self.after_work(backlog).await;
     }
 
-    /// Catches up with what has finished while the session was busy.
+    /// Catches up with what finished while the session was busy.
     async fn after_work(&mut self, backlog: Backlog) {
         self.runtime.session().notify_observers();
         for finished in backlog.bash {
@@ -235,7 +235,7 @@ impl<'a> IdleServer<'a> {
         }
     }
 
-    /// Does what extensions have requested while the session was idle.
+    /// Performs the requests that extensions made while the session was idle.
     async fn run_requests(&mut self) {
         let cancel = self.stop.child();
         let busy = BusyServer::new(&mut self.io, &self.context, Activity::Prompt, cancel.clone(), None);
@@ -244,7 +244,7 @@ impl<'a> IdleServer<'a> {
         self.after_work(backlog).await;
     }
 
-    /// Loads settings, resources and extensions again.
+    /// Reloads settings, resources and extensions.
     async fn reload(&mut self) {
         match serve_during(&mut self.io, &self.context.ui, &mut self.backlog, self.runtime.reload()).await {
             Ok(()) => self.context = RpcContext::of(self.runtime, &self.context.ui.clone()),
@@ -290,7 +290,7 @@ impl<'a> IdleServer<'a> {
         }
     }
 
-    /// Makes a change that may change the thinking level, and emits the event when it did.
+    /// Applies a change that may affect the thinking level, and emits an event if it did.
     async fn change_level<T>(
         &mut self,
         change: impl AsyncFnOnce(&mut AgentSession) -> Result<Option<T>, SessionError>,
@@ -318,7 +318,7 @@ impl<'a> IdleServer<'a> {
         answerer.done()
     }
 
-    /// The answer to a command that replaces the session, unless an extension has cancelled it.
+    /// Answers a command that replaces the session; an extension may have cancelled it.
     fn replaced(&mut self, done: Result<Option<String>, ForkError>, with_text: bool, answerer: &Answerer) -> Vec<u8> {
         let (text, cancelled) = match done {
             Ok(text) => {
@@ -351,7 +351,7 @@ impl<'a> IdleServer<'a> {
     }
 }
 
-/// Passes the events of a compaction on as items of the work.
+/// Forwards the events of a compaction as work items.
 struct WorkListener<'g>(&'g Emitter<WorkItem>);
 
 impl EventListener for WorkListener<'_> {

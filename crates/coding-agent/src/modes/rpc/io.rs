@@ -1,4 +1,4 @@
-//! Input and output: lines of the client, lines for it, and the tasks that run beside the session.
+//! Input and output: lines from and to the client, and tasks that run alongside the session.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,44 +23,44 @@ use crate::protocol::response::Answerer;
 use crate::session::SessionControl;
 use crate::tools::bash::{BashTool, UserCommand};
 
-/// Pages that are written at the same time; others wait.
+/// Maximum pages written at the same time; others wait.
 const PAGES_AT_ONCE: usize = 4;
-/// Lines of the client that are read ahead.
+/// Maximum client lines to read ahead.
 const AHEAD: usize = 16;
 
-/// Commands that may wait for the session, or run beside it; further ones are refused.
+/// Maximum commands waiting for the session or running alongside it; further ones are rejected.
 pub(super) const MAX_WAITING: usize = 1024;
 
-/// The error of commands beyond that.
+/// The error for commands beyond that limit.
 pub(super) const TOO_MANY: &str =
     "1024 commands are waiting already. Wait for their answers before you send more, or send abort";
 
-/// How long a client that has hung up may go without reading a line before it is given up.
+/// How long a client that hung up may go without reading a line before it is dropped.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The client's side of the protocol.
+/// The client's end of the protocol.
 #[derive(Debug)]
 pub struct LineChannel {
-    /// What the client writes. Its end cancels what runs and ends the program.
+    /// Lines from the client. Closing it cancels running work and ends the program.
     pub incoming: mpsc::Receiver<IncomingLine>,
-    /// What the client reads: whole lines with their line feeds. The program waits while it is full.
+    /// Complete lines for the client, with line feeds. The program waits while the channel is full.
     pub outgoing: mpsc::Sender<Bytes>,
-    /// Is cancelled when the client will write nothing more, though some of what it wrote may not have come in yet.
+    /// Cancelled when the client stops writing, although some of its lines may still be in transit.
     pub hung_up: Cancel,
 }
 
-/// What a client writes.
+/// Input from a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IncomingLine {
     /// A line, without its line feed.
     Line(Bytes),
-    /// A line of more than [`super::MAX_LINE`] bytes, which was passed over.
+    /// A line of more than [`super::MAX_LINE`] bytes, which was skipped.
     TooLong,
 }
 
 impl IncomingLine {
-    /// What it says.
+    /// Parses the line.
     fn read(&self) -> Result<ClientLine, RejectedLine> {
         match self {
             Self::Line(line) => command::parse(line),
@@ -69,7 +69,7 @@ impl IncomingLine {
     }
 }
 
-/// Whether a command may start a task beside the session.
+/// Returns whether a command may start a task alongside the session.
 fn starts_task(command: &RpcCommand) -> bool {
     match command {
         RpcCommand::ExportHtml { .. } => true,
@@ -83,29 +83,29 @@ fn starts_task(command: &RpcCommand) -> bool {
     }
 }
 
-/// What happens outside of the session.
+/// An event outside the session.
 pub(super) enum IoEvent {
     /// The client wrote a line.
     Line(IncomingLine),
-    /// A shell command of the user has ended.
+    /// A shell command of the user ended.
     BashFinished(Box<FinishedBash>),
-    /// Another task beside the session has ended.
+    /// Another task ended.
     TaskFinished(FinishedTask),
-    /// The client writes nothing more, or does not read any more.
+    /// The client stopped writing or reading.
     Closed,
 }
 
-/// A task beside the session that has ended.
+/// A finished task that ran alongside the session.
 pub(super) enum FinishedTask {
     /// A command of an extension.
     ExtensionCommand(Answerer),
-    /// The extensions that see input have let a message pass, so that it waits in a queue now, or have taken it.
+    /// Extensions let an input message pass, so that it is queued now, or handled it.
     Input { answerer: Answerer, is_queued: bool },
     /// An HTML page, with the answer to its command.
     Page(Vec<u8>),
 }
 
-/// A shell command of the user that has ended.
+/// A finished shell command of the user.
 pub(super) struct FinishedBash {
     pub(super) answerer: Answerer,
     pub(super) command: String,
@@ -113,36 +113,36 @@ pub(super) struct FinishedBash {
     pub(super) end: Result<UserCommand, ToolError>,
 }
 
-/// Both directions, and the tasks that run beside the session.
+/// Both directions, and the tasks that run alongside the session.
 pub(super) struct Io {
     lines: LineChannel,
-    /// Lines that were read and not handled yet.
+    /// Lines read but not handled yet.
     ahead: VecDeque<IncomingLine>,
-    /// Commands that wait for the session.
+    /// Commands waiting for the session.
     postponed: VecDeque<RpcRequest>,
-    /// The client writes nothing more.
+    /// Whether the client stopped writing.
     is_silent: bool,
-    /// [`IoEvent::Closed`] was returned.
+    /// Whether [`IoEvent::Closed`] was returned.
     ended: bool,
-    /// The program is asked to end.
+    /// Cancelled when the program should end.
     asked: Cancel,
-    /// The same, also when the client goes.
+    /// Cancelled when the program should end or the client disconnects.
     stop: Cancel,
     events: EventWriter,
-    /// The queues as the client saw them last.
+    /// The queues as last sent to the client.
     queues: (Vec<String>, Vec<String>),
-    /// Lines of those who cannot wait for the client.
+    /// Lines from code that cannot wait for the client.
     aside: Outbox,
-    /// Commands of the user that were started.
+    /// Number of user commands started.
     n_commands: u64,
     running: FuturesUnordered<BoxFuture<'static, IoEvent>>,
     commands: Cancel,
-    /// Bounds the pages that are written at the same time.
+    /// Limits the pages written at the same time.
     pages: Arc<Semaphore>,
 }
 
 impl Io {
-    /// The command of a line. Replies are dispatched, and invalid lines are rejected.
+    /// Returns the command in a line. Replies are dispatched, and invalid lines are rejected.
     pub(super) async fn command_of(&mut self, line: &IncomingLine, ui: &ClientUi) -> Option<RpcRequest> {
         match line.read() {
             Ok(ClientLine::Command(request)) if self.running.len() >= MAX_WAITING && starts_task(&request.command) => {
@@ -156,7 +156,7 @@ impl Io {
         None
     }
 
-    /// `None` when the person behind the client serves another one.
+    /// Returns `None` if the user interface already serves another client.
     pub(super) fn new(lines: LineChannel, ui: &ClientUi, asked: &Cancel) -> Option<Self> {
         let stop = asked.child();
         Some(Self {
@@ -177,12 +177,12 @@ impl Io {
         })
     }
 
-    /// For lines from code that cannot wait; they come before whatever is written later.
+    /// Returns the outbox for lines from code that cannot wait; they precede lines written later.
     pub(super) fn aside(&self) -> Outbox {
         self.aside.clone()
     }
 
-    /// Writes a line; it is dropped when the client does not read any more.
+    /// Writes a line; it is dropped if the client no longer reads.
     pub(super) async fn write(&mut self, line: Vec<u8>) {
         while let Some(line) = self.aside.pop() {
             self.send(line).await;
@@ -190,7 +190,7 @@ impl Io {
         self.send(line.into()).await;
     }
 
-    /// Waits for the client to take a line. A client that goes meanwhile is noticed.
+    /// Waits for the client to accept a line, noticing if it disconnects meanwhile.
     async fn send(&mut self, line: Bytes) {
         let mut given_up = std::pin::pin!(self.given_up());
         let Self { lines: LineChannel { incoming, outgoing, .. }, ahead, is_silent, stop, .. } = self;
@@ -200,7 +200,7 @@ impl Io {
                 tokio::select! {
                     biased;
                     room = &mut room => {
-                        // There is none once the client is gone.
+                        // Fails after the client has disconnected.
                         if let Ok(room) = room {
                             room.send(line);
                         }
@@ -220,7 +220,7 @@ impl Io {
         self.give_up();
     }
 
-    /// Waits until a client that has hung up, or whom the program leaves, has not read for a while.
+    /// Waits until the client has not read for a while after it hung up or the program began to end.
     fn given_up(&self) -> impl Future<Output = ()> + use<> {
         let (hung_up, stop) = (self.lines.hung_up.clone(), self.stop.clone());
         async move {
@@ -232,13 +232,13 @@ impl Io {
         }
     }
 
-    /// Gives the client up.
+    /// Stops serving the client.
     fn give_up(&mut self) {
         self.lines.outgoing = mpsc::channel(1).0;
         self.stop.cancel(CancelReason::Shutdown);
     }
 
-    /// Keeps a command until the session has time for it; refused when too many wait.
+    /// Postpones a command until the session is available; rejects it if too many are waiting.
     pub(super) async fn postpone(&mut self, request: RpcRequest) {
         if self.postponed.len() < MAX_WAITING {
             self.postponed.push_back(request);
@@ -247,17 +247,17 @@ impl Io {
         }
     }
 
-    /// The next command that waits for the session.
+    /// Returns the next postponed command.
     pub(super) fn next_postponed(&mut self) -> Option<RpcRequest> {
         self.postponed.pop_front()
     }
 
-    /// Commands that wait for the session.
+    /// Returns the number of postponed commands.
     pub(super) fn n_postponed(&self) -> usize {
         self.postponed.len()
     }
 
-    /// Writes an event, if it is one that is written.
+    /// Writes an event, if it is part of the protocol.
     pub(super) async fn event(&mut self, event: &SessionEvent) {
         if let SessionEvent::QueueUpdate { steering, follow_up } = event {
             return self.queues(steering.clone(), follow_up.clone()).await;
@@ -267,14 +267,14 @@ impl Io {
         }
     }
 
-    /// Sends the queues, unless they are as the client saw them last.
+    /// Sends the queues if they have changed.
     pub(super) async fn queues(&mut self, steering: Vec<String>, follow_up: Vec<String>) {
         if self.queues.0 != steering || self.queues.1 != follow_up {
             self.show_queues(steering, follow_up).await;
         }
     }
 
-    /// Sends the queues in any case.
+    /// Sends the queues unconditionally.
     pub(super) async fn show_queues(&mut self, steering: Vec<String>, follow_up: Vec<String>) {
         self.queues = (steering.clone(), follow_up.clone());
         let event = SessionEvent::QueueUpdate { steering, follow_up };
@@ -286,7 +286,7 @@ impl Io {
     /// Waits for the next event. Dropping the future loses nothing.
     pub(super) async fn next_event(&mut self) -> IoEvent {
         loop {
-            // A client that does not read is not read from either: the answers would have nowhere to go.
+            // Do not read from a client that does not read: there would be no room for the answers.
             if self.aside.has_room() && !self.ended {
                 if let Some(line) = self.ahead.pop_front() {
                     return IoEvent::Line(line);
@@ -332,43 +332,43 @@ impl Io {
         IoEvent::Closed
     }
 
-    /// Is cancelled when the program is asked to end.
+    /// Returns the token cancelled when the program should end.
     pub(super) fn asked(&self) -> &Cancel {
         &self.asked
     }
 
-    /// Is cancelled when the client goes, or the program is asked to end.
+    /// Returns the token cancelled when the program should end or the client disconnects.
     pub(super) fn stop(&self) -> &Cancel {
         &self.stop
     }
 
-    /// Whether the client does not read any more.
+    /// Returns whether the client stopped reading.
     pub(super) fn nobody_reads(&self) -> bool {
         self.lines.outgoing.is_closed()
     }
 
-    /// Whether the end of the client was reported.
+    /// Returns whether the client's end was reported.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether commands of the user still run.
+    /// Returns whether any user commands are running.
     pub(super) fn runs_commands(&self) -> bool {
         !self.running.is_empty()
     }
 
-    /// A permit for each page that may be written now.
+    /// Returns the semaphore that limits concurrent page writes.
     pub(super) fn pages(&self) -> Arc<Semaphore> {
         Arc::clone(&self.pages)
     }
 
-    /// Runs a task beside everything else.
+    /// Starts a task alongside everything else.
     pub(super) fn start_task(&mut self, task: impl Future<Output = FinishedTask> + Send + 'static) {
         self.running.push(task.map(IoEvent::TaskFinished).boxed());
     }
 
-    /// Starts a shell command of the user, unless an extension blocks it. Its output is written as it comes, and it pauses while the client does
-    /// not read.
+    /// Starts a shell command of the user, unless an extension blocks it. Its output is streamed, and it pauses while the client does not
+    /// read.
     pub(super) fn start_bash(
         &mut self,
         answerer: Answerer,

@@ -1,4 +1,4 @@
-//! Lines for the client from those who cannot wait for it: extensions, commands of the user, answers in the middle of a run.
+//! Lines for the client from code that cannot wait for it: extensions, user commands, answers during a run.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,14 +8,14 @@ use pinch_stdx::cancel::Cancel;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-/// Bytes that may wait for the client before commands of the user pause and further requests are not read.
+/// Maximum pending bytes before user commands pause and no further requests are read.
 const ROOM: usize = 1024 * 1024;
-/// Bytes that may wait for the client before what is only shown is dropped.
+/// Maximum pending bytes before mere updates are dropped.
 const FULL: usize = 32 * 1024 * 1024;
-/// Text of a command that is sent in one line at most.
+/// Maximum bytes of command output sent in one line.
 const MAX_TEXT: usize = 64 * 1024;
 
-/// Lines that wait for the client; clones share them.
+/// Lines waiting for the client; clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outbox(Arc<OutboxShared>);
 
@@ -34,13 +34,13 @@ struct OutboxState {
 #[derive(Debug)]
 enum OutboxItem {
     Line(Bytes),
-    /// What a command has printed since its last line.
+    /// Output of a command since its last line.
     Text {
         command: u64,
         id: Option<Value>,
         text: String,
     },
-    /// Takes the place of what was shown under the same name.
+    /// Replaces an earlier update with the same name.
     Shown {
         name: String,
         line: Bytes,
@@ -48,7 +48,7 @@ enum OutboxItem {
 }
 
 impl OutboxItem {
-    /// An estimate of the memory it takes.
+    /// Estimates the memory it takes.
     fn n_bytes(&self) -> usize {
         size_of::<Self>()
             + match self {
@@ -89,8 +89,8 @@ impl Outbox {
         self.change(|state| state.push(OutboxItem::Line(line.into())));
     }
 
-    /// Adds what a command has printed to what it printed before. A command prints only while there is room; what it prints beyond that while it is
-    /// being ended is dropped.
+    /// Adds output of a command, merging it with earlier output. Commands print only while there is room; output beyond that, while a
+    /// command is being stopped, is dropped.
     pub(super) fn push_text(&self, command: u64, id: Option<&Value>, text: &str) {
         self.change(|state| {
             if state.n_bytes > FULL {
@@ -108,7 +108,7 @@ impl Outbox {
         });
     }
 
-    /// Adds a line that only shows something, in the place of one of the same name that is still here. Dropped when too much waits.
+    /// Adds an update, replacing a pending one with the same name. Dropped if too much is pending.
     pub(super) fn show(&self, name: Option<String>, line: impl Into<Bytes>) {
         self.change(|state| {
             if let Some(name) = &name
@@ -130,7 +130,7 @@ impl Outbox {
         });
     }
 
-    /// Takes the first line.
+    /// Removes and returns the first line.
     pub(super) fn pop(&self) -> Option<Bytes> {
         if self.is_empty() {
             return None;
@@ -146,7 +146,7 @@ impl Outbox {
         self.state().pieces.is_empty()
     }
 
-    /// Whether those who can wait need not.
+    /// Returns whether producers may continue.
     pub(super) fn has_room(&self) -> bool {
         self.state().n_bytes < ROOM
     }
@@ -159,7 +159,7 @@ impl Outbox {
     async fn until(&self, holds: impl Fn(&OutboxState) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.0.changed.notified());
-            // What changes between the look and the wait must not be missed.
+            // Register before checking, so that no change is missed.
             changed.as_mut().enable();
             if holds(&self.state()) {
                 return;
@@ -168,7 +168,7 @@ impl Outbox {
         }
     }
 
-    /// Runs work that adds lines, and pauses it while the outbox is full. Cancelled work ends at once.
+    /// Runs work that adds lines, pausing it while the outbox is full. Cancelled work ends immediately.
     pub(super) async fn paced<T>(&self, work: impl Future<Output = T>, cancel: &Cancel) -> T {
         let mut work = std::pin::pin!(work);
         loop {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_a_command_merge_and_what_is_shown_is_replaced() {
+    fn command_output_is_merged_and_updates_are_replaced() {
         let outbox = Outbox::default();
         outbox.push_text(1, Some(&json!("a")), "x");
         outbox.push_text(1, Some(&json!("a")), "y");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_bounded() {
+    fn unread_lines_are_bounded() {
         let outbox = Outbox::default();
         let long = "x".repeat(MAX_TEXT);
         for _ in 0..2000 {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_pauses_while_there_is_no_room_and_ends_when_cancelled() {
+    async fn work_pauses_without_room_and_ends_when_cancelled() {
         let (outbox, cancel) = (Outbox::default(), Cancel::new());
         let n_polls = std::cell::Cell::new(0);
         let work = std::future::poll_fn(|cx| {

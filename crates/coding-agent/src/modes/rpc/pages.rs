@@ -1,4 +1,4 @@
-//! The HTML page of a session, written beside everything else.
+//! Writing the HTML page of a session alongside everything else.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::protocol::response::Answerer;
 use crate::session::SessionView;
 use crate::session_log::SessionLog;
 
-/// How long pages are waited for when the client has said its last word: a pipe may never be read.
+/// How long to wait for pages after the client stopped writing: a pipe may never be read.
 const GRACE: Duration = Duration::from_secs(30);
 
 impl RpcContext {
-    /// Starts writing a page beside everything else. The page shows the session that is passed to the returned function.
+    /// Starts writing a page alongside everything else. The page shows the session passed to the returned function.
     pub(super) fn write_page(
         &self,
         io: &mut Io,
@@ -31,7 +31,7 @@ impl RpcContext {
         let (asked, stop) = (io.asked().clone(), io.stop().clone());
         io.start_task(async move {
             let written = async {
-                let log = taken.await.map_err(|_| "The session is gone".to_owned())?;
+                let log = taken.await.map_err(|_| "The session is closed".to_owned())?;
                 let permit = permits.acquire_owned().await;
                 let done = tokio::task::spawn_blocking(move || {
                     let _permit = permit;
@@ -42,26 +42,26 @@ impl RpcContext {
             let done = tokio::select! {
                 biased;
                 done = written => done,
-                () = end_of_patience(&asked, &stop) => Err("The program ends before the page is written".to_owned()),
+                () = end_of_patience(&asked, &stop) => Err("The program is exiting before the page is written".to_owned()),
             };
             FinishedTask::Page(match done {
                 Ok(path) => answerer.with(&json!({ "path": path })),
                 Err(why) => answerer.failed(&why),
             })
         });
-        // Who waits for the log may have given up.
+        // The receiver may have been dropped.
         move |view| drop(send.send(view.log.snapshot()))
     }
 
-    /// Writes a page and says where. Blocks.
+    /// Writes a page and returns its path. Blocks.
     fn page(&self, log: &SessionLog, path: Option<&Path>) -> Result<String, String> {
-        let theme = self.services.theme().ok_or("There is no theme")?;
+        let theme = self.services.theme().ok_or("No theme found")?;
         let path = html::export(log, &look(&theme), path, self.services.cwd()).map_err(|error| with_causes(&error))?;
         Ok(path.to_string_lossy().into_owned())
     }
 }
 
-/// Waits until the program is asked to end, or for a while after the client's last word.
+/// Waits until the program should end, or for a while after the client stopped writing.
 async fn end_of_patience(asked: &Cancel, stop: &Cancel) {
     let late = async {
         stop.cancelled().await;

@@ -1,4 +1,4 @@
-//! What a session is like, as RPC answers show it.
+//! The state of a session in RPC answers.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::entry::EntryId;
 use crate::session::{SessionStats, SessionView};
 
-/// The conversation, as a JSON text.
+/// Returns the conversation as JSON.
 pub(super) fn messages(view: &SessionView<'_>) -> Vec<u8> {
     let mut out = b"{\"messages\":[".to_vec();
     for (at, message) in view.messages().iter().enumerate() {
@@ -26,7 +26,7 @@ pub(super) fn messages(view: &SessionView<'_>) -> Vec<u8> {
     out
 }
 
-/// The entries behind one of them, or all, as a JSON text; `None` when there is no such entry. Lines are given as they are stored.
+/// Returns all entries, or those after `since`, as JSON; `None` if that entry does not exist. Lines are copied as stored.
 pub(super) fn entries(view: &SessionView<'_>, since: Option<&EntryId>) -> Option<Vec<u8>> {
     let ids: Vec<&EntryId> = view.log.entry_ids().collect();
     let from = match since {
@@ -47,9 +47,9 @@ pub(super) fn entries(view: &SessionView<'_>, since: Option<&EntryId>) -> Option
     Some(out)
 }
 
-/// All entries as trees, as a JSON text.
+/// Returns all entries as trees, as JSON.
 pub(super) fn tree(view: &SessionView<'_>) -> Vec<u8> {
-    /// What is still to be written: branches can be deeper than a stack.
+    /// Pending output: branches can be deeper than the stack.
     enum WriteStep {
         Node(usize),
         Comma,
@@ -95,14 +95,14 @@ pub(super) fn tree(view: &SessionView<'_>) -> Vec<u8> {
     out
 }
 
-/// Messages that can be forked before.
+/// Returns the messages that can be forked before.
 pub(super) fn fork_messages(view: &SessionView<'_>) -> Value {
     let list: Vec<Value> =
         view.fork_points().into_iter().map(|(id, text)| json!({"entryId": id.as_str(), "text": text})).collect();
     json!({ "messages": list })
 }
 
-/// Counts, tokens, money.
+/// Returns message counts, tokens and cost.
 pub(super) fn stats(stats: &SessionStats) -> Value {
     let spent = &stats.spent;
     let mut value = json!({
@@ -130,7 +130,7 @@ pub(super) fn stats(stats: &SessionStats) -> Value {
     value
 }
 
-/// The thinking levels of a model.
+/// Returns the thinking levels of a model.
 pub(super) fn thinking_levels(model: &Model) -> Value {
     let levels: Vec<&str> = thinking::supported(model).into_iter().map(|level| level.as_str()).collect();
     json!({ "levels": levels })
@@ -159,7 +159,7 @@ fn append_text(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Takes members out that are absent in JSON when there is nothing to say.
+/// Removes null members that must be absent.
 pub(super) fn without_nulls(value: &mut Value, names: &[&str]) {
     if let Some(map) = value.as_object_mut() {
         map.retain(|name, value| !value.is_null() || !names.contains(&name.as_str()));

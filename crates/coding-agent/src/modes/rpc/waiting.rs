@@ -1,4 +1,4 @@
-//! Serving a client while its session is being created, replaced or changed: it can answer dialogs, and everything else waits.
+//! Serving a client while its session is created, replaced or changed: it can answer dialogs, and everything else waits.
 
 use std::pin::pin;
 
@@ -6,17 +6,17 @@ use super::dialogs::ClientUi;
 use super::io::{FinishedBash, FinishedTask, Io, IoEvent};
 use crate::protocol::command::{RpcCommand, RunCommand};
 
-/// What has finished while the session was not available, to be handled when it is again.
+/// What finished while the session was unavailable, to be handled later.
 #[derive(Default)]
 pub(super) struct Backlog {
     /// Shell commands of the user.
     pub(super) bash: Vec<FinishedBash>,
-    /// Other tasks beside the session.
+    /// Other tasks.
     pub(super) tasks: Vec<FinishedTask>,
 }
 
-/// Runs something that needs the session for itself, and lets the client answer dialogs meanwhile: an extension may ask the user before it lets
-/// the work continue. `abort` dismisses the dialog that is open; it is answered later, like every other command.
+/// Runs work that needs exclusive access to the session, letting the client answer dialogs meanwhile: an extension may ask the user before
+/// it lets the work continue. `abort` dismisses the open dialog; like every other command, it is answered later.
 pub(super) async fn serve_during<T>(
     io: &mut Io,
     ui: &ClientUi,

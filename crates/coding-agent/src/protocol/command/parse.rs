@@ -1,4 +1,4 @@
-//! Reading commands from lines of JSON.
+//! Parsing commands from JSON lines.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use super::{
 };
 use crate::entry::EntryId;
 
-/// The type of a line that answers a request for approval.
+/// The type of an answer to an approval request.
 const TOOL_REPLY: &str = "tool_approval_response";
 
-/// Reads a line, without its line end.
+/// Parses a line without its line break.
 ///
 /// # Errors
-/// What is to be answered to a line that cannot be understood.
+/// The response to send for an invalid line.
 pub fn parse(line: &[u8]) -> Result<ClientLine, RejectedLine> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let of_line = |error: String| RejectedLine::no_command(&error);
-    // As JavaScript reads it: halves of surrogate pairs and bytes that are no UTF-8 become U+FFFD.
+    // As in JavaScript: lone surrogates and invalid UTF-8 become U+FFFD.
     let value: Value =
         json::from_slice(line).map_err(|error| RejectedLine { id: id_of(line), ..of_line(error.to_string()) })?;
     let Value::Object(fields) = value else { return Err(of_line("a command is a JSON object".into())) };
@@ -48,12 +48,12 @@ pub fn parse(line: &[u8]) -> Result<ClientLine, RejectedLine> {
     }
 }
 
-/// The id of a line that is broken behind it. One that may be cut off itself is none.
+/// Recovers the id from a malformed line, unless it may be truncated itself.
 fn id_of(line: &[u8]) -> Option<Value> {
     let mut read = PartialJson::new();
     read.push(&String::from_utf8_lossy(line));
     let id = read.object().remove("id").filter(|id| id.is_string() || id.is_number())?;
-    // A number or a text that is still open takes a digit in.
+    // If a number or string is unterminated, it absorbs this digit.
     read.push("0");
     (read.object().get("id") == Some(&id)).then_some(id)
 }
@@ -236,7 +236,7 @@ impl Fields<'_> {
 fn read_image(at: usize, image: &Value) -> Result<Image, String> {
     let text = |name: &str| match image.get(name).and_then(Value::as_str) {
         Some(text) if !text.is_empty() => Ok(text.to_owned()),
-        _ => Err(format!("images.{at}.{name}: must be a string that is not empty")),
+        _ => Err(format!("images.{at}.{name}: must be a non-empty string")),
     };
     Ok(Image { data: text("data")?, mime_type: text("mimeType")? })
 }
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_read() {
+    fn commands_are_parsed() {
         let line = json!({"id": "1", "type": "prompt", "message": "x", "streamingBehavior": "followUp",
             "images": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]});
         let Ok(ClientLine::Command(request)) = read(&line) else { panic!() };
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_as_javascript_reads_them_and_ids_are_recovered() {
+    fn lines_are_parsed_as_in_javascript_and_ids_are_recovered() {
         let Ok(ClientLine::Command(request)) =
             parse(b"{\"id\":\"7\",\"type\":\"prompt\",\"message\":\"a\\ud83d \xff\"}")
         else {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_include_their_position() {
         let refused = parse(b"{oops").unwrap_err();
         assert!(refused.name == "parse" && refused.error.starts_with("Failed to parse command: "), "{refused:?}");
         assert!(parse(b"null").unwrap_err().error.starts_with("Failed to parse command: "));
@@ -296,14 +296,14 @@ mod tests {
         assert_eq!(error(&json!({"type": "prompt"})), "Invalid command: message: is required");
         assert_eq!(error(&json!({"type": "prompt", "message": 1})), "Invalid command: message: must be a string");
         let image = json!({"type": "steer", "message": "x", "images": [{"data": "AA=="}]});
-        assert_eq!(error(&image), "Invalid command: images.0.mimeType: must be a string that is not empty");
+        assert_eq!(error(&image), "Invalid command: images.0.mimeType: must be a non-empty string");
         assert_eq!(error(&json!({"type": "set_auto_retry"})), "Invalid command: enabled: is required");
         let mode = json!({"type": "set_steering_mode", "mode": "some"});
         assert_eq!(error(&mode), "Invalid command: mode: must be all or one-at-a-time");
     }
 
     #[test]
-    fn approvals_are_read() {
+    fn approvals_are_parsed() {
         let reply = |value: Value| match read(&value) {
             Ok(ClientLine::ToolReply(reply)) => reply.decision,
             other => panic!("{other:?}"),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_to_extensions_are_no_commands() {
+    fn replies_to_extensions_are_not_commands() {
         let reply = |value: Value| match read(&value) {
             Ok(ClientLine::UiReply(reply)) => reply.answer,
             other => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! The themes that are built in.
+//! The built-in themes.
 
 /// For dark terminals.
 pub(super) const DARK: &str = r##"{
@@ -81,7 +81,7 @@ pub(super) const DARK: &str = r##"{
   }
 }"##;
 
-/// For bright terminals.
+/// For light terminals.
 pub(super) const LIGHT: &str = r##"{
   "name": "light",
   "vars": {

@@ -1,4 +1,4 @@
-//! The model a session begins with, and the level it thinks at.
+//! Selecting the initial model and thinking level of a session.
 
 use std::sync::Arc;
 
@@ -16,23 +16,23 @@ use crate::session::ScopedModel;
 use crate::session_log::{Context, SessionLog};
 use crate::settings::Settings;
 
-/// Chooses a model, for the first conversation of a session and for those that take its place.
+/// Selects a model for the first conversation of a session and for those that replace it.
 #[derive(Clone, Debug)]
 pub(crate) struct Chooser {
     model: ModelChoice,
     thinking: Option<ThinkingLevel>,
     scope: Option<Vec<String>>,
-    /// There are credentials for every model.
+    /// Whether there are credentials for every model.
     given_for_all: bool,
 }
 
-/// A model, and what it was chosen with.
+/// A selected model and related choices.
 pub(super) struct ChosenModel<M = Arc<Model>> {
     pub(super) model: M,
-    /// The level that was requested with it.
+    /// The thinking level requested with it.
     thinking: Option<ThinkingLevel>,
     pub(super) scope: Vec<ScopedModel>,
-    /// The model of the conversation, where it cannot be used any more.
+    /// The conversation's model, if it is no longer available.
     lost: Option<(ProviderId, ModelId)>,
 }
 
@@ -46,8 +46,8 @@ impl Chooser {
         }
     }
 
-    /// The model for a conversation that takes the place of another one, and its level; `None` for the level: as the conversation says, and for
-    /// the whole: there is none.
+    /// Selects the model and level for a conversation that replaces another one. The level is `None` to use the conversation's; the result
+    /// is `None` if there is no model.
     pub(crate) fn choose_again(
         &self,
         services: &Services,
@@ -61,7 +61,7 @@ impl Chooser {
         Some((choice.model, level))
     }
 
-    /// The model for a session; looks for model servers on this machine when `options` say so and there is no other model.
+    /// Selects the model for a session; looks for local model servers if `options` allow it and no other model is available.
     pub(super) async fn choose_found(
         &self,
         services: &Services,
@@ -117,7 +117,7 @@ impl Chooser {
             }
             ModelChoice::Default => {}
         }
-        // The model does not matter to an empty conversation.
+        // An empty conversation has no model to keep.
         let is_continued = !context.messages.is_empty();
         let saved = context.model.as_ref().filter(|_| is_continued);
         if let Some(saved) = saved
@@ -127,7 +127,7 @@ impl Chooser {
             return chosen(Some(model), None, None);
         }
         let default = settings.default_provider.as_deref().zip(settings.default_model.as_deref());
-        // The catalog is large: the configured model is looked up by itself, and providers one by one.
+        // The catalog is large: look up the configured model directly, and providers one by one.
         let configured = default.and_then(|(provider, id)| registry.find(&provider.into(), id));
         let is_configured = |one: &&ModelMatch| {
             configured.as_ref().is_some_and(|model| model.provider == one.model.provider && model.id == one.model.id)
@@ -148,7 +148,7 @@ impl Chooser {
 }
 
 impl ChosenModel {
-    /// The level to think at; `None`: as the conversation says.
+    /// Returns the thinking level; `None` uses the conversation's.
     pub(super) fn level(&self, settings: &Settings, log: &SessionLog) -> Option<ThinkingLevel> {
         self.thinking.or_else(|| {
             let of_model = settings.model_thinking.get(&format!("{}/{}", self.model.provider, self.model.id));
@@ -159,13 +159,13 @@ impl ChosenModel {
     }
 }
 
-/// The usual model of the first preferred provider that there are credentials for.
+/// Returns the default model of the first preferred provider with credentials.
 fn usual_model(services: &Services, has_auth: &dyn Fn(&ProviderId) -> bool) -> Option<Arc<Model>> {
     let preferred = default_ids().map(|(provider, _)| ProviderId::new(provider));
     preferred.filter(|provider| has_auth(provider)).find_map(|provider| services.models().default_model(&provider))
 }
 
-/// The first model of the first server of this machine that answers. The registry knows all of its models from then on.
+/// Returns the first model of the first local server that responds, and adds all of its models to the registry.
 async fn local_model(services: &Services) -> Option<Arc<Model>> {
     let server = local_servers::find(services.host()).await.into_iter().next()?;
     let models: Vec<serde_json::Value> = server.models.iter().map(|model| model.to_record()).collect();

@@ -1,4 +1,4 @@
-//! The extensions of a session: started, asked for trust in the project, and loaded.
+//! Starting and loading the extensions of a session, and asking them about project trust.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::resources::trust::TrustDecision;
 use crate::resources::{ExtensionEntry, ResourceScope};
 use crate::services::Services;
 
-/// Starts the extensions that were found. Those that are not the project's own are started first, and say whether the project is trusted; if that
-/// changes, everything is read again.
+/// Starts the discovered extensions. Those outside the project start first and decide whether to trust it; if that changes the trust,
+/// everything is reloaded.
 pub(super) async fn found(
     mut services: Services,
     options: &SessionOptions,
@@ -69,7 +69,7 @@ async fn start(
     started
 }
 
-/// The extensions of the caller and those that were found, with their flags set and their providers registered.
+/// Loads the caller's and the discovered extensions, sets their flags and registers their providers.
 pub(super) fn load(
     services: &Services,
     found: Vec<Arc<dyn Extension>>,

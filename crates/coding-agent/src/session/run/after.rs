@@ -1,4 +1,4 @@
-//! What follows when the agent has come to rest: nothing, the same once more, or a compaction first.
+//! What happens after a run: nothing, a retry, or a compaction first.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::compaction::CompactionReason;
 use crate::event::SessionEvent;
 use crate::recovery::{FailedAnswer, Recovery, TurnRetry, recover};
 
-/// What a session says when compaction did not make a conversation short enough, as pi words it.
+/// The error if the conversation is still too long after a compaction, in pi's words.
 const STILL_TOO_LONG: &str = "Context overflow recovery failed after one compact-and-retry attempt. \
      Try reducing context or switching to a larger-context model.";
 
 impl PromptRun<'_> {
-    /// Decides what follows a run, and does it.
+    /// Decides what follows a run, and performs it.
     pub(super) async fn after_run(&mut self, end: RunEnd) -> Result<Next, SessionError> {
         let answer = end.messages.iter().rev().find_map(|message| message.as_assistant().cloned());
         let plan = self.session.plan_now();
@@ -35,7 +35,7 @@ impl PromptRun<'_> {
         let aborted = end.why == EndReason::Aborted;
         let error_message = answer.as_ref().and_then(|answer| answer.error_message.clone()).unwrap_or_default();
         let is_failure = answer.as_ref().is_some_and(|answer| answer.stop_reason.is_failure());
-        self.tell_end(SessionEvent::RunEnd { end, will_retry }).await?;
+        self.emit_end(SessionEvent::RunEnd { end, will_retry }).await?;
         match recovery {
             Recovery::Again { attempt, nominal, at_least } => {
                 self.wait_for_retry(attempt, nominal, at_least, error_message).await
@@ -108,7 +108,7 @@ impl PromptRun<'_> {
         Ok(Next::Again)
     }
 
-    /// Leaves a failed answer out of the context.
+    /// Removes a failed answer from the context.
     pub(super) async fn omit_failed_answer(&mut self) -> Result<(), SessionError> {
         if let Some(id) = self.session.omit_failed_answer().await? {
             self.emitter.entry_appended(&self.session.log, &id).await;

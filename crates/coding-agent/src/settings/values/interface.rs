@@ -1,100 +1,100 @@
-//! What a person sees.
+//! User interface settings.
 
 use serde_json::Value;
 
 use super::SettingsReader;
 
-/// How a terminal interface looks and behaves.
+/// Appearance and behavior of a terminal interface.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Interface {
-    /// Name of the theme; `None` = by the terminal.
+    /// Name of the theme; `None` follows the terminal.
     pub theme: Option<String>,
-    /// The way the screen is used, in the words of the document.
+    /// How the screen is used, uninterpreted.
     pub tui_mode: Option<String>,
-    /// Plain lines are written one below the other.
+    /// Whether to write plain lines one below the other.
     pub plain: bool,
-    /// What is shown at the start.
+    /// What to show at startup.
     pub quiet_startup: QuietStartup,
-    /// What is new is shown in one line.
+    /// Whether to show release notes in a single line.
     pub collapse_changelog: bool,
-    /// The version whose changes were shown last.
+    /// The version whose release notes were shown last.
     pub last_changelog_version: Option<String>,
-    /// The server that names the latest version.
+    /// URL of the server that knows the latest version.
     pub version_check_url: Option<String>,
-    /// Thoughts of models are not shown.
+    /// Whether to hide the models' thinking.
     pub hide_thinking: bool,
-    /// What two presses of Escape do.
+    /// What a double Escape does.
     pub double_escape: DoubleEscape,
-    /// What a session's tree shows at first: `default`, `no-tools`, `user-only`, `labeled-only` or `all`.
+    /// Initial filter of a session's tree: `default`, `no-tools`, `user-only`, `labeled-only` or `all`.
     pub tree_filter: String,
-    /// Columns left and right of the editor.
+    /// Columns to the left and right of the editor.
     pub editor_padding: u64,
-    /// Prompts are kept for later sessions of the project.
+    /// Whether to keep prompts for later sessions of the project.
     pub history_file: bool,
-    /// Lines of suggestions at most.
+    /// Maximum lines of suggestions.
     pub autocomplete_max_visible: u64,
-    /// The terminal's own cursor is shown.
+    /// Whether to show the terminal's own cursor.
     pub hardware_cursor: bool,
-    /// The command of another editor.
+    /// Command of an external editor.
     pub external_editor: Option<String>,
-    /// Space around output, in the words of the document.
+    /// Space around output, uninterpreted.
     pub output_pad: Option<Value>,
-    /// In front of the lines of code blocks.
+    /// Indentation of code blocks.
     pub code_block_indent: String,
-    /// How diagrams are shown, in the words of the document.
+    /// How to show diagrams, uninterpreted.
     pub mermaid: Option<Value>,
-    /// A person is warned when a subscription is billed by use.
+    /// Whether to warn when a subscription is billed by usage.
     pub warn_extra_usage: bool,
-    /// Report when a provider's cache was missed.
+    /// Whether to report that a provider's cache was missed.
     pub show_cache_misses: bool,
-    /// What the terminal can do.
+    /// Terminal settings.
     pub terminal: Terminal,
 }
 
-/// What is shown at the start.
+/// What to show at startup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QuietStartup {
-    /// All of it.
+    /// Everything.
     Off,
     /// Nothing.
     On,
-    /// The header alone.
+    /// Only the header.
     Header,
 }
 
-/// What two presses of Escape do.
+/// What a double Escape does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DoubleEscape {
-    /// The session's tree opens.
+    /// Opens the session's tree.
     Tree,
-    /// The session is forked.
+    /// Forks the session.
     Fork,
     /// Nothing.
     Nothing,
 }
 
-/// What a terminal is asked to do.
+/// Terminal settings.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Terminal {
-    /// Pictures are shown.
+    /// Whether to show images.
     pub show_images: bool,
-    /// Columns of a picture.
+    /// Width of an image in columns.
     pub image_width: u64,
-    /// The screen is cleared when there is less to show.
+    /// Whether to clear the screen when its content shrinks.
     pub clear_on_shrink: bool,
-    /// Show progress in the terminal.
+    /// Whether to show progress in the terminal.
     pub show_progress: bool,
-    /// How it notifies the user: `auto`, `off`, `bell`, `osc9` or `osc777`.
+    /// How to notify the user: `auto`, `off`, `bell`, `osc9` or `osc777`.
     pub notify: String,
-    /// Whether links can be clicked; `None`: where the terminal is known to have such links.
+    /// Whether to emit clickable links; `None` does so in terminals known to support them.
     pub hyperlinks: Option<bool>,
-    /// How pictures are sent: `auto`, `kitty`, `iterm2` or `off`.
+    /// Image protocol: `auto`, `kitty`, `iterm2` or `off`.
     pub images: Option<Value>,
-    /// Whether there are all colours, in the words of the document.
+    /// Whether true color is supported, uninterpreted.
     pub true_color: Option<Value>,
 }
 

@@ -1,20 +1,20 @@
-//! What keeps tools apart from the rest of the machine.
+//! Sandbox settings for tools.
 
 use super::SettingsReader;
 
-/// What keeps the tools of a session apart from the rest of the machine.
+/// Sandbox settings for the tools of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxDefaults {
-    /// The name of a backend, `auto` or `none`.
+    /// Name of a backend, `auto` or `none`.
     pub backend: String,
-    /// The image of containers.
+    /// Image for containers.
     pub image: String,
-    /// Whether the working directory can be changed.
+    /// Whether the working directory is writable.
     pub can_write: bool,
-    /// Whether commands reach the network.
+    /// Whether commands have network access.
     pub has_network: bool,
-    /// Other files and directories as they are written; `true`: they can be changed.
+    /// Additional files and directories as written; `true` if they are writable.
     pub extra_roots: Vec<(String, bool)>,
 }
 

@@ -1,4 +1,4 @@
-//! What a command came to as data, for programs that call tools. They get far more of the output than a model.
+//! The result of a command as data, for programs that call tools. They get far more of the output than a model.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -9,10 +9,10 @@ use pinch_llm::schema::Schema;
 use pinch_stdx::process::tail::OutputTail;
 use serde_json::{Value, json};
 
-/// Bytes of output at most; of more, the first half and the last.
+/// Maximum bytes of output; of longer output, the first half and the last.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What [`content`] looks like.
+/// Returns the schema of [`content`].
 pub(super) fn schema() -> Schema {
     Schema::new(json!({
         "type": "object",
@@ -27,11 +27,11 @@ pub(super) fn schema() -> Schema {
     }))
 }
 
-/// The value of `structuredContent`.
+/// Returns the value of `structuredContent`.
 pub(super) fn content(tail: &OutputTail, exit_code: i32, took: Duration) -> Value {
     let (output, truncated) = match tail.spill_path().map(ends) {
         Some(Ok(ends)) => ends,
-        // Without a file what is in memory is all there is.
+        // Without a file, all output is in memory.
         _ => (tail.text().to_owned(), !tail.is_whole()),
     };
     let mut content = json!({"output": output, "truncated": truncated});
@@ -43,7 +43,7 @@ pub(super) fn content(tail: &OutputTail, exit_code: i32, took: Duration) -> Valu
     content
 }
 
-/// The whole file, or its first and its last half of [`MAX_BYTES`]; whether something was left out.
+/// Returns the whole file, or its first and last half of [`MAX_BYTES`], and whether something was omitted.
 fn ends(path: &Path) -> io::Result<(String, bool)> {
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
@@ -59,7 +59,7 @@ fn ends(path: &Path) -> io::Result<(String, bool)> {
     file.seek(SeekFrom::Start(size - half))?;
     let mut tail = Vec::new();
     file.take(half).read_to_end(&mut tail)?;
-    // Characters that are cut in two are left out.
+    // Omit characters cut in two.
     let cut = std::str::from_utf8(&head).err().filter(|error| error.error_len().is_none());
     let head = &head[..cut.map_or(head.len(), |error| error.valid_up_to())];
     let begin = tail.iter().position(|byte| byte & 0xc0 != 0x80).unwrap_or(tail.len());
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_get_the_whole_output_or_both_ends_of_it() {
+    fn programs_get_the_complete_output_or_both_ends_of_it() {
         let dir = tempfile::tempdir().unwrap();
         let of = |text: &str| content(&tail(dir.path(), text), 3, Duration::from_millis(1_270));
         let small = json!({"output": "a\n", "truncated": false, "exit_code": 3, "wall_time_seconds": 1.3});

@@ -1,4 +1,4 @@
-//! Showing a change: with line numbers for people, and as a patch for programs.
+//! Rendering a change: with line numbers for people, and as a patch for programs.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use similar::{DiffOp, TextDiff};
 
 /// Unchanged lines shown around a change.
 const CONTEXT: usize = 4;
-/// How long the smallest difference is looked for; after that, a larger one will do.
+/// How long to search for a minimal difference; after that, a larger one is used.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A change of one file in both forms.
+/// A change of one file in both formats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RenderedDiff {
-    /// Lines with sign and number; gaps are dots.
+    /// Lines with sign and number; gaps are shown as dots.
     pub diff: String,
     /// A unified diff.
     pub patch: String,
-    /// The first changed line, in the new file, counted from 1.
+    /// Number of the first changed line in the new file, starting at 1.
     pub first_changed_line: usize,
 }
 
-/// Compares two versions of a file; line ends count as line feeds.
+/// Compares two versions of a file; all line breaks count as line feeds.
 pub fn show(old: &str, new: &str, path: &str) -> RenderedDiff {
     let (old, new) = (comparable(old), comparable(new));
     let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&*old, &*new);
@@ -49,7 +49,7 @@ struct DiffView<'a> {
     old: Vec<&'a str>,
     new: Vec<&'a str>,
     ops: &'a [DiffOp],
-    /// The number of the longer one's last line; that behind a last line feed counts, as in an editor.
+    /// Number of the last line in the longer version, counting the empty one after a final line feed, as in an editor.
     last_place: usize,
 }
 
@@ -91,7 +91,7 @@ impl DiffView<'_> {
         for group in diff.grouped_ops(CONTEXT) {
             let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
             let span = |start: usize, end: usize| {
-                // A hunk without lines is numbered by the line before it.
+                // An empty hunk is numbered by the line before it.
                 format!("{},{}", if start == end { start } else { start + 1 }, end - start)
             };
             out.push_str(&format!(
@@ -159,9 +159,9 @@ mod tests {
         assert!(shown.patch.contains("\n@@ -26,9 +26,10 @@\n L26\n"), "{}", shown.patch);
     }
 
-    /// The place behind the last line feed counts as a line, as it does in an editor.
+    /// The empty line after the final line feed counts, as in an editor.
     #[test]
-    fn numbers_are_as_wide_as_that_of_the_last_place() {
+    fn numbers_are_as_wide_as_the_last_line_number() {
         let old: String = (1..=9).map(|n| format!("L{n}\n")).collect();
         let shown = show(&old, &old.replace("L9", "nine"), "a.txt");
         assert!(shown.diff.ends_with("\n- 9 L9\n+ 9 nine"), "{}", shown.diff);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_last_line_feed_is_said() {
+    fn a_missing_final_line_feed_is_reported() {
         let shown = show("a\nb", "a\nc", "f");
         assert_eq!(
             shown.patch,

@@ -1,4 +1,4 @@
-//! Texts made comparable, which know where each of their bytes comes from.
+//! Normalized texts whose bytes can be traced to the original.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use unicode_segmentation::UnicodeSegmentation as _;
 #[derive(Clone, Copy)]
 pub(super) enum Occurrences {
     Never,
-    /// Here.
+    /// Once, at this offset.
     Once(usize),
     Often(usize),
 }
 
 impl Occurrences {
-    /// How often.
+    /// Returns the number of occurrences.
     pub(super) fn count(self) -> usize {
         match self {
             Self::Never => 0,
@@ -25,26 +25,26 @@ impl Occurrences {
     }
 }
 
-/// A text made comparable, with the place in the original that each of its bytes comes from.
+/// A normalized text, with the original location of each of its bytes.
 pub(super) struct Mapped {
-    /// The text.
+    /// The normalized text.
     pub(super) text: String,
-    /// Where the bytes come from, run by run in their order.
+    /// The origins of the bytes, run by run in order.
     runs: Vec<MappedRun>,
 }
 
-/// Bytes of a mapped text that come from one place.
+/// Bytes of a mapped text with a common origin.
 struct MappedRun {
-    /// Where it begins in the mapped text.
+    /// Start in the mapped text.
     at: usize,
-    /// Where it begins in the original.
+    /// Start in the original.
     from: usize,
-    /// Bytes of the original that all of it stands for; `None` when each byte stands for one.
+    /// Length of the original that the whole run represents; `None` if bytes correspond one to one.
     piece: Option<usize>,
 }
 
 impl Mapped {
-    /// Text that stays as it is.
+    /// Appends unchanged text.
     fn copy(&mut self, text: &str, from: usize) {
         let at = self.text.len();
         let goes_on = |run: &MappedRun| run.piece.is_none() && run.from + (at - run.at) == from;
@@ -54,7 +54,7 @@ impl Mapped {
         self.text.push_str(text);
     }
 
-    /// Text that takes the place of some of the original.
+    /// Appends text that replaces part of the original.
     fn replace(&mut self, text: &str, from: Range<usize>) {
         if !text.is_empty() {
             self.runs.push(MappedRun { at: self.text.len(), from: from.start, piece: Some(from.len()) });
@@ -62,7 +62,7 @@ impl Mapped {
         }
     }
 
-    /// The bytes of the original that a byte comes from.
+    /// Returns the bytes of the original for a byte.
     fn origin(&self, at: usize) -> Range<usize> {
         let run = &self.runs[self.runs.partition_point(|run| run.at <= at).saturating_sub(1)];
         match run.piece {
@@ -71,12 +71,12 @@ impl Mapped {
         }
     }
 
-    /// The part of the original that a part of the text comes from. The part is not empty.
+    /// Returns the part of the original for a non-empty part of the text.
     pub(super) fn original(&self, part: Range<usize>) -> Range<usize> {
         self.origin(part.start).start..self.origin(part.end - 1).end
     }
 
-    /// Every line ends with a line feed; nothing else changes.
+    /// Converts all line breaks to line feeds.
     pub(super) fn line_feeds(original: &str) -> Self {
         let mut mapped = Self { text: String::with_capacity(original.len()), runs: Vec::new() };
         for line in MappedLines::of(original) {
@@ -86,7 +86,7 @@ impl Mapped {
         mapped
     }
 
-    /// Compatibility forms, typographic quotes, dashes and spaces become plain ones, and blanks at line ends vanish.
+    /// Normalizes compatibility forms and typographic quotes, dashes and spaces, and removes trailing whitespace.
     pub(super) fn nearly(original: &str) -> Self {
         let normalizer = ComposingNormalizerBorrowed::new_nfkc();
         let mut mapped = Self { text: String::with_capacity(original.len()), runs: Vec::new() };
@@ -122,7 +122,7 @@ impl Mapped {
         }
     }
 
-    /// Removes trailing blanks of a line; the preceding text takes over their range in the original.
+    /// Removes trailing whitespace of a line, assigning its original range to the preceding text.
     fn trim_line(&mut self, line_start: usize, line_end: usize) {
         let kept = line_start + self.text[line_start..].trim_end().len();
         if kept == self.text.len() {
@@ -137,7 +137,7 @@ impl Mapped {
         }
     }
 
-    /// The occurrences of a text, without overlaps.
+    /// Returns the non-overlapping occurrences of a text.
     pub(super) fn occurrences(&self, needle: &str) -> Occurrences {
         if needle.is_empty() {
             return Occurrences::Never;
@@ -151,13 +151,13 @@ impl Mapped {
     }
 }
 
-/// A line of a text: where its words are, and where it ends with what ends it.
+/// A line of a text: the range of its content, and its end including the line break.
 struct MappedLine {
     text: Range<usize>,
     end: usize,
 }
 
-/// The lines of a text, whichever way they end.
+/// The lines of a text, with any line breaks.
 struct MappedLines<'a> {
     text: &'a str,
     at: usize,

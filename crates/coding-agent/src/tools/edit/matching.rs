@@ -1,4 +1,4 @@
-//! Finding the text an edit wants replaced, exactly or nearly, and replacing it without touching anything else.
+//! Finding the text to replace, exactly or approximately, and replacing it without touching anything else.
 
 use std::ops::Range;
 
@@ -6,21 +6,21 @@ use pinch_stdx::text::to_line_feeds;
 
 use super::mapped::{Mapped, Occurrences};
 
-/// One replacement as a model asks for it.
+/// A replacement requested by a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextReplacement {
     /// The text to find.
     pub old: String,
-    /// What takes its place.
+    /// The replacement.
     pub new: String,
 }
 
-/// Replaces every edit's text in `original` and returns the new text.
+/// Applies all edits to `original` and returns the new text.
 ///
-/// Lines are compared without regard to how they end; untouched lines keep their own endings, new text gets those of the file.
+/// Line breaks are ignored when comparing; untouched lines keep theirs, and new text gets those of the file.
 ///
 /// # Errors
-/// What a model should read: which edit is not found, found several times, overlaps another, or changes nothing.
+/// A message for the model: which edit was not found, is ambiguous, overlaps another one, or changes nothing.
 pub fn apply(original: &str, edits: &[TextReplacement], path: &str) -> Result<String, String> {
     let (bom, body) = match original.strip_prefix('\u{feff}') {
         Some(body) => ("\u{feff}", body),
@@ -95,7 +95,7 @@ fn find(
     }
 }
 
-/// The words of refusals, which name the edit only when there are several.
+/// Formats error messages, which name the edit only if there are several.
 struct Words<'a> {
     path: &'a str,
     at: usize,
@@ -166,26 +166,26 @@ mod tests {
     }
 
     #[test]
-    fn exact_matches_keep_everything_else() {
+    fn exact_matches_preserve_everything_else() {
         check("\u{feff}one\r\ntwo\nthree\r\n", &[("one\ntwo", "1\n2")], Ok("\u{feff}1\r\n2\nthree\r\n"));
         check("a b c", &[("c", "C"), ("a", "A")], Ok("A b C"));
         check("ab", &[("a", "1"), ("b", "2")], Ok("12"));
     }
 
     #[test]
-    fn near_matches_touch_their_own_lines_only() {
+    fn approximate_matches_change_only_their_own_lines() {
         check("x  \none   \ntwo\t\nthree   \n", &[("one\ntwo", "1\n2")], Ok("x  \n1\n2\nthree   \n"));
         check("say \u{201c}hi\u{201d} \u{2014} now  \nz \n", &[("say \"hi\" - now", "ok")], Ok("ok\nz \n"));
         check("\u{fb01}le\u{a0}1", &[("file 1", "f")], Ok("f"));
     }
 
     #[test]
-    fn an_exact_match_beats_near_ones() {
+    fn an_exact_match_beats_approximate_ones() {
         check("it's\nit\u{2019}s\n", &[("it's", "X")], Ok("X\nit\u{2019}s\n"));
     }
 
     #[test]
-    fn refusals() {
+    fn invalid_edits_are_rejected() {
         check("foo foo", &[("foo", "x")], Err("Found 2 occurrences of the text in f."));
         check("foo", &[("bar", "x")], Err("Could not find the exact text in f."));
         check("foo", &[("foo", "foo")], Err("No changes made to f. The replacement"));

@@ -1,4 +1,4 @@
-//! Commands that extensions bring along.
+//! Commands registered by extensions.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use pinch_coding_agent::extension::{ExtensionCx, ExtensionError, ExtensionHandle
 use pinch_coding_agent::session::{HostRequest, Prompt};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_llm::message::Content;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use serde_json::json;
@@ -20,7 +20,7 @@ use crate::session::{entries, in_memory};
 use pinch_testing::logs::{host, store, text_of};
 
 #[tokio::test]
-async fn commands_run_and_their_failures_are_told() {
+async fn commands_run_and_their_failures_are_reported() {
     let ran: Arc<Mutex<Vec<String>>> = Arc::default();
     let theirs = Arc::clone(&ran);
     let bring = move |to: &mut Registrations, _: &ExtensionHandle| {
@@ -33,7 +33,7 @@ async fn commands_run_and_their_failures_are_told() {
         to.command(does("panics", |_, _| panic!("oh")));
     };
     let extensions = load(vec![Brings::of("x", bring)]);
-    let mut scene = with(in_memory(), [Says::text("1")], &extensions).await;
+    let mut scene = with(in_memory(), [Reply::text("1")], &extensions).await;
     assert!(pull(scene.session.prompt(Prompt::text("/good a  b"))).await.is_empty());
     assert_eq!(*ran.lock().unwrap(), ["a  b"]);
     let failed = failures(&pull(scene.session.prompt(Prompt::text("/boom"))).await);
@@ -50,7 +50,7 @@ async fn commands_run_and_their_failures_are_told() {
 }
 
 #[tokio::test]
-async fn commands_of_one_name_get_numbers() {
+async fn commands_with_the_same_name_get_numbers() {
     let one = |name| Brings::of(name, |to, _| to.command(does("same", |_, _| Box::pin(async { Ok(()) }))));
     let extensions = load(vec![
         one("x"),
@@ -66,7 +66,7 @@ async fn commands_of_one_name_get_numbers() {
 }
 
 #[tokio::test]
-async fn a_command_speaks_to_the_session_at_rest() {
+async fn a_command_may_use_the_idle_session() {
     let bring = |to: &mut Registrations, _: &ExtensionHandle| {
         to.command(does("all", |_, cx| {
             Box::pin(async move {
@@ -80,9 +80,9 @@ async fn a_command_speaks_to_the_session_at_rest() {
                 cx.send_user_message(Content::Text("asked".into()), DeliverAs::Steer).await?;
                 assert!(!cx.is_idle()?);
                 cx.wait_for_idle().await?;
-                let said: Vec<String> =
+                let roles: Vec<String> =
                     cx.branch().await?.iter().map(|entry| entry.body.type_name().to_owned()).collect();
-                assert_eq!(said.last().unwrap(), "message");
+                assert_eq!(roles.last().unwrap(), "message");
                 assert_eq!(cx.context_usage().await?.unwrap().context_window, 100_000);
                 cx.send_message(custom("ask"), DeliverAs::Steer, true).await?;
                 cx.shutdown().await
@@ -90,7 +90,7 @@ async fn a_command_speaks_to_the_session_at_rest() {
         }));
     };
     let extensions = load(vec![Brings::of("x", bring)]);
-    let mut scene = with(in_memory(), [Says::text("1"), Says::text("2")], &extensions).await;
+    let mut scene = with(in_memory(), [Reply::text("1"), Reply::text("2")], &extensions).await;
     let events = pull(scene.session.prompt(Prompt::text("/all"))).await;
     assert_eq!(failures(&events), []);
     assert_eq!(texts(&scene), ["custom", "system", "asked", "1", "custom", "2"]);
@@ -103,13 +103,13 @@ async fn a_command_speaks_to_the_session_at_rest() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_between_prompts_is_done_by_attending() {
+async fn requests_between_prompts_are_performed_by_running_them() {
     let kept: Arc<Mutex<Option<ExtensionHandle>>> = Arc::default();
     let theirs = Arc::clone(&kept);
     let extensions = load(vec![Brings::of("x", move |_, handle| *theirs.lock().unwrap() = Some(handle.clone()))]);
     let handle = kept.lock().unwrap().clone().unwrap();
     assert_eq!(handle.cx().unwrap_err(), ExtensionError::Stale, "there is no session yet");
-    let mut scene = with(in_memory(), [Says::text("1")], &extensions).await;
+    let mut scene = with(in_memory(), [Reply::text("1")], &extensions).await;
     let cx = handle.cx().unwrap();
     cx.send_user_message(Content::Text("hello".into()), DeliverAs::Steer).await.unwrap();
     cx.send_message(custom("later"), DeliverAs::NextPrompt, true).await.unwrap();
@@ -134,20 +134,20 @@ fn counts(seen: Arc<Mutex<Vec<usize>>>) -> impl for<'a> Fn(&'a ExtensionCx) -> A
 }
 
 #[tokio::test]
-async fn a_handler_may_ask_for_what_is_in_the_log() {
+async fn a_handler_may_query_the_log() {
     let seen: Arc<Mutex<Vec<usize>>> = Arc::default();
     let (first, second) = (Arc::clone(&seen), Arc::clone(&seen));
     let extensions = load(vec![
         Brings::of("x", |_, _| {}).at(Point::SessionStart, counts(first)),
         Brings::of("y", |_, _| {}).at(Point::TurnStart, counts(second)),
     ]);
-    let mut scene = with(in_memory(), [Says::text("1")], &extensions).await;
+    let mut scene = with(in_memory(), [Reply::text("1")], &extensions).await;
     assert_eq!(failures(&pull(scene.session.prompt(Prompt::text("hi"))).await), []);
     assert_eq!(*seen.lock().unwrap(), [2, 2]);
 }
 
 #[tokio::test]
-async fn a_command_replaces_the_session_and_its_context_is_stale_then() {
+async fn a_command_replaces_the_session_and_its_context_becomes_stale() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let bring = |to: &mut Registrations, _: &ExtensionHandle| {
@@ -175,7 +175,7 @@ async fn a_command_replaces_the_session_and_its_context_is_stale_then() {
         }));
     };
     let extensions = load(vec![Brings::of("x", bring)]);
-    let mut scene = with(log, [Says::text("1")], &extensions).await;
+    let mut scene = with(log, [Reply::text("1")], &extensions).await;
     pull(scene.session.prompt(Prompt::text("q"))).await;
     let failed = failures(&pull(scene.session.prompt(Prompt::text("/fresh"))).await);
     assert_eq!(failed.iter().map(|failure| failure.error.as_str()).collect::<Vec<_>>(), ["reached the end"]);
@@ -183,7 +183,7 @@ async fn a_command_replaces_the_session_and_its_context_is_stale_then() {
 }
 
 #[tokio::test]
-async fn a_command_may_run_beside_a_run() {
+async fn a_command_may_run_during_a_run() {
     let bring = |to: &mut Registrations, _: &ExtensionHandle| {
         to.command(does("steer", |args, cx| {
             Box::pin(async move {
@@ -197,12 +197,12 @@ async fn a_command_may_run_beside_a_run() {
         to.tool(tool("x", "done"));
     };
     let extensions = load(vec![Brings::of("x", bring)]);
-    let mut scene = with(in_memory(), [Says::call("c", "x", JsonObject::new()), Says::text("2")], &extensions).await;
+    let mut scene = with(in_memory(), [Reply::call("c", "x", JsonObject::new()), Reply::text("2")], &extensions).await;
     let control = scene.session.control();
     let (found, args) = control.find_command("/steer now").unwrap();
     let session = async {
         let mut events = pull(scene.session.prompt(Prompt::text("hi"))).await;
-        // What the command asks for after the run waits for someone who looks after it.
+        // The command's request is performed after the run, once someone runs the requests.
         control.has_requests().await;
         events.extend(pull(scene.session.run_requests(&Cancel::new())).await);
         events

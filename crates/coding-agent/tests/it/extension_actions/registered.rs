@@ -1,11 +1,11 @@
-//! Flags, shortcuts and providers that extensions bring along.
+//! Flags, shortcuts and providers registered by extensions.
 
 use std::sync::{Arc, Mutex};
 
 use pinch_agent_core::tool::JsonObject;
 use pinch_coding_agent::extension::{ExtensionHandle, Flag, FlagKind, FlagValue, Point, ProviderChange, Registrations};
 use pinch_coding_agent::session::Prompt;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use serde_json::json;
 
 use super::{Brings, does, load, with};
@@ -13,7 +13,7 @@ use crate::extension_hooks::{failures, pull};
 use crate::session::in_memory;
 
 #[test]
-fn flags_are_checked_and_belong_to_their_extension() {
+fn flags_are_validated_and_belong_to_their_extension() {
     let flag = |name: &str, kind| Flag { name: name.into(), description: None, kind };
     let text = FlagKind::Text { default: Some("d".into()) };
     let kept: Arc<Mutex<Option<ExtensionHandle>>> = Arc::default();
@@ -36,9 +36,9 @@ fn flags_are_checked_and_belong_to_their_extension() {
 }
 
 #[tokio::test]
-async fn flags_shortcuts_providers_and_events_reach_whom_they_are_for() {
-    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-    let theirs = Arc::clone(&heard);
+async fn flags_shortcuts_providers_and_events_reach_their_recipients() {
+    let received: Arc<Mutex<Vec<String>>> = Arc::default();
+    let theirs = Arc::clone(&received);
     let bring = |to: &mut Registrations, _: &ExtensionHandle| {
         to.flag(Flag { name: "plan".into(), description: None, kind: FlagKind::Boolean { default: None } });
         to.shortcut("ctrl+x", does("first", |_, _| Box::pin(async { Ok(()) })));
@@ -51,9 +51,9 @@ async fn flags_shortcuts_providers_and_events_reach_whom_they_are_for() {
         to.message_renderer("c");
     })
     .at(Point::SessionStart, move |cx| {
-        let heard = Arc::clone(&theirs);
+        let received = Arc::clone(&theirs);
         cx.on("topic", Arc::new(|_| panic!("bad listener")));
-        cx.on("topic", Arc::new(move |data| heard.lock().unwrap().push(data.to_string())));
+        cx.on("topic", Arc::new(move |data| received.lock().unwrap().push(data.to_string())));
         Box::pin(async { Ok(()) })
     });
     let emits = Brings::of("x", bring).at(Point::AgentStart, |cx| {
@@ -69,10 +69,10 @@ async fn flags_shortcuts_providers_and_events_reach_whom_they_are_for() {
     assert_eq!(held.iter().map(|shortcut| shortcut.command.name()).collect::<Vec<_>>(), ["second"]);
     assert_eq!(problems.len(), 4, "{problems:?}");
     assert_eq!(extensions.message_renderers(), [("c".to_owned(), "x".to_owned())]);
-    let mut scene = with(in_memory(), [Says::text("1")], &extensions).await;
+    let mut scene = with(in_memory(), [Reply::text("1")], &extensions).await;
     let failed = failures(&pull(scene.session.prompt(Prompt::text("a"))).await);
     assert_eq!(failed.iter().map(|failure| failure.event.as_str()).collect::<Vec<_>>(), ["topic"]);
-    assert_eq!(*heard.lock().unwrap(), ["{\"a\":1}"]);
+    assert_eq!(*received.lock().unwrap(), ["{\"a\":1}"]);
     let changes = extensions.take_provider_changes();
     assert!(matches!(&changes[0].1, ProviderChange::Register { name, .. } if name == "mine"));
     assert!(matches!(&changes[1].1, ProviderChange::Unregister { name } if name == "mine"));

@@ -1,4 +1,4 @@
-//! Tools that extensions bring along.
+//! Tools registered by extensions.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use pinch_coding_agent::prompt::PromptSections as SystemPrompt;
 use pinch_coding_agent::session::{Prompt, SessionParts};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 
 use super::{Brings, does, load, names, tool};
 use crate::extension_hooks::pull;
@@ -15,7 +15,7 @@ use crate::session::{in_memory, scene_with};
 use pinch_testing::logs::{host, open, store};
 
 #[tokio::test]
-async fn tools_come_over_built_in_ones_and_at_once() {
+async fn tools_replace_built_in_ones_immediately() {
     let bring = |to: &mut Registrations, handle: &ExtensionHandle| {
         to.tool(tool("read", "theirs"));
         to.tool(tool("more", "more"));
@@ -30,7 +30,7 @@ async fn tools_come_over_built_in_ones_and_at_once() {
     let problem = extensions.take_failures();
     assert_eq!((problem[0].extension.as_str(), problem[0].error.as_str()), ("y", "Tool \"more\" conflicts with x"));
     let theirs = extensions.clone();
-    let replies = (0..3).map(|n| Says::text(n.to_string()));
+    let replies = (0..3).map(|n| Reply::text(n.to_string()));
     let mut scene = scene_with(in_memory(), replies, |mut parts| {
         parts.extensions = theirs;
         parts.tools = [tool("read", "own"), tool("bash", "own")].into_iter().collect();
@@ -54,13 +54,13 @@ async fn tools_come_over_built_in_ones_and_at_once() {
 }
 
 #[tokio::test]
-async fn a_list_of_allowed_tools_holds_for_extensions_too() {
+async fn a_list_of_allowed_tools_applies_to_extensions_too() {
     let extensions = load(vec![Brings::of("x", |to, _| {
         to.tool(tool("yes", ""));
         to.tool(tool("no", ""));
     })]);
     let theirs = extensions.clone();
-    let mut scene = scene_with(in_memory(), [Says::text("1")], |mut parts| {
+    let mut scene = scene_with(in_memory(), [Reply::text("1")], |mut parts| {
         parts.extensions = theirs;
         parts.tools = [tool("read", ""), tool("bash", "")].into_iter().collect();
         parts.allowed_tools = Some(vec!["yes".into(), "read".into()]);
@@ -72,7 +72,7 @@ async fn a_list_of_allowed_tools_holds_for_extensions_too() {
 }
 
 #[tokio::test]
-async fn a_conversation_gets_back_the_tools_it_had() {
+async fn a_conversation_gets_its_previous_tools_back() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let off = |to: &mut Registrations, _: &ExtensionHandle| {
@@ -93,7 +93,7 @@ async fn a_conversation_gets_back_the_tools_it_had() {
         }
     };
     let extensions = load(vec![Brings::of("x", off)]);
-    let mut scene = scene_with(log, [Says::text("1"), Says::text("2")], begin(extensions)).await;
+    let mut scene = scene_with(log, [Reply::text("1"), Reply::text("2")], begin(extensions)).await;
     pull(scene.session.prompt(Prompt::text("a"))).await;
     assert_eq!(names(&scene), ["read", "bash", "off"]);
     pull(scene.session.prompt(Prompt::text("/ls"))).await;
@@ -102,7 +102,7 @@ async fn a_conversation_gets_back_the_tools_it_had() {
     drop(scene);
     let new = |to: &mut Registrations, _: &ExtensionHandle| to.tool(tool("new", ""));
     let extensions = load(vec![Brings::of("x", off), Brings::of("y", new)]);
-    let mut scene = scene_with(open(&file).await.unwrap(), [Says::text("3")], begin(extensions)).await;
+    let mut scene = scene_with(open(&file).await.unwrap(), [Reply::text("3")], begin(extensions)).await;
     pull(scene.session.prompt(Prompt::text("c"))).await;
     let mut found = names(&scene);
     found.sort_unstable();

@@ -1,17 +1,18 @@
-//! Extensions around the calls of a model and the commands of a user.
+//! Extensions handling the calls of a model and the commands of a user.
 
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::{Point, UserBashAction};
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 
 use super::probe::Mood;
 use super::{TWO, around, echo, failures, stage};
 use crate::session::in_memory;
 
 #[tokio::test]
-async fn calls_and_results_go_through_all() {
-    let mut stage = stage(in_memory(), [echo("x"), Says::text("1")], &[Point::ToolCall, Point::ToolResult], &TWO).await;
+async fn calls_and_results_pass_through_all_extensions() {
+    let mut stage =
+        stage(in_memory(), [echo("x"), Reply::text("1")], &[Point::ToolCall, Point::ToolResult], &TWO).await;
     stage.ask("hi").await;
     let Message::ToolResult(result) = &*stage.scene.session.messages()[3] else { panic!() };
     assert_eq!(result.content[0].as_text(), Some("x+a+b+a+b"));
@@ -20,8 +21,8 @@ async fn calls_and_results_go_through_all() {
 }
 
 #[tokio::test]
-async fn the_first_to_block_a_call_is_the_last_to_see_it() {
-    let mut stage = stage(in_memory(), [echo("stop"), Says::text("1")], &[Point::ToolCall], &TWO).await;
+async fn an_extension_that_blocks_a_call_is_the_last_to_see_it() {
+    let mut stage = stage(in_memory(), [echo("stop"), Reply::text("1")], &[Point::ToolCall], &TWO).await;
     stage.ask("hi").await;
     let Message::ToolResult(result) = &*stage.scene.session.messages()[3] else { panic!() };
     assert_eq!((result.content[0].as_text(), result.is_error), (Some("not with a"), true));
@@ -35,7 +36,7 @@ async fn a_failing_handler_blocks_a_call() {
         (Mood::Panics, "The handler panicked: boom"),
         (Mood::Sleeps, "The handler took longer than 30 s"),
     ] {
-        let mut stage = stage(in_memory(), [echo("x"), Says::text("1")], &[Point::ToolCall], &around(mood)).await;
+        let mut stage = stage(in_memory(), [echo("x"), Reply::text("1")], &[Point::ToolCall], &around(mood)).await;
         let events = stage.ask("hi").await;
         let Message::ToolResult(result) = &*stage.scene.session.messages()[3] else { panic!() };
         let text = format!("Extension failed, blocking execution: {why}");
@@ -48,10 +49,10 @@ async fn a_failing_handler_blocks_a_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_handler_is_reported_and_passed_over() {
+async fn a_failing_handler_is_reported_and_skipped() {
     for mood in [Mood::Fails, Mood::Panics, Mood::Sleeps] {
         let points = [Point::AgentStart, Point::Input, Point::Context, Point::ToolResult, Point::BeforeAgentStart];
-        let mut stage = stage(in_memory(), [echo("x"), Says::text("1")], &points, &around(mood)).await;
+        let mut stage = stage(in_memory(), [echo("x"), Reply::text("1")], &points, &around(mood)).await;
         let events = stage.ask("hi").await;
         assert_eq!(stage.texts()[..2], ["system", "hi+a+z"]);
         let Message::ToolResult(result) = &*stage.scene.session.messages()[5] else { panic!() };
@@ -66,7 +67,7 @@ async fn a_failing_handler_is_reported_and_passed_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_of_the_user_goes_through_all_and_fails_closed() {
+async fn a_user_command_passes_through_all_extensions_and_fails_closed() {
     let works = stage(in_memory(), [], &[Point::UserBash], &TWO).await;
     let answer = works.scene.session.control().before_bash("ls", true).await;
     assert!(matches!(answer, UserBashAction::Instead(ran) if ran.output == "a"));

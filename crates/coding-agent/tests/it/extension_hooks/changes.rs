@@ -1,4 +1,4 @@
-//! What extensions change of prompts, messages and requests.
+//! How extensions change prompts, messages and requests.
 
 use http::HeaderMap;
 use pinch_agent_core::event::AgentEvent;
@@ -7,7 +7,7 @@ use pinch_coding_agent::event::{ExtensionFailure, SessionEvent};
 use pinch_coding_agent::extension::{InputSource, Point};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use serde_json::json;
 
 use super::probe::Mood;
@@ -16,8 +16,8 @@ use crate::session::in_memory;
 use pinch_testing::logs::{host, store, text_of};
 
 #[tokio::test]
-async fn what_is_said_can_be_changed_or_dealt_with() {
-    let mut stage = stage(in_memory(), [Says::text("1")], &[Point::Input], &TWO).await;
+async fn input_can_be_changed_or_handled() {
+    let mut stage = stage(in_memory(), [Reply::text("1")], &[Point::Input], &TWO).await;
     stage.ask("hi").await;
     assert_eq!(stage.texts()[1], "hi+a+b");
     assert_eq!(stage.notes(), ["a input interactive false", "b input interactive false"]);
@@ -32,8 +32,8 @@ async fn what_is_said_can_be_changed_or_dealt_with() {
 }
 
 #[tokio::test]
-async fn messages_and_prompts_come_before_the_answer() {
-    let mut stage = stage(in_memory(), [Says::text("1"), Says::text("2")], &[Point::BeforeAgentStart], &TWO).await;
+async fn messages_and_system_prompts_can_be_added_before_the_answer() {
+    let mut stage = stage(in_memory(), [Reply::text("1"), Reply::text("2")], &[Point::BeforeAgentStart], &TWO).await;
     stage.ask("hi").await;
     assert_eq!(stage.notes(), ["a before_start hi None", "b before_start hi None"]);
     assert_eq!(stage.texts(), ["system", "hi", "custom", "custom", "1"]);
@@ -47,8 +47,8 @@ async fn messages_and_prompts_come_before_the_answer() {
 }
 
 #[tokio::test]
-async fn a_request_can_have_other_messages() {
-    let mut stage = stage(in_memory(), [Says::text("1"), Says::text("2")], &[Point::Context], &TWO).await;
+async fn the_messages_of_a_request_can_be_replaced() {
+    let mut stage = stage(in_memory(), [Reply::text("1"), Reply::text("2")], &[Point::Context], &TWO).await;
     stage.ask("hi").await;
     stage.ask("and").await;
     assert_eq!(stage.notes()[..2], ["a context user", "b context user,user"], "messages of the system are not shown");
@@ -59,19 +59,19 @@ async fn a_request_can_have_other_messages() {
 }
 
 #[tokio::test]
-async fn whole_messages_can_be_replaced_by_others_of_their_role() {
+async fn complete_messages_can_be_replaced_by_others_of_their_role() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
-    let mut stage = stage(log, [Says::text("1")], &[Point::MessageEnd], &TWO).await;
+    let mut stage = stage(log, [Reply::text("1")], &[Point::MessageEnd], &TWO).await;
     let events = stage.ask("hi").await;
     assert_eq!(stage.texts(), ["system", "hi+a+b", "1"]);
     let file = std::fs::read_to_string(stage.scene.session.path().unwrap()).unwrap();
     assert!(file.contains("hi+a+b") && !file.contains("\"hi\""));
-    let told = events.iter().any(|event| match event {
+    let was_emitted = events.iter().any(|event| match event {
         SessionEvent::Agent(AgentEvent::MessageEnd { message, .. }) => text_of(message) == "hi+a+b",
         _ => false,
     });
-    assert!(told);
+    assert!(was_emitted);
     let failed = failures(&events);
     let error = "message_end handlers must return a message with the same role";
     let expected = ["a", "b"].map(|name| ExtensionFailure {
@@ -83,8 +83,8 @@ async fn whole_messages_can_be_replaced_by_others_of_their_role() {
 }
 
 #[tokio::test]
-async fn a_result_goes_on_answering_its_call() {
-    let mut stage = stage(in_memory(), [echo("x"), Says::text("1")], &[Point::MessageEnd], &TWO[..1]).await;
+async fn a_result_keeps_answering_its_call() {
+    let mut stage = stage(in_memory(), [echo("x"), Reply::text("1")], &[Point::MessageEnd], &TWO[..1]).await;
     let events = stage.ask("hi").await;
     let Message::ToolResult(result) = &*stage.scene.session.messages()[3] else { panic!() };
     assert_eq!(result.tool_call_id.as_str(), "c1");
@@ -92,8 +92,8 @@ async fn a_result_goes_on_answering_its_call() {
 }
 
 #[tokio::test]
-async fn a_turn_can_be_made_to_go_on() {
-    let mut stage = stage(in_memory(), [Says::text("1"), Says::text("2")], &[Point::TurnEnd], &TWO[..1]).await;
+async fn a_turn_can_be_continued() {
+    let mut stage = stage(in_memory(), [Reply::text("1"), Reply::text("2")], &[Point::TurnEnd], &TWO[..1]).await;
     stage.ask("hi").await;
     assert_eq!(stage.notes(), ["a turn_end 0 0", "a turn_end 1 0"]);
     assert_eq!(stage.scene.provider.requests().len(), 2);
@@ -102,7 +102,7 @@ async fn a_turn_can_be_made_to_go_on() {
 #[tokio::test]
 async fn bodies_and_headers_of_requests_can_be_changed() {
     let points = [Point::BeforeProviderRequest, Point::BeforeProviderHeaders];
-    let mut stage = stage(in_memory(), [Says::text("1")], &points, &around(Mood::Fails)).await;
+    let mut stage = stage(in_memory(), [Reply::text("1")], &points, &around(Mood::Fails)).await;
     stage.ask("hi").await;
     let request = stage.scene.provider.requests().remove(0);
     let observer = request.options.observer.unwrap();

@@ -1,4 +1,4 @@
-//! Extensions that ask people.
+//! Extensions that ask the user.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,13 +8,13 @@ use pinch_coding_agent::extension::Point;
 use pinch_coding_agent::extension::ui::{Dialog, DialogKind, DialogReply, Ui, UiUpdate};
 use pinch_coding_agent::session::Prompt;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 
 use super::probe::Mood;
 use super::{echo, failures, pull, stage};
 use crate::session::in_memory;
 
-/// A person who takes a while, and then says yes.
+/// A user who takes a while, and then says yes.
 #[derive(Default)]
 struct Slow {
     open: Mutex<(usize, usize)>,
@@ -53,8 +53,8 @@ impl Drop for Closed<'_> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dialog_stops_the_clock() {
-    let mut stage = stage(in_memory(), [echo("x"), Says::text("1")], &[Point::ToolCall], &[("a", Mood::Asks)]).await;
+async fn a_dialog_pauses_the_time_limit() {
+    let mut stage = stage(in_memory(), [echo("x"), Reply::text("1")], &[Point::ToolCall], &[("a", Mood::Asks)]).await;
     stage.extensions.set_ui(Arc::new(Slow::default()));
     let events = stage.ask("hi").await;
     assert!(failures(&events).is_empty());
@@ -64,7 +64,7 @@ async fn a_dialog_stops_the_clock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_prompt_takes_the_dialog_away() {
+async fn a_cancelled_prompt_closes_the_dialog() {
     let mut stage = stage(in_memory(), [echo("x")], &[Point::ToolCall], &[("a", Mood::Asks)]).await;
     let ui = Arc::new(Slow::default());
     stage.extensions.set_ui(Arc::clone(&ui) as Arc<dyn Ui>);
@@ -79,8 +79,8 @@ async fn a_cancelled_prompt_takes_the_dialog_away() {
 }
 
 #[tokio::test]
-async fn without_people_every_question_is_left_unanswered() {
-    let mut stage = stage(in_memory(), [echo("x"), Says::text("1")], &[Point::ToolCall], &[("a", Mood::Asks)]).await;
+async fn without_a_user_every_question_is_unanswered() {
+    let mut stage = stage(in_memory(), [echo("x"), Reply::text("1")], &[Point::ToolCall], &[("a", Mood::Asks)]).await;
     stage.ask("hi").await;
     assert_eq!(stage.notes(), ["a tool_call", "a answered false"]);
 }

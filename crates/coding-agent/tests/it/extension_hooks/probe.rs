@@ -1,4 +1,4 @@
-//! An extension that notes what it is asked, and behaves as it is told.
+//! An extension that records its calls, and behaves as configured.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::custom;
 
-/// What all extensions of a test note, in order.
+/// The calls recorded by all extensions of a test, in order.
 pub(crate) type ProbeLog = Arc<Mutex<Vec<String>>>;
 
 /// How an extension behaves at one point.
@@ -34,7 +34,7 @@ pub(crate) enum Mood {
     Asks,
 }
 
-/// Notes what it is asked, and changes what can be changed in a way that shows its name.
+/// Records its calls, and changes whatever can be changed so that its name shows.
 pub(crate) struct Probe {
     pub(crate) name: &'static str,
     pub(crate) points: Points,
@@ -47,7 +47,7 @@ impl Probe {
         self.notes.lock().unwrap().push(format!("{} {}", self.name, text.as_ref()));
     }
 
-    /// Behaves as its mood is, then answers.
+    /// Behaves according to its mood, then answers.
     fn answer<'a, T: Send + 'a>(&'a self, answer: T, cx: &'a ExtensionCx) -> HandlerFuture<'a, T> {
         Box::pin(async move {
             match self.mood {

@@ -1,4 +1,4 @@
-//! Extensions around the life of a session: loading, compaction, the tree, going elsewhere.
+//! Extensions during the life of a session: loading, compaction, the tree, replacement.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use pinch_coding_agent::entry::EntryId;
 use pinch_coding_agent::extension::{Extension, ExtensionError, Extensions, Point, Points, SessionReason};
 use pinch_coding_agent::session::{CompactRequest, ForkAt, ForkError, Navigation, SessionError};
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 
 use super::probe::Mood;
 use super::{Echo, TWO, around, stage};
@@ -14,7 +14,7 @@ use crate::session::in_memory;
 use pinch_testing::logs::{answer, append, host, store, user};
 
 #[tokio::test]
-async fn compaction_and_the_tree_ask_first() {
+async fn compactions_and_moves_ask_extensions_first() {
     let mut log = in_memory();
     append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &[])]).await;
     let points = [
@@ -42,11 +42,11 @@ async fn compaction_and_the_tree_ask_first() {
 }
 
 #[tokio::test]
-async fn a_session_is_left_only_when_nobody_minds() {
+async fn a_session_is_left_only_if_no_extension_objects() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
     let all = [Point::SessionBeforeSwitch, Point::SessionBeforeFork, Point::SessionStart, Point::SessionShutdown];
-    let mut minds = stage(log, [Says::text("1")], &all, &TWO).await;
+    let mut minds = stage(log, [Reply::text("1")], &all, &TWO).await;
     minds.ask("q").await;
     minds.notes();
     let id = minds.scene.session.log().id().to_owned();
@@ -61,7 +61,7 @@ async fn a_session_is_left_only_when_nobody_minds() {
 
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::create(&host(), store(dir.path()), NewSession::in_directory("/w")).await.unwrap();
-    let mut goes = stage(log, [Says::text("1")], &all[2..], &TWO[..1]).await;
+    let mut goes = stage(log, [Reply::text("1")], &all[2..], &TWO[..1]).await;
     goes.ask("q").await;
     goes.notes();
     let point: EntryId = goes.scene.session.fork_points()[0].0.clone();
@@ -82,7 +82,7 @@ async fn a_session_is_left_only_when_nobody_minds() {
     assert_eq!(goes.notes(), expected);
 }
 
-/// Fails while it is registered, after it has brought something along.
+/// Fails during registration, after registering something.
 struct FailingExtension(bool);
 
 impl Extension for FailingExtension {
@@ -106,7 +106,7 @@ impl Extension for FailingExtension {
 }
 
 #[test]
-fn what_fails_while_loading_leaves_nothing() {
+fn an_extension_that_fails_to_load_leaves_nothing() {
     for panics in [false, true] {
         let extensions = Extensions::load(&host(), [Arc::new(FailingExtension(panics)) as Arc<dyn Extension>]);
         assert!(extensions.is_empty() && extensions.tools().is_empty() && !extensions.wants(Point::Input));

@@ -1,4 +1,4 @@
-//! Commands that print without end, do not want to end, or leave something behind.
+//! Commands that print endlessly, refuse to exit, or leave something behind.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::tool_calls::FileTree;
 
-/// Kills a process that a test left running on purpose, when the test ends however it does.
+/// Kills a process that a test left running on purpose, however the test ends.
 struct Left(u32);
 
 impl Drop for Left {
@@ -19,7 +19,7 @@ impl Drop for Left {
     }
 }
 
-/// The process whose id is a line's only word.
+/// Parses the process id that is alone on a line.
 fn left(text: &str) -> Left {
     Left(text.lines().find_map(|line| line.parse().ok()).unwrap_or_else(|| panic!("no id in {text}")))
 }
@@ -35,11 +35,11 @@ async fn is_gone(id: u32) -> bool {
 }
 
 #[test]
-fn a_gigabyte_of_output() {
+fn a_gigabyte_of_output_is_truncated() {
     let tree = FileTree::new(&[]);
-    let (told, peak) = tree.measured("bash", &json!({"command": "yes | head -c 1073741824"}));
+    let (result, peak) = tree.measured("bash", &json!({"command": "yes | head -c 1073741824"}));
     let lines = (1_u64 << 30) / 2;
-    let (shown, notice) = told.rsplit_once("\n\n").unwrap();
+    let (shown, notice) = result.rsplit_once("\n\n").unwrap();
     assert!(shown.len() < 52_000 && shown.lines().all(|line| line == "y"), "{} bytes", shown.len());
     let wanted = format!("[Showing lines {}-{lines} of {lines}. Full output: ./pinch-bash-", lines - 1999);
     assert!(notice.starts_with(&wanted), "{notice}");
@@ -49,18 +49,18 @@ fn a_gigabyte_of_output() {
 }
 
 #[tokio::test]
-async fn a_command_that_ignores_the_wish_to_end() {
+async fn a_command_that_ignores_sigterm_is_killed() {
     let tree = FileTree::new(&[]);
     let began = Instant::now();
     let command = "trap '' TERM INT HUP; echo $$; while :; do sleep 1; done";
-    let told = tree.soon("bash", json!({"command": command, "timeout": 0.5})).await;
-    assert!(told.ends_with("\n\nCommand timed out after 0.5 seconds"), "{told}");
+    let result = tree.soon("bash", json!({"command": command, "timeout": 0.5})).await;
+    assert!(result.ends_with("\n\nCommand timed out after 0.5 seconds"), "{result}");
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    assert!(is_gone(left(&told).0).await);
+    assert!(is_gone(left(&result).0).await);
 }
 
 #[tokio::test]
-async fn a_command_that_is_cancelled_while_it_floods() {
+async fn a_command_flooding_its_output_can_be_cancelled() {
     let tree = FileTree::new(&[]);
     let cancel = Cancel::new();
     let stop = cancel.clone();
@@ -75,7 +75,7 @@ async fn a_command_that_is_cancelled_while_it_floods() {
 }
 
 #[tokio::test]
-async fn a_daemon_that_holds_the_pipes_holds_nobody_up() {
+async fn a_daemon_that_keeps_the_pipes_open_does_not_block() {
     let tree = FileTree::new(&[]);
     for command in [
         "sleep 300 & echo $!",
@@ -84,16 +84,16 @@ async fn a_daemon_that_holds_the_pipes_holds_nobody_up() {
         "(setsid sh -c 'echo $$; trap \"\" TERM; while :; do echo noise; sleep 0.01; done' &) ; sleep 0.5",
     ] {
         let began = Instant::now();
-        let told = tree.soon("bash", json!({"command": command})).await;
-        let daemon = left(&told);
+        let result = tree.soon("bash", json!({"command": command})).await;
+        let daemon = left(&result);
         assert!(began.elapsed() < Duration::from_secs(10), "{command}: {:?}", began.elapsed());
-        assert!(!told.contains("Command "), "it ended well: {told}");
+        assert!(!result.contains("Command "), "it ended well: {result}");
         assert!(is_alive(daemon.0), "what is left running on purpose stays: {command}");
     }
 }
 
 #[tokio::test]
-async fn a_command_that_leaves_its_group_ends_when_its_time_is_up() {
+async fn a_command_that_leaves_its_group_ends_on_timeout() {
     let tree = FileTree::new(&[]);
     let began = Instant::now();
     let mut commands = vec!["setsid -w sh -c 'echo $$; exec sleep 300'"];
@@ -101,33 +101,33 @@ async fn a_command_that_leaves_its_group_ends_when_its_time_is_up() {
         commands.push("(setsid sh -c 'echo $$; exec sleep 300' &); nohup setsid sleep 300 & sleep 300");
     }
     for command in commands {
-        let told = tree.soon("bash", json!({"command": command, "timeout": 1})).await;
-        let own_session = left(&told);
-        assert!(told.ends_with("\n\nCommand timed out after 1 seconds"), "{told}");
+        let result = tree.soon("bash", json!({"command": command, "timeout": 1})).await;
+        let own_session = left(&result);
+        assert!(result.ends_with("\n\nCommand timed out after 1 seconds"), "{result}");
         assert!(is_gone(own_session.0).await, "{command}");
     }
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
-/// Doubles itself as often as the system lets it, and does not listen to a polite word.
+/// Forks itself as often as the system allows, and ignores SIGTERM.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_fork_bomb_dies_when_its_time_is_up() {
+async fn a_fork_bomb_is_killed_on_timeout() {
     explode("trap \"\" TERM; b() { b | b & }; { b; b; b; } 2>/dev/null").await;
 }
 
-/// Each of them has a session of its own, and no parent: it ends when it has begun two others.
+/// Every process has its own session and no parent: it exits after starting two others.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_fork_bomb_of_daemons_dies_when_its_time_is_up() {
+async fn a_fork_bomb_of_daemons_is_killed_on_timeout() {
     let twice = r#"until setsid -f bash -c \"\$B\"; do :; done;"#.repeat(2);
     explode(&format!(r#"export B="trap \"\" TERM; {twice}"; bash -c "$B" 2>/dev/null &"#)).await;
 }
 
-/// Runs a bomb until its time is up. Its user may have a hundred processes, and is no one else.
+/// Runs a bomb until it times out, as a dedicated user limited to a hundred processes.
 #[cfg(target_os = "linux")]
 async fn explode(bomb: &str) {
-    // Another one for each test that runs at the same time.
+    // A different user for each test that runs at the same time.
     let bomber = 3_900_000_000 + std::process::id();
     let id = bomber.to_string();
     let as_bomber =
@@ -138,7 +138,7 @@ async fn explode(bomb: &str) {
         return;
     }
     let tree = FileTree::new(&[]);
-    // The first shell only waits: it must not end by itself. The others try forever.
+    // The first shell only waits, so that it does not exit. The others retry forever.
     let command = format!("mkfifo p; exec 3<>p; cd /; exec prlimit {} -c '{bomb}\nread x <&3'", as_bomber.join(" "));
     let input = json!({"command": command, "timeout": 2});
     let counting = async {
@@ -149,7 +149,7 @@ async fn explode(bomb: &str) {
         }
         most
     };
-    let (told, most) = tokio::join!(tree.soon("bash", input), counting);
+    let (result, most) = tokio::join!(tree.soon("bash", input), counting);
     let mut left = living(bomber);
     for _ in 0..500 {
         if left.is_empty() {
@@ -159,17 +159,17 @@ async fn explode(bomb: &str) {
         left = living(bomber);
     }
     let n_left = left.len();
-    // All of that user at one blow: one by one they would be faster.
+    // Kill all processes of that user at once: one by one, they would be faster.
     let all = ["--reuid", &id, "--clear-groups", "--", "sh", "-c", "kill -9 -1"];
     let ended = std::process::Command::new("setpriv").args(all).current_dir("/").status();
     assert!(ended.is_ok());
-    // The shell itself waits for its turn to start another process.
-    assert!(told.ends_with("Command timed out after 2 seconds"), "{told}");
+    // The shell itself keeps retrying to fork another process.
+    assert!(result.ends_with("Command timed out after 2 seconds"), "{result}");
     assert!(most > 20, "there were {most} at most: that is no bomb");
     assert_eq!(n_left, 0, "all of the family are gone");
 }
 
-/// Living processes of a user.
+/// Returns the living processes of a user.
 #[cfg(target_os = "linux")]
 fn living(user: u32) -> Vec<u32> {
     use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,4 @@
-//! Paths that lead elsewhere, in circles, or too deep; names that are no text; directories with very many names.
+//! Paths that lead elsewhere, in circles, or too deep; names that are not valid text; huge directories.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +10,7 @@ use super::shell;
 use crate::tool_calls::FileTree;
 
 #[tokio::test]
-async fn links_out_of_the_folder_are_followed_by_name_and_never_by_a_search() {
+async fn links_out_of_the_directory_are_followed_by_name_but_never_by_a_search() {
     let (outside, tree) =
         (FileTree::new(&[("secret.txt", b"hit\n"), ("d/f.txt", b"hit\n")]), FileTree::new(&[("a", b"hit\n")]));
     symlink(outside.root().join("secret.txt"), tree.root().join("link")).unwrap();
@@ -18,7 +18,7 @@ async fn links_out_of_the_folder_are_followed_by_name_and_never_by_a_search() {
     assert_eq!(tree.soon("grep", json!({"pattern": "hit"})).await, "a:1: hit");
     assert_eq!(tree.soon("find", json!({"pattern": "*"})).await, "a\nfolder\nlink");
     assert_eq!(tree.soon("ls", json!({})).await, "a\nfolder/\nlink");
-    // Whoever names a link means what is behind it. The link stays one.
+    // Naming a link means its target. The link stays one.
     assert_eq!(tree.soon("read", json!({"path": "link"})).await, "hit\n");
     assert_eq!(tree.soon("write", json!({"path": "link", "content": "new\n"})).await, "Successfully wrote to link");
     tree.soon("edit", json!({"path": "folder/f.txt", "edits": [{"oldText": "hit", "newText": "new"}]})).await;
@@ -29,7 +29,7 @@ async fn links_out_of_the_folder_are_followed_by_name_and_never_by_a_search() {
 }
 
 #[tokio::test]
-async fn links_in_circles_end() {
+async fn links_in_circles_terminate() {
     let tree = FileTree::new(&[("d/f.txt", b"hit\n")]);
     symlink("b", tree.root().join("a")).unwrap();
     symlink("a", tree.root().join("b")).unwrap();
@@ -54,9 +54,9 @@ async fn links_in_circles_end() {
 }
 
 #[tokio::test]
-async fn dots_are_taken_out_by_their_spelling() {
+async fn dots_are_resolved_lexically() {
     let tree = FileTree::new(&[("w/deep/f.txt", b"hit\n"), ("top.txt", b"top\n")]);
-    // `..` behind a link is the folder the link stands in: what is written is what is meant.
+    // `..` after a link is the directory that contains the link, so that paths mean what they say.
     symlink("/", tree.root().join("w/root")).unwrap();
     for path in ["w/root/../deep/f.txt", "w/none/../deep/./f.txt", "./w//deep/f.txt"] {
         assert_eq!(tree.soon("read", json!({"path": path})).await, "hit\n", "{path}");
@@ -70,7 +70,7 @@ async fn dots_are_taken_out_by_their_spelling() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_no_text_is_found_by_what_is_shown_of_it() {
+async fn a_name_with_invalid_text_is_found_by_its_displayed_form() {
     let tree = FileTree::new(&[("plain.txt", b"hit\n")]);
     let folder = tree.root().join(OsStr::from_bytes(b"d\xfff"));
     std::fs::create_dir(&folder).unwrap();
@@ -80,7 +80,7 @@ async fn a_name_that_is_no_text_is_found_by_what_is_shown_of_it() {
     assert_eq!(tree.soon("grep", json!({"pattern": "hit"})).await, format!("{shown}:1: hit\nplain.txt:1: hit"));
     assert_eq!(tree.soon("ls", json!({})).await, "d\u{fffd}f/\nplain.txt");
     assert_eq!(tree.soon("ls", json!({"path": "d\u{fffd}f"})).await, "caf\u{fffd}.txt");
-    // What was shown is good for all that may follow.
+    // The displayed form works in all tools.
     assert_eq!(tree.soon("read", json!({"path": shown})).await, "hit\n");
     assert_eq!(tree.soon("grep", json!({"pattern": "hit", "path": shown})).await, "caf\u{fffd}.txt:1: hit");
     assert_eq!(tree.soon("find", json!({"pattern": "*", "path": "d\u{fffd}f"})).await, "caf\u{fffd}.txt");
@@ -89,16 +89,16 @@ async fn a_name_that_is_no_text_is_found_by_what_is_shown_of_it() {
     assert_eq!(std::fs::read(folder.join(OsStr::from_bytes(b"caf\xe9.txt"))).unwrap(), b"new\n");
     tree.soon("write", json!({"path": "d\u{fffd}f/more.txt", "content": "x"})).await;
     assert!(folder.join("more.txt").is_file());
-    // Two that look alike cannot be told apart: neither is used.
+    // Two names with the same displayed form cannot be distinguished: neither is used.
     std::fs::write(folder.join(OsStr::from_bytes(b"caf\xe8.txt")), "other\n").unwrap();
     let read = tree.soon("read", json!({"path": shown})).await;
     assert!(read.starts_with("error: ENOENT: no such file or directory"), "{read}");
 }
 
 #[tokio::test]
-async fn folders_deeper_than_any_path() {
+async fn directories_deeper_than_any_path_are_handled() {
     let tree = FileTree::new(&[("top.txt", b"hit\n")]);
-    // Three times what the system takes as one path.
+    // Three times the system's maximum path length.
     let name = "d".repeat(100);
     shell(
         &format!("for i in $(seq 120); do mkdir {name} && cd -P {name} || exit 1; done; echo hit > f.txt"),
@@ -117,7 +117,7 @@ async fn folders_deeper_than_any_path() {
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_files_in_one_folder() {
+async fn a_hundred_thousand_files_in_a_directory_are_handled() {
     let tree = FileTree::new(&[]);
     for n in 0..100_000 {
         std::fs::File::create(tree.root().join(format!("file-with-a-usual-name-{n:06}.txt"))).unwrap();
@@ -134,9 +134,9 @@ async fn a_hundred_thousand_files_in_one_folder() {
     assert!(read.contains("\nDid you mean: file-with-a-usual-name-"), "{read}");
 }
 
-/// What a search reads by itself in the directories it comes to.
+/// The files that a search reads on its own in the directories it visits.
 #[tokio::test]
-async fn rules_for_a_search_that_have_no_end() {
+async fn endless_ignore_files_do_not_block_a_search() {
     let rules = [".gitignore", ".ignore", ".rgignore", ".fdignore", ".git/info/exclude"];
     let makings = ["ln -s /dev/zero {}", "mkfifo {}", "truncate -s 10G {}"];
     for (rule, making) in rules.iter().flat_map(|rule| makings.map(|making| (rule, making))) {
@@ -156,7 +156,7 @@ async fn rules_for_a_search_that_have_no_end() {
             false => assert_eq!(hits, "a.txt:1: hit\nd/b.txt:1: hit\nz.txt:1: hit", "{rule} {making}"),
         }
         assert!(peak < 120, "{rule} {making}: {peak} MB");
-        // The directory that is searched, and one above it.
+        // The searched directory, and one above it.
         for path in ["d", "d/.git"] {
             let found = tree.soon("find", json!({"pattern": "*.txt", "path": path})).await;
             if is_read_by("find") {

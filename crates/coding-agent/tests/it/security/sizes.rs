@@ -1,4 +1,4 @@
-//! What is far larger than it should be: files, lines, arguments, pictures, and the work a pattern asks for.
+//! Far too large input: files, lines, arguments, images, and expensive patterns.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::tool_calls::FileTree;
 
-/// Megabytes that a process may have had at most, the test's own included.
+/// Maximum peak memory of a process in megabytes, including the test's own.
 const SMALL: u64 = 120;
 
 #[test]
-fn a_file_of_ten_gigabytes() {
+fn a_file_of_ten_gigabytes_is_handled() {
     let tree = FileTree::new(&[("head", b"hit\nhit\n")]);
     for name in ["hole", "head"] {
         // Without a single block on disk.
@@ -33,23 +33,23 @@ fn a_file_of_ten_gigabytes() {
         ("find", json!({"pattern": "h*"}), "head\nhole"),
         ("ls", json!({}), "head\nhole"),
     ] {
-        let (told, peak) = tree.measured(tool, &input);
-        assert_eq!(told, expected, "{tool} {input}");
+        let (result, peak) = tree.measured(tool, &input);
+        assert_eq!(result, expected, "{tool} {input}");
         assert!(peak < SMALL, "{tool} {input}: {peak} MB");
     }
 }
 
 #[test]
-fn a_named_file_of_zeros_is_searched_no_further_than_makes_sense() {
+fn a_named_file_of_zeros_is_searched_only_as_far_as_useful() {
     let tree = FileTree::new(&[]);
     File::create(tree.root().join("hole")).unwrap().set_len(10 << 30).unwrap();
-    let (told, peak) = tree.measured("grep", &json!({"pattern": "hit", "path": "hole"}));
-    assert_eq!(told, "No matches found");
+    let (result, peak) = tree.measured("grep", &json!({"pattern": "hit", "path": "hole"}));
+    assert_eq!(result, "No matches found");
     assert!(peak < SMALL, "{peak} MB");
 }
 
 #[test]
-fn one_line_of_two_hundred_megabytes() {
+fn a_line_of_two_hundred_megabytes_is_handled() {
     let tree = FileTree::new(&[]);
     let mut file = File::create(tree.root().join("line")).unwrap();
     (0..200).for_each(|_| file.write_all(&[b'x'; 1 << 20]).unwrap());
@@ -72,44 +72,44 @@ fn one_line_of_two_hundred_megabytes() {
         ),
         ("bash", json!({"command": "cat line | tail -c 10"}), SMALL, "xxxxxxxxxx"),
     ] {
-        let (told, peak) = tree.measured(tool, &input);
-        assert_eq!(told, expected, "{tool} {input}");
+        let (result, peak) = tree.measured(tool, &input);
+        assert_eq!(result, expected, "{tool} {input}");
         assert!(peak < most, "{tool} {input}: {peak} MB");
     }
 }
 
 #[test]
-fn a_large_file_is_edited_with_a_few_times_its_size() {
+fn editing_a_large_file_takes_a_few_times_its_size() {
     for end in ["\n", "\r\n"] {
         let tree = FileTree::new(&[]);
         let text: String = (0..600_000).map(|n| format!("{n:06} and some words of a usual line{end}")).collect();
         std::fs::write(tree.root().join("f"), &text).unwrap();
         let size = text.len() as u64 >> 20;
-        // The second is found only nearly: the file has no typographic quotes.
+        // The second is found only approximately: the file has no typographic quotes.
         for old in ["300000 and some words", "000123 and some words of a usual line  \n000124"] {
             let input = json!({"path": "f", "edits": [{"oldText": old, "newText": "new words"}]});
-            let (told, peak) = tree.measured("edit", &input);
-            assert_eq!(told, "Successfully replaced 1 block(s) in f.");
+            let (result, peak) = tree.measured("edit", &input);
+            assert_eq!(result, "Successfully replaced 1 block(s) in f.");
             assert!(peak < SMALL + 10 * size, "{peak} MB for a file of {size} MB");
         }
     }
 }
 
 #[test]
-fn an_edit_that_replaces_very_many_lines_ends() {
+fn an_edit_that_replaces_very_many_lines_terminates() {
     let tree = FileTree::new(&[]);
     let lines = |word: &str| (0..60_000).map(|n| format!("{word} {}\n", n * 7919 % 1000)).collect::<String>();
     let old = lines("a");
     std::fs::write(tree.root().join("f"), &old).unwrap();
     let new: String = old.lines().rev().map(|line| format!("{line}\n")).collect();
     let input = json!({"path": "f", "edits": [{"oldText": old, "newText": new}]});
-    let (told, peak) = tree.measured("edit", &input);
-    assert_eq!(told, "Successfully replaced 1 block(s) in f.");
+    let (result, peak) = tree.measured("edit", &input);
+    assert_eq!(result, "Successfully replaced 1 block(s) in f.");
     assert!(peak < 3 * SMALL, "{peak} MB");
 }
 
 #[tokio::test]
-async fn arguments_of_ten_megabytes() {
+async fn arguments_of_ten_megabytes_are_handled() {
     let tree = FileTree::new(&[("f", b"text\n")]);
     let long = "(a/".repeat(10 << 20 >> 2);
     let edit = |old: &str| json!({"path": "f", "edits": [{"oldText": old, "newText": "x"}]});
@@ -126,26 +126,26 @@ async fn arguments_of_ten_megabytes() {
         ("ls", json!({"path": long})),
         ("bash", json!({"command": long})),
     ] {
-        let told = tree.soon(tool, input).await;
-        assert!(told.starts_with("error: "), "{tool}: {told:.200}");
-        assert!(told.len() < 10_000, "{tool}: {} bytes of {told:.200}", told.len());
+        let result = tree.soon(tool, input).await;
+        assert!(result.starts_with("error: "), "{tool}: {result:.200}");
+        assert!(result.len() < 10_000, "{tool}: {} bytes of {result:.200}", result.len());
     }
     let literal = tree.soon("grep", json!({"pattern": long, "literal": true})).await;
     assert!(literal == "No matches found" || literal.len() < 10_000, "{literal:.200}");
-    // No name has such a byte, and no file is taken for one without it.
+    // No name contains such a byte, and it must not be matched to a file without it.
     for tool in ["read", "write", "edit", "grep", "find", "ls"] {
         let input =
             json!({"path": "f\u{0}", "pattern": "x", "content": "x", "edits": [{"oldText": "a", "newText": "b"}]});
-        let told = tree.soon(tool, input).await;
-        assert!(told.starts_with("error: ") && told.contains("EINVAL"), "{tool}: {told}");
+        let result = tree.soon(tool, input).await;
+        assert!(result.starts_with("error: ") && result.contains("EINVAL"), "{tool}: {result}");
     }
-    let told = tree.soon("bash", json!({"command": "echo \u{0}"})).await;
-    assert!(told.starts_with("error: EINVAL: "), "{told}");
+    let result = tree.soon("bash", json!({"command": "echo \u{0}"})).await;
+    assert!(result.starts_with("error: EINVAL: "), "{result}");
     assert_eq!(std::fs::read(tree.root().join("f")).unwrap(), b"text\n");
 }
 
 #[tokio::test]
-async fn numbers_without_a_measure() {
+async fn extreme_numbers_are_accepted_or_rejected() {
     let tree = FileTree::new(&[("f", b"a\nb\nc\n")]);
     for huge in [1e300, 1.8e19, 9e15] {
         for limit in [json!({"path": "f", "offset": 2, "limit": huge}), json!({"path": "f", "offset": 2.5})] {
@@ -163,7 +163,7 @@ async fn numbers_without_a_measure() {
 }
 
 #[tokio::test]
-async fn patterns_that_ask_for_too_much() {
+async fn expensive_patterns_are_bounded() {
     let tree = FileTree::new(&[("f", format!("{}\n", "a0".repeat(100_000)).as_bytes())]);
     for pattern in [
         r"(a*)*b",
@@ -176,9 +176,9 @@ async fn patterns_that_ask_for_too_much() {
         &"(".repeat(5_000),
         &format!("{}x{}", "(".repeat(400), ")?".repeat(400)),
     ] {
-        let told = tree.soon("grep", json!({"pattern": pattern})).await;
-        assert!(told == "No matches found" || told.starts_with("error: "), "{pattern:.50}: {told:.300}");
-        assert!(told.len() < 10_000, "{pattern:.50}: {} bytes", told.len());
+        let result = tree.soon("grep", json!({"pattern": pattern})).await;
+        assert!(result == "No matches found" || result.starts_with("error: "), "{pattern:.50}: {result:.300}");
+        assert!(result.len() < 10_000, "{pattern:.50}: {} bytes", result.len());
     }
     let braces = "{a,".repeat(1000);
     for glob in [
@@ -189,22 +189,22 @@ async fn patterns_that_ask_for_too_much() {
     ] {
         let found = tree.soon("find", json!({"pattern": glob})).await;
         assert!(found.starts_with("No files found") || found.starts_with("error: "), "{glob:.50}: {found:.300}");
-        let told = tree.soon("grep", json!({"pattern": "x", "glob": glob})).await;
-        assert!(told == "No matches found" || told.starts_with("error: "), "{glob:.50}: {told:.300}");
+        let result = tree.soon("grep", json!({"pattern": "x", "glob": glob})).await;
+        assert!(result == "No matches found" || result.starts_with("error: "), "{glob:.50}: {result:.300}");
     }
 }
 
 #[cfg(feature = "images")]
 #[test]
-fn pictures_that_are_larger_than_they_look() {
+fn decompression_bombs_are_rejected() {
     let tree = FileTree::new(&[]);
     let save = |name: &str, picture: image::DynamicImage| {
         picture.save_with_format(tree.root().join(name), image::ImageFormat::Png).unwrap();
     };
-    // A few kilobytes each. The first is large, the second larger than anything that is decoded.
+    // A few kilobytes each. The first is large, the second exceeds the decoding limit.
     save("large", image::GrayImage::new(6000, 6000).into());
     save("huge", image::GrayImage::new(30_000, 2_000).into());
-    // Four gigapixels are all that is said; nothing follows.
+    // The header claims four gigapixels; nothing follows.
     tree.write("bomb", b"GIF89a\xff\xff\xff\xff\xf0\0\0\x2c\0\0\0\0\xff\xff\xff\xff\0\x08\x02\x4c\x01\0\x3b");
     let refused = |mime: &str| {
         format!("Read image file [{mime}]\n[Image omitted: could not be resized below the inline image size limit.]")
@@ -214,8 +214,8 @@ fn pictures_that_are_larger_than_they_look() {
     for (name, expected) in
         [("large", shown.to_owned()), ("huge", refused("image/png")), ("bomb", refused("image/gif"))]
     {
-        let (told, peak) = tree.measured("read", &json!({"path": name}));
-        assert_eq!(told, expected, "{name}");
+        let (result, peak) = tree.measured("read", &json!({"path": name}));
+        assert_eq!(result, expected, "{name}");
         assert!(peak < 5 * SMALL, "{name}: {peak} MB");
     }
 }

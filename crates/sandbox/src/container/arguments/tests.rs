@@ -24,7 +24,7 @@ fn arguments(docker: serde_json::Value, access: WorkspaceAccess, workspace: &str
 }
 
 #[test]
-fn the_workspace_is_mounted_as_its_access_says() {
+fn the_workspace_is_mounted_according_to_its_access() {
     for (access, workspace, expect) in [
         (WorkspaceAccess::None, "/s/x", "-v /s/x:/workspace img"),
         (WorkspaceAccess::ReadOnly, "/s/x", "-v /s/x:/workspace -v /home/u/a:/agent:ro img"),
@@ -39,7 +39,7 @@ fn the_workspace_is_mounted_as_its_access_says() {
 }
 
 #[test]
-fn a_container_that_would_be_open_is_not_created() {
+fn an_unsafe_container_is_not_created() {
     for docker in [
         json!({"network": "host"}),
         json!({"seccompProfile": "unconfined"}),
@@ -51,7 +51,7 @@ fn a_container_that_would_be_open_is_not_created() {
 }
 
 #[test]
-fn the_last_bind_to_a_place_counts_and_keys_stay_outside() {
+fn the_last_bind_of_a_target_wins_and_keys_stay_outside() {
     let docker = json!({
         "image": "img",
         "binds": ["/home/u/a/1:/d", "/home/u/a/2:/e", "/home/u/a/3:/d/:ro"],

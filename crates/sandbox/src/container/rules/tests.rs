@@ -10,7 +10,7 @@ fn code(rules: &BindRules, bind: &str) -> &'static str {
 }
 
 #[test]
-fn binds_show_no_system_and_no_keys() {
+fn binds_never_expose_system_directories_or_keys() {
     for (bind, expect) in [
         ("/home/u/proj:/data:ro", "ok"),
         ("myvol:/data", "non_absolute"),
@@ -39,7 +39,7 @@ fn binds_show_no_system_and_no_keys() {
 
 #[cfg(unix)]
 #[test]
-fn a_bind_behind_a_link_counts_where_it_leads() {
+fn a_bind_through_a_link_is_checked_at_its_target() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     std::os::unix::fs::symlink("/etc", root.join("innocent")).unwrap();
@@ -57,7 +57,7 @@ fn a_bind_behind_a_link_counts_where_it_leads() {
 }
 
 #[test]
-fn networks_and_profiles_that_open_a_container_are_refused() {
+fn networks_and_profiles_that_open_a_container_are_rejected() {
     for (network, allow_join, expect) in [
         ("none", false, true),
         ("bridge", false, true),

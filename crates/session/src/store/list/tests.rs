@@ -93,16 +93,16 @@ fn progress_is_reported_and_listing_can_be_stopped() {
             file(&path)
         })
         .collect();
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let reports = Arc::new(Mutex::new(Vec::new()));
     let progress: ListProgress = {
-        let told = Arc::clone(&told);
-        Arc::new(move |done, all| told.lock().unwrap().push((done, all)))
+        let reports = Arc::clone(&reports);
+        Arc::new(move |done, all| reports.lock().unwrap().push((done, all)))
     };
     let found = summarise_files(&files, &ListCache::default(), Some(&progress), &AtomicBool::new(false));
     assert_eq!(found.len(), 20);
-    let mut told = std::mem::take(&mut *told.lock().unwrap());
-    told.sort_unstable();
-    assert_eq!(told, (1..=20).map(|done| (done, 20)).collect::<Vec<_>>());
+    let mut reports = std::mem::take(&mut *reports.lock().unwrap());
+    reports.sort_unstable();
+    assert_eq!(reports, (1..=20).map(|done| (done, 20)).collect::<Vec<_>>());
     let stopped = summarise_files(&files, &ListCache::default(), None, &AtomicBool::new(true));
     assert_eq!(stopped.len(), 0);
 }

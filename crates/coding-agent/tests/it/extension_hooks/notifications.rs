@@ -1,4 +1,4 @@
-//! What extensions are told, and when.
+//! The notifications of extensions, and their timing.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use pinch_agent_core::event::AgentEvent;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::Point;
 use pinch_coding_agent::session::{AgentSession, Prompt};
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use pinch_llm::thinking::ThinkingLevel;
 
 use super::{TWO, echo, stage};
 use crate::session::{in_memory, model};
 
 #[tokio::test]
-async fn they_are_told_in_the_order_they_were_loaded_in() {
+async fn extensions_are_notified_in_load_order() {
     let points = [
         Point::SessionStart,
         Point::AgentStart,
@@ -27,7 +27,7 @@ async fn they_are_told_in_the_order_they_were_loaded_in() {
         Point::ResourcesDiscover,
         Point::AfterProviderResponse,
     ];
-    let mut stage = stage(in_memory(), [echo("x"), Says::text("done")], &points, &TWO).await;
+    let mut stage = stage(in_memory(), [echo("x"), Reply::text("done")], &points, &TWO).await;
     assert_eq!(
         stage.notes(),
         ["a start startup false", "b start startup false", "a resources startup", "b resources startup"]
@@ -58,24 +58,24 @@ async fn they_are_told_in_the_order_they_were_loaded_in() {
 }
 
 #[tokio::test]
-async fn they_are_told_before_the_reader_and_before_the_log() {
+async fn extensions_are_notified_before_the_reader_and_the_log() {
     let mut stage =
-        stage(in_memory(), [Says::text("done")], &[Point::MessageStart, Point::MessageUpdate], &TWO[..1]).await;
+        stage(in_memory(), [Reply::text("done")], &[Point::MessageStart, Point::MessageUpdate], &TWO[..1]).await;
     let notes = Arc::clone(&stage.notes);
     let mut run = stage.scene.session.prompt(Prompt::text("go"));
     let mut n_starts = 0;
     while let Some(event) = run.next().await {
         if let SessionEvent::Agent(AgentEvent::MessageStart(_)) = event.unwrap() {
             n_starts += 1;
-            let told = notes.lock().unwrap().iter().filter(|note| note.ends_with("message_start")).count();
-            assert_eq!(told, n_starts);
+            let n_notified = notes.lock().unwrap().iter().filter(|note| note.ends_with("message_start")).count();
+            assert_eq!(n_notified, n_starts);
         }
     }
     assert_eq!(n_starts, 3);
 }
 
 #[tokio::test]
-async fn changes_of_model_level_and_name_are_told() {
+async fn changes_of_model_level_and_name_are_notified() {
     let points = [Point::ModelSelect, Point::ThinkingLevelSelect, Point::SessionInfoChanged];
     let mut stage = stage(in_memory(), [], &points, &TWO[..1]).await;
     stage.scene.session.set_model(model("other", true)).await.unwrap();
@@ -86,8 +86,8 @@ async fn changes_of_model_level_and_name_are_told() {
 }
 
 #[tokio::test]
-async fn points_that_nobody_wants_cost_nothing() {
-    let mut stage = stage(in_memory(), [Says::text("1")], &[], &TWO).await;
+async fn points_without_handlers_cost_nothing() {
+    let mut stage = stage(in_memory(), [Reply::text("1")], &[], &TWO).await;
     stage.ask("hi").await;
     assert!(stage.notes().is_empty());
     assert!(stage.scene.provider.requests()[0].options.observer.is_none());

@@ -1,4 +1,4 @@
-//! What extensions ask of people, of programs and of the session.
+//! Requests of extensions to people, programs and the session.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use pinch_coding_agent::extension::ui::{Dialog, DialogReply, Ui, UiUpdate};
 use pinch_coding_agent::extension::{ExecOptions, Extension, ExtensionHandle, Extensions, Point, Registrations};
 use pinch_coding_agent::session::Prompt;
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_llm::provider::scripted::ScriptedReply as Says;
+use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use pinch_stdx::host::Host;
 
 use super::{Brings, does, load, with};
@@ -18,7 +18,7 @@ use crate::extension_hooks::{failures, pull};
 use crate::session::in_memory;
 use pinch_testing::logs::{answer, append, host, user};
 
-/// Answers after a second, and remembers how many dialogs were open at once.
+/// Answers after a second, and records how many dialogs were open at the same time.
 #[derive(Default)]
 struct SlowUi {
     open: Mutex<(usize, usize)>,
@@ -46,7 +46,7 @@ impl Ui for SlowUi {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dialogs_wait_for_each_other_and_then_have_their_own_time() {
+async fn dialogs_wait_for_each_other_before_their_time_limits_start() {
     let kept: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
     let theirs = Arc::clone(&kept);
     let bring = move |to: &mut Registrations, _: &ExtensionHandle| {
@@ -108,12 +108,12 @@ async fn programs_are_run_and_stopped() {
 }
 
 #[tokio::test]
-async fn a_compaction_is_asked_for_and_done_at_rest() {
+async fn a_requested_compaction_runs_once_idle() {
     let mut log = in_memory();
     append(&mut log, [user("q1"), answer("a1", &[]), user("q2"), answer("a2", &[])]).await;
     let asks = Brings::of("x", |_, _| {}).at(Point::AgentStart, |cx| Box::pin(cx.request_compaction(Some("f".into()))));
     let extensions = load(vec![asks]);
-    let mut scene = with(log, [Says::text("1"), Says::text("SUMMARY"), Says::text("S2")], &extensions).await;
+    let mut scene = with(log, [Reply::text("1"), Reply::text("SUMMARY"), Reply::text("S2")], &extensions).await;
     scene.session.compaction_mut().settings.keep_recent_tokens = 1;
     let events = pull(scene.session.prompt(Prompt::text("q3"))).await;
     let settled = events.iter().position(|event| matches!(event, SessionEvent::Settled { .. })).unwrap();
