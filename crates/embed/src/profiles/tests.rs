@@ -111,7 +111,7 @@ fn the_next_cooldown_is_longer_only_while_half_open() {
     assert_eq!(fail(&early.after_success(70_000), 80_000).error_count, 1);
 }
 
-/// Counts writes, which take a while.
+/// Counts writes and delays them.
 #[derive(Debug, Default)]
 struct SlowStore(crate::ports::MemoryHealth, std::sync::atomic::AtomicUsize);
 
@@ -155,7 +155,7 @@ async fn marks_that_arrive_during_a_write_are_written_together() {
     assert_eq!(written.last_good["openai"], "p");
 }
 
-/// Threads stand in for processes: each has profiles and a file handle of its own.
+/// Threads stand in for processes: each has its own profiles and file handle.
 #[test]
 fn eight_writers_of_one_file_lose_no_mark() {
     let dir = tempfile::tempdir().unwrap();

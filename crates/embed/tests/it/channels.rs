@@ -1,4 +1,4 @@
-//! How the channel of a run decides how its reply is delivered: limits, blocks, pauses, threads, media, drafts.
+//! The channel of a run determines how its reply is delivered: limits, blocks, pauses, threads, media, drafts.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, answer, stream, within};
 
-/// A chat that writes down what it gets, and when.
+/// A chat that records what it receives, and when.
 #[derive(Default)]
 struct Clocked {
     blocks: Mutex<Vec<(Instant, OutgoingBlock)>>,
@@ -38,7 +38,7 @@ impl ReplySink for Clocked {
     }
 }
 
-/// Delivers an answer to a channel of a changed configuration.
+/// Delivers an answer to a channel with a changed configuration.
 async fn delivered(
     text: &str,
     channel: &str,

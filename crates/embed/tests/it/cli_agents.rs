@@ -1,4 +1,4 @@
-//! Command-line agents in place of a model: a program that stands for one, in all its moods.
+//! Command-line agents in place of a model, played by shell scripts that behave in every possible way.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::world::{FALLBACK, World, answer, fallback_answer, refusal, said, stre
 
 const KEY: &str = "agent:main:chat";
 
-/// A world whose first model is the agent `robot`, which the script stands for. `$DIR` is the world's directory in it.
+/// Creates a world whose first model is the agent `robot`, played by the script. `$DIR` is the world's directory.
 async fn robot(script: &str, backend: Value, change: impl FnOnce(&mut Value)) -> World {
     let mut world = World::with(|config| {
         config["agents"]["defaults"]["model"] = json!({"primary": "robot/fast"});
@@ -58,7 +58,7 @@ async fn an_agent_takes_over_from_a_model_that_failed() {
     assert_eq!(roles.iter().filter(|role| **role == "user").count(), 1, "the prompt is there once: {roles:?}");
 }
 
-/// Lists its arguments, a line each, and answers with the last one.
+/// Writes its arguments to a file, one per line, and answers with the last one.
 const ECHO: &str = r#"printf '%s\n' "$@" > "$DIR/arguments"
 for last in "$@"; do :; done
 printf '{"result": "You said: %s", "session_id": "c-7", "usage": {"input_tokens": 3, "output_tokens": 2}}' "$last""#;
@@ -95,7 +95,7 @@ async fn an_agent_answers_and_its_conversation_is_resumed() {
     let transcript = world.transcript(&session);
     assert_eq!(transcript.of_type("message").len(), 4, "two prompts with their answers");
 
-    // The conversation goes on with a model.
+    // The conversation continues with a model.
     world.server.reply(stream(answer("m", "Indeed.")));
     let mut request = world.engine.message(KEY, "and now?").await.unwrap();
     (request.provider, request.model) = (Some("anthropic".into()), Some(crate::world::MODEL.into()));

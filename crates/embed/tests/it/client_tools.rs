@@ -1,4 +1,4 @@
-//! Tools that the caller runs: the run stops for them, and goes on with their results.
+//! Client tools: the run stops for them, and continues with their results.
 
 use pinch_agent_core::tool::{FnTool, JsonObject, ToolOutput, ToolSpec};
 use pinch_embed::run::client_tools::ClientToolResult;
@@ -23,7 +23,7 @@ fn calls(calls: &[(&str, &str, Value)]) -> ServerReply {
     stream(response.stop("tool_use"))
 }
 
-/// A world whose engine has a tool of its own.
+/// Creates a world whose engine has a tool of its own.
 async fn world() -> (World, pinch_embed::Engine) {
     let world = World::new().await;
     let spec = ToolSpec::new("probe", "Probes", Schema::new(json!({"type": "object"})));
@@ -42,7 +42,7 @@ async fn run(engine: &pinch_embed::Engine, request: RunRequest) -> RunResult {
     within(engine.run(request).finish()).await.unwrap()
 }
 
-/// The content of the messages of the last request, as `role: kind of block, …`.
+/// Returns the content of the messages in the last request, as `role: kind of block, …`.
 fn last_sent(world: &World) -> Vec<String> {
     let body = world.server.requests().last().unwrap().json();
     let shape = |message: &Value| {

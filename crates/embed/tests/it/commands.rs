@@ -1,4 +1,4 @@
-//! Commands of a run under rules: which ones run, what they see, and what is left of them.
+//! Commands of a run under rules: which run, what they see, and what remains of them.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ fn engine(world: &World, register: impl FnOnce(EngineBuilder) -> EngineBuilder) 
     world.built(|builder| register(builder.host(host).builtin_tools(HANDS)))
 }
 
-/// Lets the model call a tool, and returns the text and the details of the result.
+/// Makes the model call a tool, and returns the text and details of the result.
 async fn result_of(world: &World, engine: &Engine, session: &str, tool: &str, arguments: Value) -> (String, Value) {
     world.server.reply(stream(call(&format!("{session}-1"), tool, &arguments)));
     world.server.reply(stream(answer("m1", "Done.")));
@@ -37,7 +37,7 @@ async fn result_of(world: &World, engine: &Engine, session: &str, tool: &str, ar
     (text, result["message"]["details"].clone())
 }
 
-/// Answers every question in one way, and keeps what was asked.
+/// Gives every question the same answer, and records the questions.
 struct Broker(ApprovalDecision, Mutex<Vec<String>>);
 
 impl ApprovalBroker for Broker {
@@ -136,7 +136,7 @@ async fn commands_in_the_background_are_looked_after_and_end_with_the_engine() {
     .await;
 }
 
-/// A further turn of the session `s1`: the text of the last result.
+/// Runs another turn of the session `s1` and returns the text of the last result.
 async fn result_of_second(world: &World, engine: &Engine, tool: &str, arguments: Value) -> String {
     world.server.reply(stream(call("second", tool, &arguments)));
     world.server.reply(stream(answer("m2", "Done.")));
@@ -197,7 +197,7 @@ async fn tools_for_files_see_the_workspace_alone_where_that_is_configured() {
     assert!(!world.path("b.txt").exists(), "{text}");
     let (text, _) = result_of(&world, &engine, "s4", "write", json!({"path": "in.txt", "content": "x"})).await;
     assert!(world.path("workspace/in.txt").exists(), "{text}");
-    // Commands are for the rules of tools.exec.
+    // Commands are subject to the rules of tools.exec.
     let (text, _) = result_of(&world, &engine, "s5", "exec", json!({"command": "cat ../secret.txt"})).await;
     assert!(text.contains("hush"), "{text}");
     let engine = configured(true, Some(false));
@@ -220,13 +220,13 @@ async fn a_command_that_asks_for_a_terminal_gets_one_where_there_are_any() {
     }
 }
 
-/// Allows everything, after something has happened.
+/// Allows everything, after running a closure.
 struct Meanwhile<F>(F);
 
 impl<F: Fn() + Send + Sync> ApprovalBroker for Meanwhile<F> {
     fn request<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
         Box::pin(async move {
-            // The clock of the file system has steps of a few milliseconds.
+            // File system timestamps have a resolution of a few milliseconds.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             (self.0)();
             ApprovalDecision::AllowOnce

@@ -1,4 +1,4 @@
-//! Summaries in whole sessions: by request of the host, by a lighter model, with what must not be lost.
+//! Summaries in whole sessions: at the host's request, by a lighter model, and with everything that must be preserved.
 
 use pinch_embed::engine::CompactionOutcome;
 use pinch_testing::server::{Recorded, ServerReply};
@@ -8,7 +8,7 @@ use crate::world::{World, answer, call, is_turn, refusal, stream, within};
 
 const KEY: &str = "agent:main:chat";
 
-/// A session with a few turns, one of them with a tool that failed.
+/// Creates a session with a few turns, one of them with a failed tool call.
 async fn talked(world: &World) -> String {
     world.reply_to_turns(
         "## Goal\nBuy tea.",

@@ -1,4 +1,4 @@
-//! Keys of the configuration reach requests and runs, and those without effect are named.
+//! Configuration keys affect requests and runs, and those without effect are reported.
 
 use std::path::Path;
 use std::time::Duration;
@@ -165,7 +165,7 @@ async fn headers_of_a_provider_are_sent_with_the_key_of_a_profile() {
 async fn a_state_directory_may_have_its_configuration_in_yaml() {
     let world = World::new().await;
     let yaml = serde_json::to_string_pretty(&world.document()).unwrap();
-    // JSON is YAML; what follows is not JSON.
+    // JSON is valid YAML; this comment makes it YAML only.
     world.write("state/openclaw.yml", &format!("# ours\n{yaml}\n"));
     world.write("state/openclaw.json", "");
     let host = pinch_stdx::host::Host::builder().home(world.path("")).build();
@@ -199,7 +199,7 @@ async fn models_that_are_newer_than_the_catalog_are_asked_by_their_own_names() {
         within(world.engine.run(request).finish()).await.unwrap();
         world.server.requests().last().unwrap().json()["model"].clone()
     };
-    // Not the model of the catalog that its name resembles.
+    // Not the catalog model with a similar name.
     assert_eq!(model("anthropic", "claude-sonnet-4", answer("m1", "a")).await, "claude-sonnet-4");
     assert_eq!(model("anthropic", "claude-opus-77", answer("m2", "a")).await, "claude-opus-77");
     assert_eq!(model("anthropic", "sonnet-4.5", answer("m3", "a")).await, MODEL);
@@ -212,7 +212,7 @@ async fn models_that_are_newer_than_the_catalog_are_asked_by_their_own_names() {
 async fn a_provider_needs_no_configuration_where_its_key_is_set() {
     let world = World::with(|config| {
         let base = config["models"]["providers"]["local"]["baseUrl"].clone();
-        // The only thing that is configured is where the test's server is.
+        // Only the address of the test's server is configured.
         config["models"]["providers"]["venice"] = json!({"baseUrl": base});
         config["models"]["providers"]["zai"] = json!({"baseUrl": base});
     })

@@ -1,4 +1,4 @@
-//! Runs under way, from outside: listed, stopped, steered and waited for; and the limits that end them.
+//! Control of active runs from outside: listing, stopping, steering and awaiting them, and the limits that end them.
 
 use std::time::Duration;
 

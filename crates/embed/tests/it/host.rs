@@ -1,4 +1,4 @@
-//! What a host registers: tools, machines, prompts, extensions, reply stages and runtimes.
+//! Everything that a host can register: tools, machines, prompts, extensions, reply stages and runtimes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -54,7 +54,7 @@ fn offered(body: &Value) -> Vec<String> {
     tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// Someone who writes from a channel.
+/// Returns a caller from a channel.
 fn caller(channel: &str) -> Caller {
     Caller::new().channel(channel).sender(Sender::new("42").name("Ada"))
 }
@@ -109,7 +109,7 @@ async fn a_tool_of_the_host_runs() {
     assert!(second["messages"].to_string().contains("It is noon."), "{second}");
 }
 
-/// This computer, but every file holds the same text.
+/// This computer, except that every file has the same content.
 struct OneText(&'static str);
 
 impl Machine for OneText {
@@ -161,7 +161,7 @@ async fn each_caller_gets_the_machine_that_the_host_chooses() {
     }
 }
 
-/// Blocks one tool and brings another.
+/// Blocks one tool and adds another.
 struct Guard;
 
 impl Extension for Guard {
@@ -217,7 +217,7 @@ async fn the_default_prompt_names_the_owners_and_holds_the_section_of_the_reques
     assert!(system.contains("Owner numbers: +4915.") && system.contains("Rhyme."), "{system}");
 }
 
-/// Makes every block of a reply loud.
+/// Turns every block of a reply into upper case.
 struct Loud;
 
 impl Stage for Loud {
@@ -303,7 +303,7 @@ impl Attempts for ProgramRun {
     }
 }
 
-/// Takes no messages.
+/// Accepts no messages.
 struct Deaf;
 
 impl RunControl for Deaf {

@@ -1,4 +1,4 @@
-//! Keys of the configuration, each set and seen to have its effect. Those with more to them have tests of their own elsewhere.
+//! Configuration keys, each set and shown to have its effect. More complex ones have tests elsewhere.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::world::{FALLBACK, MODEL, World, answer, fallback_answer, refusal, stream, within};
 
-/// The model of the only request of a run of an agent.
+/// Runs an agent and returns the model of the only request.
 async fn asked_model(world: &World, agent: Option<&str>) -> Value {
     world.server.answer_with(|request| {
         let is_local = request.path.starts_with("/v1/chat");

@@ -1,4 +1,4 @@
-//! Where credentials come from: agents over the main agent, files of earlier versions and of other programs, references to secrets.
+//! Layers of credentials: agents over the main agent, files of earlier versions and of other programs, references to secrets.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -58,7 +58,7 @@ async fn an_agent_uses_its_own_profiles_over_those_of_the_main_agent() {
     engine.shutdown(Duration::from_secs(1)).await;
     let is_marked = |path: &str| read(&world, path)["usageStats"]["anthropic:a"]["lastUsed"].is_i64();
     assert!(is_marked("state/agents/main/agent/auth-profiles.json") && is_marked("ops-documents/auth-profiles.json"));
-    // Nothing of the main agent is copied, neither secrets nor health.
+    // Neither secrets nor health of the main agent are copied.
     assert!(!world.path("state/agents/dev/agent/auth-profiles.json").exists());
     assert_eq!(read(&world, "ops-documents/auth-profiles.json")["profiles"].as_object().unwrap().len(), 1);
 }
@@ -74,7 +74,7 @@ async fn credentials_of_earlier_versions_are_profiles_until_there_are_others() {
     assert_eq!(std::fs::read_to_string(world.path(&format!("{MAIN}/auth.json"))).unwrap(), legacy);
     let written = read(&world, &format!("{MAIN}/auth-profiles.json"));
     assert_eq!(written["profiles"], json!({}));
-    // Its health alone does not make the newer file the one that counts.
+    // Health alone does not give the newer file precedence.
     let engine = world.restarted();
     ask(&world, &engine, "s2", "main").await;
     world.write(&format!("{MAIN}/auth-profiles.json"), &store(json!({"anthropic:new": key("anthropic", "new-key")})));
@@ -193,7 +193,7 @@ async fn a_profile_that_the_user_chose_is_never_replaced() {
     assert!(
         matches!(&error, RunError::Config(text) if text == "Auth profile \"gone\" is not configured for anthropic.")
     );
-    // The choice of a session does not vanish with its profile either.
+    // A session keeps its choice even if the profile disappears.
     let choice = |entry: Option<pinch_embed::ports::SessionEntry>| {
         entry.map(|mut entry| {
             entry.auth_profile_override = Some("gone".to_owned());
@@ -209,7 +209,7 @@ async fn a_profile_that_the_user_chose_is_never_replaced() {
     assert_eq!(world.keys(), Vec::<String>::new());
 }
 
-/// A key that is refused for one model is still asked about another one.
+/// A key that is refused for one model is still tried with another one.
 async fn refused_for_the_first_model(auth: Value, provider_key: Option<&str>) {
     let world = World::with(|config| {
         config["auth"] = auth;
@@ -223,7 +223,7 @@ async fn refused_for_the_first_model(auth: Value, provider_key: Option<&str>) {
     world.server.reply(refused()).reply(stream(answer("m1", "Here.")));
     let result = world.ask("s1", "go").await.unwrap();
     assert!(attempts(&result).last().unwrap().contains("claude-haiku-4-5 ok"), "{:?}", attempts(&result));
-    // The next run remembers it, and goes on with the second model if the first is refused again.
+    // The next run remembers it, and continues with the second model if the first is refused again.
     world.server.answer_with(move |request| {
         Some(if request.json()["model"] == MODEL { refused() } else { stream(answer("m2", "Again.")) })
     });

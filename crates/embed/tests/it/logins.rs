@@ -1,4 +1,4 @@
-//! Logins of profiles: renewed before they expire and when they are refused, once for all, and never lost.
+//! Logins of profiles: renewed before they expire and when they are refused, only once, and never lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::world::{World, answer, attempts, key_of, refusal, said, stream, withi
 
 const STORE: &str = "state/agents/main/agent/auth-profiles.json";
 
-/// Sends everything to one server.
+/// Redirects all requests to one server.
 struct Rewired {
     server: String,
     network: HttpTransport,
@@ -40,7 +40,7 @@ pub(crate) fn in_minutes(minutes: i64) -> i64 {
     Host::builder().build().now_ms() + minutes * 60_000
 }
 
-/// A world without a configured key, whose store has a login that ends so soon.
+/// Creates a world without a configured key, whose store has a login that expires this soon.
 async fn with_login(minutes: i64) -> World {
     let world = World::with(|config| config["auth"] = json!({})).await;
     write_login(&world, "A0", "R0", minutes);
@@ -67,7 +67,7 @@ fn renewed() -> ServerReply {
     ServerReply::json(200, &json!({"access_token": "A1", "refresh_token": "R1", "expires_in": 3600}))
 }
 
-/// Answers refreshes with the first new login, and requests of the model unless they carry a refused access.
+/// Answers refreshes with the first new login, and model requests unless they carry a refused access token.
 fn serve(world: &World, refused: &'static str) {
     world.server.answer_with(move |request| {
         Some(match request {
@@ -90,7 +90,7 @@ fn n_refreshes(world: &World) -> usize {
 async fn a_login_that_has_expired_is_renewed_once_and_stored_before_it_is_used() {
     let world = with_login(-1).await;
     serve(&world, "A0");
-    // Two engines stand for two processes: each has profiles, logins and locks of its own.
+    // Two engines stand in for two processes: each has its own profiles, logins and locks.
     let (one, two) = (engine(&world), engine(&world));
     let runs = [(&one, "s1"), (&one, "s2"), (&two, "s3"), (&two, "s4")]
         .map(|(engine, id)| engine.run(engine.request(id, None, None, "go")).finish());

@@ -1,4 +1,4 @@
-//! Agents that go round in circles.
+//! Agents that repeat the same calls.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::world::{World, answer, call, stream, within};
 
 const SENTENCE: &str = "Repeated identical tool call detected, please try a different approach.";
 
-/// Asks a model that reads the same file `n` times and then answers. The text of each result.
+/// Runs a model that reads the same file `n` times and then answers, and returns the text of each result.
 async fn results(world: &World, n: usize) -> Vec<String> {
     world.write("workspace/a.txt", "hello");
     for at in 0..n {

@@ -1,4 +1,4 @@
-//! Memories that are saved before a conversation is compacted.
+//! Memories saved before a conversation is compacted.
 
 use pinch_embed::run::request::RunTrigger;
 use pinch_testing::server::{Recorded, ServerReply};
@@ -9,7 +9,7 @@ use crate::world::{World, answer, call, refusal, said, stream, within};
 
 const KEY: &str = "agent:main:chat";
 
-/// An answer of a conversation that fills the window.
+/// Returns an answer of a conversation that fills the window.
 fn long(text: &str) -> ServerReply {
     let usage = json!({"input_tokens": 178_000, "output_tokens": 1});
     stream(AnthropicResponse::with_usage("long", &usage).text(text).stop("end_turn"))
@@ -24,7 +24,7 @@ async fn entry(world: &World) -> Value {
     serde_json::to_value(&world.engine.sessions("main").await.unwrap()[KEY]).unwrap()
 }
 
-/// The last user text and the tools of a request.
+/// Returns the last user text and the tools of a request.
 fn asked(request: &Recorded) -> (String, Vec<String>) {
     let body = request.json();
     let names = body["tools"].as_array().into_iter().flatten().map(|tool| tool["name"].as_str().unwrap().to_owned());

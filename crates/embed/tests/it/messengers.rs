@@ -1,4 +1,4 @@
-//! Plugins and what happens around runs: messages that arrive and are sent, sessions that begin and end, the gateway.
+//! Plugin hooks around runs: messages that arrive and are sent, sessions that begin and end, the gateway.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::world::{World, said};
 
 type HookLog = Arc<Mutex<Vec<String>>>;
 
-/// Lists what it is told, behaves badly in one hook, and changes what is sent.
+/// Records notifications, misbehaves in one hook, and changes outgoing messages.
 #[derive(Clone)]
 struct MessageWatcher {
     log: HookLog,
@@ -109,7 +109,7 @@ impl Plugin for MessageWatcher {
     }
 }
 
-/// A chat that takes everything but one text.
+/// A chat that accepts everything but one text.
 #[derive(Default)]
 struct PickyChat {
     refuses: Option<&'static str>,
@@ -141,7 +141,7 @@ fn message(text: &str) -> InboundMessage {
     InboundMessage::new("main", text).caller(caller).to("room 1")
 }
 
-/// Sends a message and runs it; its blocks go to the chat while it runs if `in_blocks`.
+/// Sends a message and runs it; if `in_blocks`, its blocks are delivered to the chat during the run.
 async fn exchange(engine: &Engine, text: &str, in_blocks: bool, chat: &Arc<PickyChat>) -> DeliveredRun {
     let Turn::Run(request) = engine.send(message(text)).await.unwrap() else { panic!("no run") };
     let mut request = request.run_id("r");

@@ -1,4 +1,4 @@
-//! What a result says besides its payloads.
+//! Metadata of results, besides their payloads.
 
 use pinch_embed::run::FailureKind;
 use pinch_embed::texts::TextTable;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::world::{FALLBACK, World, answer, call, fallback_answer, refusal, stream};
 
-/// The meta of a run as JSON, without times.
+/// Returns the metadata of a run as JSON, without times.
 async fn meta(world: &World) -> Value {
     let mut meta = world.ask("s1", "go").await.unwrap().into_json()["meta"].take();
     for attempt in meta["executionTrace"]["attempts"].as_array_mut().unwrap() {

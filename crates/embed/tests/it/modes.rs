@@ -1,4 +1,4 @@
-//! What a run may do at most: its permission mode, and where its commands run.
+//! Limits of a run's permissions: its permission mode, and where its commands run.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ use crate::world::{World, answer, call, stream, within};
 
 const HANDS: [&str; 6] = ["read", "bash", "process", "write", "edit", "apply_patch"];
 
-/// Allows everything, and keeps what was asked.
+/// Allows everything, and records the questions.
 #[derive(Default)]
 struct Allowing(Mutex<Vec<String>>);
 
@@ -48,7 +48,7 @@ impl ModeWorld {
         Self { world, engine, broker }
     }
 
-    /// The names of the tools that a model is offered, and the result of a call.
+    /// Returns the names of the tools offered to a model, and the result of a call.
     async fn call(&self, mode: PermissionMode, tool: &str, input: Value) -> (Vec<String>, String) {
         self.world.server.reply(stream(call("c1", tool, &input))).reply(stream(answer("m1", "Done.")));
         let session = format!("s{}", self.world.server.requests().len());
@@ -179,7 +179,7 @@ async fn commands_leave_the_sandbox_only_for_senders_who_may() {
         let result = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
         assert_eq!(result.contains("hush"), leaves, "{sender} {more} {mode:?}: {result}");
         let expect: &[&str] = if leaves || mode.is_some() { &[&command] } else { &[] };
-        // Whoever leaves the sandbox is asked about, although commands inside are free.
+        // Leaving the sandbox requires approval, although commands inside do not.
         assert!(mode.is_some() || broker.asked() == expect, "{sender} {more}");
         let system = body["system"].to_string();
         assert_eq!(system.contains("Current elevated level"), sender == "7" && mode.is_none(), "{system}");

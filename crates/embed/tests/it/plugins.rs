@@ -1,4 +1,4 @@
-//! Plugins: what they are asked and told, and that none of them can take a run with it.
+//! Plugin hooks: what they receive, and that none of them can break a run.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use serde_json::json;
 
 use crate::world::{World, answer, said, stream, within};
 
-/// The hooks of plugins that may wait.
+/// Asynchronous hooks of plugins.
 const ASKED: [&str; 8] = [
     "before_model_resolve",
     "before_agent_start",
@@ -42,7 +42,7 @@ pub(crate) enum Behaviour {
     Hangs,
 }
 
-/// Behaves well everywhere but in one hook, and lists what it was called for.
+/// Misbehaves in one hook, and records its calls.
 struct Suspect {
     hook: &'static str,
     how: Behaviour,
@@ -140,7 +140,7 @@ impl Plugin for Suspect {
 
 type CallLog = Arc<Mutex<Vec<String>>>;
 
-/// An engine whose model calls a tool and then answers, with a suspect and a plugin that behaves well.
+/// Creates an engine whose model calls a tool and then answers, with a misbehaving plugin and a well-behaved one.
 fn engine(world: &World, hook: &'static str, how: Behaviour, rejects: bool) -> (Engine, CallLog, CallLog) {
     let provider =
         ScriptedProvider::new([ScriptedReply::call("c1", "probe", JsonObject::new()), ScriptedReply::text("Done.")]);
@@ -225,7 +225,7 @@ async fn plugins_are_told_of_runs_that_are_dropped() {
     assert!(calls.lock().unwrap().iter().any(|call| call == "end:true:dropped"));
 }
 
-/// Puts texts before, around and into everything.
+/// Adds texts everywhere.
 struct Adds;
 
 impl Extension for Adds {

@@ -1,4 +1,4 @@
-//! The local defaults of the ports pass the suites that every implementation must pass.
+//! The local defaults of the ports pass the conformance suites for all implementations.
 
 use std::sync::Arc;
 

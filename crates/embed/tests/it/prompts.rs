@@ -1,4 +1,4 @@
-//! What an agent is told: the system prompt that reaches the model, skills, and the report of their sizes.
+//! The system prompt that reaches the model, skills, and the report of their sizes.
 
 use pinch_embed::Caller;
 use pinch_embed::prompt::PromptMode;
@@ -102,7 +102,7 @@ async fn sub_agents_are_told_less_and_a_request_may_ask_for_one_line() {
     assert_eq!(system(&requests[1]), "You are a personal assistant running inside pinch.");
 }
 
-/// The same agent hears from two channels: a cache of the provider holds for both up to what the channel says.
+/// Both channels use the same agent, so the provider's cache covers the prompt up to the part about the channel.
 #[tokio::test]
 async fn channels_differ_in_buttons_reactions_and_the_runtime_line_only() {
     let world = workspace().await;

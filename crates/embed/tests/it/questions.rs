@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, answer, call, stream, within};
 
-/// Answers every question with its first option, or waits until nobody does any more.
+/// Answers every question with its first option, or waits until the question is abandoned.
 #[derive(Default)]
 struct Person {
     waits: bool,
@@ -93,7 +93,7 @@ async fn only_runs_that_a_person_began_can_ask() {
         within(engine.run(request).finish()).await.unwrap();
         assert_eq!(offered(&world), expect, "{key} {trigger:?}");
     }
-    // A policy takes it away, and where nobody can be asked there is none.
+    // A policy can remove the tool, and without a broker it does not exist.
     let mut document = world.document();
     document["tools"] = json!({"deny": ["ask_user"]});
     let broker = Arc::clone(&person) as Arc<dyn QuestionBroker>;

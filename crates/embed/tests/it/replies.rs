@@ -1,4 +1,4 @@
-//! What reaches people of what a model writes: tokens, tags and threads on their way through a whole run.
+//! How replies are processed in a whole run: tokens, tags and threads.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use pinch_embed::run::request::BlockReplies;
 
 use crate::world::{World, answer, said, stream, within};
 
-/// A chat that writes down what it gets.
+/// A chat that records what it receives.
 #[derive(Default)]
 struct Log {
     partials: Mutex<Vec<String>>,
@@ -29,7 +29,7 @@ impl ReplySink for Log {
     }
 }
 
-/// The texts of the payloads of an answer.
+/// Returns the texts of the payloads of an answer.
 async fn payloads(text: &str) -> Vec<String> {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", text)));
@@ -50,7 +50,7 @@ async fn the_silent_token_is_never_shown_not_even_half_of_it() {
     world.server.reply(stream(answer("m1", "NO_REPLY")));
     let log = delivered(&world, world.request("s1", "go")).await;
     assert_eq!(log.partials.lock().unwrap().len() + log.blocks.lock().unwrap().len(), 0);
-    // What only begins like it is shown whole.
+    // Text that only begins like the token is shown in full.
     world.server.reply(stream(answer("m2", "NO_RETURN is a flag.")));
     let log = delivered(&world, world.request("s1", "go")).await;
     assert_eq!(log.partials.lock().unwrap().last().map(String::as_str), Some("NO_RETURN is a flag."));

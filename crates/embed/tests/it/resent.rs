@@ -1,4 +1,4 @@
-//! Messages with an idempotency key that are sent again to another engine on the same state directory.
+//! Messages with an idempotency key that are resent to another engine on the same state directory.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -75,7 +75,7 @@ async fn damaged_lines_hide_no_other_message() {
     let path = world.path(FILE);
     let mut text = b"\xff\xfe no line\n{\"key\": 1}\n\n".to_vec();
     text.extend(std::fs::read(&path).unwrap());
-    // The end of a write that was cut off.
+    // An incomplete write.
     text.extend(b"{\"key\":\"00");
     std::fs::write(&path, text).unwrap();
     let restarted = world.restarted();

@@ -1,4 +1,4 @@
-//! How an engine comes to rest and takes a new configuration.
+//! Shutting down an engine and replacing its configuration.
 
 use std::time::Duration;
 

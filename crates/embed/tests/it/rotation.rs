@@ -1,4 +1,4 @@
-//! Profiles: the next one when one is refused, and what is remembered of both.
+//! Rotation: the next profile is used when one is refused, and the outcomes of both are recorded.
 
 use futures::StreamExt;
 use pinch_embed::delivery::ReplyEvent;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::world::{World, answer, attempts, refusal, said, stream, within};
 
-/// A refusal because of the rate, for that long.
+/// Returns a rate-limit refusal for that long.
 fn too_many(retry_after: &str) -> ServerReply {
     refusal(429, "rate_limit_error", "Number of requests has exceeded your per-minute limit")
         .header("retry-after", retry_after)
@@ -39,7 +39,7 @@ async fn a_rate_limit_leads_to_the_next_profile() {
     assert_eq!(health["second"]["errorCount"], 0);
     assert!(health["second"]["lastUsed"].is_number() && health["second"].get("cooldownUntil").is_none(), "{health}");
 
-    // The prompt stands in the file once, though it was sent twice.
+    // The prompt is in the file once, although it was sent twice.
     let transcript = world.transcript("s1");
     let prompts = transcript.messages().iter().filter(|line| *line == "user: go").count();
     assert_eq!(prompts, 1, "{:?}", transcript.messages());
@@ -93,7 +93,7 @@ async fn without_any_model_and_credential_the_error_says_what_to_do() {
     assert!(error.contains("ANTHROPIC_API_KEY") && error.contains("agents.defaults.model.primary"), "{error}");
 }
 
-/// An answer that breaks off because of the rate.
+/// Returns an answer that breaks off because of a rate limit.
 fn broken_off(text: &str) -> ServerReply {
     let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
     let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}});
@@ -134,7 +134,7 @@ async fn blocks_that_are_out_are_not_said_again() {
 async fn what_broke_off_last_is_kept_when_the_run_is_stopped() {
     let world = World::new().await;
     world.server.reply(broken_off("Half of")).reply(broken_off("Half of it"));
-    // After the last profile the run waits.
+    // The run waits after the last profile.
     let cancel = Cancel::new();
     let mut run = world.engine.run(world.request("s1", "go").cancel(cancel.clone()));
     while let Some(event) = within(run.next()).await {

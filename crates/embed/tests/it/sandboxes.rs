@@ -1,4 +1,4 @@
-//! Runs in a sandbox: what the tools of a model reach, and what happens where it cannot be had.
+//! Sandboxed runs: what tools can reach, and what happens if the sandbox is unavailable.
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::host::tool;
 use crate::world::{World, answer, call, stream, within};
 
-/// Whether the kernel has what these tests need.
+/// Returns whether the kernel supports these tests.
 async fn works() -> bool {
     match LandlockSandbox.probe().await {
         Ok(_) => true,
@@ -24,7 +24,7 @@ async fn works() -> bool {
     }
 }
 
-/// A world whose runs are in a sandbox with these settings, and beside whose workspace is a secret.
+/// Creates a world with these sandbox settings, and a secret next to the workspace.
 async fn world(sandbox: Value) -> World {
     let world = World::with(|config| {
         let mut section = json!({"mode": "all", "backend": "landlock"});
@@ -37,7 +37,7 @@ async fn world(sandbox: Value) -> World {
     world
 }
 
-/// The result of one call of a model, and the system prompt of the run.
+/// Returns the result of one tool call, and the system prompt of the run.
 async fn called(world: &World, engine: &Engine, request: RunRequest, name: &str, input: Value) -> (String, String) {
     world.server.reply(stream(call("c1", name, &input))).reply(stream(answer("m1", "Done.")));
     within(engine.run(request).finish()).await.unwrap();
@@ -148,7 +148,7 @@ async fn without_access_a_run_works_in_a_copy() {
         assert_eq!(std::fs::read_to_string(copy.join("y.txt")).unwrap(), "y\n", "{access}");
         assert!(system.contains("Be brief.") && system.contains(&format!("Agent workspace access: {access}")));
         assert_eq!(system.contains(&format!("(mounted at {workspace})")), access == "ro", "{access}: {system}");
-        // What was changed in the copy stays, and a link there is not written through.
+        // Changes to the copy are kept, and a link in it is not followed for writing.
         let swap = format!("echo Sing. > AGENTS.md; rm -f SOUL.md; ln -s {workspace}/x SOUL.md");
         called(&world, &world.engine, world.request("s1", "go"), "bash", json!({"command": swap})).await;
         world.write("workspace/SOUL.md", "A soul.");
@@ -299,7 +299,7 @@ async fn the_configuration_of_containers_reaches_docker() {
     world.write("workspace/note.txt", "a note");
     std::fs::set_permissions(world.path("bin/docker"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let log = || std::fs::read_to_string(world.path("bin/log")).unwrap_or_default();
-    // A limit that only a container has: `auto` means a container then.
+    // Only containers support this limit, so `auto` selects a container.
     for (n, backend) in ["docker", "auto"].into_iter().enumerate() {
         let mut document = world.document();
         document["agents"]["defaults"]["sandbox"] = json!({

@@ -1,4 +1,4 @@
-//! Messages by session key: which session they belong to, and what is remembered about it.
+//! Messages by session key: the session they belong to, and its stored entry.
 
 use pinch_embed::key::Peer;
 use pinch_embed::llm::message::Message;
@@ -38,7 +38,7 @@ async fn messages_of_one_key_share_a_session_until_a_command_starts_a_new_one() 
     assert_eq!(world.transcript(&second).messages()[0], "user: what now?");
     let greeted = say(&world, KEY, "/reset").await;
     assert!(world.transcript(&greeted).messages()[0].contains("started a new session"));
-    // Another engine on the same directory goes on with the session.
+    // Another engine on the same directory continues the session.
     let request = world.restarted().message(KEY, "three").await.unwrap();
     assert_eq!(request.session_id, greeted);
 }

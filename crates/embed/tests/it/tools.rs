@@ -1,4 +1,4 @@
-//! Which tools a run offers, and what it refuses to pass over.
+//! Tools that a run offers, and restrictions that it refuses to ignore.
 
 use pinch_embed::run::RunError;
 use pinch_embed::{Caller, Sender};
@@ -57,7 +57,7 @@ async fn a_restriction_that_is_not_enforced_ends_the_run_before_the_model_is_ask
     }
 }
 
-/// The tools that a run offers under a policy.
+/// Returns the tools that a run offers under a policy.
 async fn offered_under(tools: Value, change: impl FnOnce(&mut Value)) -> Vec<String> {
     let world = World::with(|config| {
         config["tools"] = tools;
@@ -132,10 +132,10 @@ async fn an_allow_list_that_leaves_no_tool_ends_the_run_before_the_model_is_aske
         other => panic!("{other:?}"),
     }
     assert!(world.server.requests().is_empty());
-    // The profile `minimal` leaves nothing here, and that is what it was chosen for.
+    // The profile `minimal` leaves nothing here, as intended.
     let minimal = offered_under(json!({"profile": "minimal"}), |_| {}).await;
     assert_eq!(minimal, [""; 0]);
-    // A request without tools needs none.
+    // A request that disables tools needs none.
     let mut request = world.request("s2", "hello");
     request.disable_tools = true;
     world.server.reply(stream(answer("m1", "Hello.")));

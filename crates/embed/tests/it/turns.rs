@@ -1,4 +1,4 @@
-//! Messages to sessions that are busy: what the model reads, in which run, and that nothing is lost.
+//! Messages to busy sessions: which run reads them, and that none is lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn message(text: &str) -> InboundMessage {
     InboundMessage::new(KEY, text)
 }
 
-/// The request of a message whose turn it is.
+/// Returns the request of a message whose turn it is.
 #[track_caller]
 fn request(turn: Result<Turn, RunError>) -> RunRequest {
     match turn {
@@ -38,7 +38,7 @@ async fn run(world: &World, request: RunRequest) {
     within(world.engine.run(request).finish()).await.unwrap();
 }
 
-/// What the users of a session said, in order.
+/// Returns the user messages of a session, in order.
 fn users(world: &World, session: &str) -> Vec<String> {
     let messages = world.transcript(session).messages();
     messages.iter().filter_map(|message| message.strip_prefix("user: ")).map(str::to_owned).collect()
@@ -90,7 +90,7 @@ async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_i
     world.server.reply(stream(answer("m2", "Blue it is.")));
     let steered = world.engine.send(message("In blue!"));
     let (steered, result) = within(async {
-        // The message is queued before the answer goes on.
+        // The message is queued before the answer continues.
         tokio::join!(steered, async {
             gate.open_times(100);
             running.finish().await
@@ -100,7 +100,7 @@ async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_i
     result.unwrap();
     assert!(matches!(steered, Ok(Turn::Joined { run_id: of }) if of == run_id));
     assert_eq!(users(&world, &session), ["Paint it.", "In blue!"]);
-    // A turn whose run has not begun cannot be steered: the message arrives before anything of that run is done.
+    // A turn whose run has not begun cannot be steered, because the message arrives before anything of that run has happened.
     let second = request(world.engine.send(message("two")).await);
     let third = world.engine.send(message("three"));
     let (third, ()) = within(async { tokio::join!(async { request(third.await) }, run(&world, second)) }).await;
@@ -170,7 +170,7 @@ async fn a_caller_that_gives_up_leaves_its_turn_to_the_next() {
     let mut next = Box::pin(world.engine.send(message("three")));
     assert!((&mut gone).now_or_never().is_none() && (&mut next).now_or_never().is_none());
     drop(gone);
-    // A request that is never run frees its session, too.
+    // A request that is never run also frees its session.
     drop(first);
     let next = request(within(next).await);
     assert_eq!(next.prompt, "three");
@@ -196,7 +196,7 @@ async fn a_message_that_is_sent_again_gets_no_second_run() {
     request(world.engine.send(message("three").idempotency_key("m3")).await);
 }
 
-/// Messages in every mode that arrive in every phase of a run: each is read exactly once, or its caller knows better.
+/// Messages in every mode that arrive in every phase of a run: each is read exactly once, or its caller learns that it was not.
 #[tokio::test]
 async fn whenever_a_message_arrives_it_is_read_once() {
     for mode in [InboxMode::Steer, InboxMode::FollowUp, InboxMode::Collect] {

@@ -1,4 +1,4 @@
-//! The texts that people read about a run, and what a host does with them.
+//! Texts for people about a run, and how a host replaces them.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::world::{FALLBACK, World, fallback_answer, refusal, stream, within};
 
-/// A chat that only shows notices.
+/// A chat that records only notices.
 #[derive(Default)]
 struct Notices(Mutex<Vec<String>>);
 

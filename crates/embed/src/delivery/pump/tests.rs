@@ -8,7 +8,7 @@ use super::super::snapshot::PartialReply;
 use super::*;
 use crate::replies::piece::Growth;
 
-/// How a sink behaves at one call of `send`.
+/// Behaviour of a sink in one call of `send`.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Take,
@@ -19,18 +19,18 @@ enum Act {
     Refuse,
     Panic,
     Hang,
-    /// The channel takes the block and then the answer is lost.
+    /// The channel takes the block, but its confirmation is lost.
     TakeAndHang,
 }
 
 #[derive(Default)]
 struct Recording {
     calls: Mutex<Vec<String>>,
-    /// What arrived, by id.
+    /// Number of arrivals by id.
     arrived: Mutex<HashMap<ReplyId, u32>>,
     acts: Mutex<Vec<Act>>,
     limits: SinkLimits,
-    /// It hangs when the text has this length.
+    /// Text length at which the sink hangs.
     hangs_at_partial: Option<usize>,
 }
 
@@ -198,8 +198,8 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    /// Whatever the sink does at any piece: each block is in exactly one place, what counts as delivered arrived once, what does not has
-    /// not arrived (but for the unconfirmed one), and the run ends.
+    /// Whatever the sink does: each block is in exactly one field, delivered blocks arrived once, others did not arrive (except the
+    /// unconfirmed one), and the run ends.
     #[test]
     fn nothing_is_lost_and_nothing_arrives_twice(
         acts in prop::collection::vec(act(), 0..12),

@@ -1,4 +1,4 @@
-//! Tests of the file of messages.
+//! Tests of the message journal.
 
 use super::super::InboundMessage;
 use super::super::known::MAX_AGE_MS;

@@ -26,7 +26,7 @@ fn is_balanced(block: &str) -> bool {
     !code.in_fence()
 }
 
-/// What a text says, without fence lines and white space.
+/// Returns the words of a text, without fence lines and white space.
 fn words(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("```"));
     lines.flat_map(str::split_whitespace).collect()
@@ -86,7 +86,8 @@ proptest! {
         let preference = if newline { BreakPreference::Newline } else { BreakPreference::Paragraph };
         let text = parts.concat();
         let blocks = cut(chunking(min, min + extra, preference), &parts);
-        // A fence in the middle of a line is no fence: only texts whose marks stand alone can be compared line by line.
+        // A fence marker in the middle of a line does not open a fence, so only texts whose markers are on their own lines can be compared
+        // line by line.
         if text.split("```").skip(1).all(|rest| rest.starts_with("\n") || rest.starts_with("js\n"))
             && text.split("```").all(|before| before.is_empty() || before.ends_with('\n'))
         {

@@ -85,7 +85,7 @@ fn half_a_tag_is_never_shown() {
     assert_eq!(deltas, ["Hi", "  there"]);
 }
 
-/// The blocks of an answer that comes in these pieces, and the text that grew meanwhile.
+/// Returns the blocks of an answer that arrives in these pieces, and the accumulated partial text.
 fn said(when: BlockBreak, pieces: &[&str]) -> (Vec<String>, String) {
     let options = ReplyOptions { block_streaming: true, block_reply_break: when, ..ReplyOptions::default() };
     let (mut replies, mut out) = (Replies::new(options), Out::new());
@@ -139,7 +139,7 @@ const FRAGMENTS: [&str; 26] = [
 ];
 
 proptest! {
-    /// It does not matter how the provider cut the answer.
+    /// The provider's chunking of the answer does not matter.
     #[test]
     fn what_people_read_does_not_depend_on_the_deltas(words in prop::collection::vec(prop::sample::select(FRAGMENTS.to_vec()), 1..30)) {
         let text = words.concat();
@@ -154,7 +154,7 @@ proptest! {
         prop_assert_eq!(trimmed(said(BlockBreak::TextEnd, &chars)), trimmed(said(BlockBreak::TextEnd, &[&text])), "{:?}", text);
     }
 
-    /// No token is shown as a message of its own, in a block or while it grows.
+    /// A token is never shown as a separate message, in a block or in partial text.
     #[test]
     fn tokens_alone_are_never_shown(words in prop::collection::vec(prop::sample::select(vec!["NO_REPLY", "HEARTBEAT_OK", " ", "\n"]), 1..4)) {
         let (blocks, partial) = said(BlockBreak::TextEnd, &words);

@@ -38,14 +38,14 @@ fn times_out() -> AttemptOutcome {
     AttemptOutcome::new(AttemptEnd::TimedOut { during_compaction: false })
 }
 
-/// Something the runner reports.
+/// A report of the runner.
 enum RunnerReport {
     Outcome(AttemptOutcome),
     Repair(RepairOutcome),
 }
 use RunnerReport::{Outcome, Repair as Fix};
 
-/// Plays a script; waits pass at once. What was decided, in short words.
+/// Plays a script in which waits end immediately, and returns the decisions in short form.
 fn play(state: &mut RunState, script: Vec<RunnerReport>) -> String {
     let mut words = Vec::new();
     let mut script = script.into_iter();
@@ -143,7 +143,7 @@ fn the_last_profile_waits_and_tries_again() {
     check(terms(&[]), vec![Outcome(good())], "-!/off Answer");
 }
 
-/// A rate limit whose provider asks to wait.
+/// A rate limit whose provider asks for a delay.
 fn asked(seconds: u64) -> RunnerReport {
     let mut error = LlmError::new("openai".into(), LlmErrorKind::RateLimit, "429");
     error.retry_after = Some(Duration::from_secs(seconds));
