@@ -13,7 +13,7 @@ use pinch_tools::pipeline::ToolLayers;
 use pinch_tools::policy::canonical_name;
 use serde_json::{Value, json};
 
-/// Name of the tool for reading.
+/// Names of the tools that such a run may have.
 const READ: &str = "read";
 pub(crate) const WRITE: &str = "write";
 /// The largest notes file that can be appended to, in bytes.

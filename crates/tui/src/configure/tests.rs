@@ -51,7 +51,7 @@ impl ListFixture {
     }
 }
 
-/// The list with keys pressed in it.
+/// A list, and keys pressed in it.
 struct Typist<'a> {
     list: Configure<'a>,
     rows: usize,
@@ -120,7 +120,7 @@ fn space_and_enter_switch_and_write_at_once() {
     typist.press(&["enter"]);
     assert_eq!(place.settings("agent/settings.json")["extensions"], json!(["+extensions/two.ts"]));
     assert!(typist.shown().contains("→     [x] two.ts"), "{}", typist.shown());
-    // A damaged document is reported and shown as it was.
+    // A damaged document is reported, and its previous state is shown.
     place.write("agent/settings.json", "{oops");
     typist.press(&["enter"]);
     let shown = typist.shown();

@@ -35,7 +35,7 @@ fn no_default_hides_another_one_where_the_same_part_asks() {
 #[test]
 fn the_defaults() {
     let keymap = Keymap::default();
-    // Two keys are others on Windows.
+    // Two keys differ on Windows.
     let shown = KeyAction::ALL.iter().filter(|action| !matches!(action, KeyAction::Suspend | KeyAction::PasteImage));
     let lines: Vec<String> = shown.map(|action| format!("{} {}", action.id(), keymap.hint(*action))).collect();
     insta::assert_snapshot!(lines.join("\n"));

@@ -5,7 +5,7 @@ use super::*;
 use crate::text::row_width;
 use crate::theme::ColorDepth;
 
-/// Documents with everything that is laid out.
+/// Documents with every construct that is laid out.
 const CORPUS: [&str; 30] = [
     "plain text\n",
     "# One\n\nText.\n\n## Two\n### Three\ntext right below\n",
@@ -68,7 +68,8 @@ fn no_row_is_wider_than_the_screen() {
     }
 }
 
-/// Pushes a text in two parts; what was stable in between must still be there at the end, and the end must look like the text in one piece.
+/// Pushes a text in two parts: what was stable in between must still be there at the end, and the result must equal that of pushing the
+/// text at once.
 #[track_caller]
 fn check_split(text: &str, at: usize, columns: usize) {
     let theme = theme();
@@ -106,7 +107,8 @@ proptest! {
     }
 }
 
-/// Bytes that are read and laid out for a text that arrives in pieces with a frame after each: all of them, and the most for a frame.
+/// Returns how many bytes are parsed and laid out for a text that arrives in pieces with a frame after each: the total, and the maximum per
+/// frame.
 fn work_of(text: &str) -> (usize, usize) {
     let theme = theme();
     let mut markdown = Markdown::new(MarkdownOptions::default());
@@ -164,7 +166,7 @@ fn long_blocks_are_laid_out_like_their_parts() {
         assert_eq!(markdown.rows(30, &theme), whole);
         whole
     };
-    // No cut shows.
+    // No split is visible.
     let rows = check(format!("> - {}", "word ".repeat(9_000)));
     assert!(rows.iter().skip(1).rev().skip(1).all(|row| row.to_string() == rows[1].to_string()));
     let rows = check(format!("- ```rust\n  {}\n  ```\n", "let a = 1;".repeat(3_000)));
@@ -215,7 +217,7 @@ fn a_long_paragraph_is_finished_from_its_beginning_on() {
             most_open = most_open.max(all - markdown.n_stable_rows(40, &theme));
         }
     }
-    // What is laid out with every frame does not grow with the text.
+    // The work per frame does not grow with the text.
     assert!(most_open < 300, "{most_open}");
 }
 

@@ -1,4 +1,4 @@
-//! Columns of rows in another style.
+//! Restyles columns of rows.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use crate::Row;
 use crate::text::grapheme_width;
 
-/// Shows some columns of a row in a style on top of their own.
+/// Applies a style to some columns of a row, on top of their own.
 pub(super) fn mark(row: &mut Row, columns: &Range<usize>, style: Style) {
     let mut spans: Vec<Span<'static>> = Vec::with_capacity(row.spans.len() + 2);
     let mut column = 0;

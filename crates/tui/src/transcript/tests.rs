@@ -1,4 +1,4 @@
-//! What of a conversation goes where.
+//! Tests of where the parts of a conversation go.
 
 mod images;
 
@@ -26,7 +26,7 @@ fn text(rows: &[Row]) -> String {
     rows.iter().map(|row| line(row) + "\n").collect()
 }
 
-/// The numbers of the messages in a text, in their order.
+/// Returns the numbers of the messages in a text, in order.
 fn numbers(text: &str) -> Vec<usize> {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.windows(3).filter(|words| words[2] == "end").filter_map(|words| words[1].parse().ok()).collect()
@@ -96,7 +96,7 @@ fn the_ends_of_a_long_session_are_reached_without_laying_out_what_is_between_the
     assert_eq!(top.thumb, Some(0..1));
     assert!(matches!(top.below, Remaining::Messages(19_990..20_000)), "{:?}", top.below);
     assert!(laid_out(&view) <= 40 && view.entries.len() <= 350, "{} {}", laid_out(&view), view.entries.len());
-    // Reading on from there goes through everything.
+    // Scrolling on from there passes through everything.
     view.scroll(Scroll::Rows(500));
     assert!(numbers(&window(&mut view)).first().is_some_and(|first| (200..300).contains(first)));
     for _ in 0..30 {
@@ -180,7 +180,7 @@ fn a_session_that_is_not_long_is_shown_whole() {
     }
 }
 
-/// Searches on until something is found or not.
+/// Continues the search until it has a result.
 fn search(view: &mut TranscriptView, columns: usize) -> SearchStatus {
     let (theme, keymap) = (Palette::builtin("dark", ColorDepth::None), Keymap::default());
     while view.search_status() == Some(SearchStatus::Searching) {
@@ -203,7 +203,7 @@ fn what_is_not_unfolded_is_found_and_little_else_is_laid_out() {
     view.search_for("there is no such text");
     assert_eq!(search(&mut view, COLUMNS), SearchStatus::NotFound);
     assert!(numbers(&window(&mut view)).contains(&5_000), "the window stays");
-    // Matches in both directions, one after another, across what was not unfolded.
+    // Matches in both directions, one after another, across folded messages.
     view.search_for("QUESTION");
     assert_eq!(search(&mut view, COLUMNS), SearchStatus::NotFound);
     view.search_for("question 7");
@@ -263,7 +263,7 @@ fn text_that_is_not_shown_is_found_and_said_to_be_hidden() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(24))]
 
-    /// However the window was moved, it shows a part of the whole conversation, and as many rows as there are.
+    /// However the window was moved, it shows a part of the whole conversation, and is full.
     #[test]
     fn the_window_is_a_part_of_the_whole(
         lengths in proptest::collection::vec(0_usize..60, 1..400),
@@ -306,7 +306,7 @@ proptest::proptest! {
         }
     }
 
-    /// Going up from match to match visits all messages that have the text, from the last one to the first, and then begins again.
+    /// Searching upwards visits all messages that contain the text, from last to first, and then starts over.
     #[test]
     fn every_match_is_visited_once(
         has in proptest::collection::vec(proptest::bool::weighted(0.02), 1..600),

@@ -23,7 +23,7 @@ fn app() -> App {
     App::new(options, &TerminalCapabilities::of(&Env::default()))
 }
 
-/// Asks something at this time.
+/// Asks a question at this time.
 fn ask(app: &mut App, now_ms: i64) -> Option<String> {
     let (reply, _answer) = oneshot::channel();
     let question = Dialog::new("Go on?", DialogKind::Confirm { message: String::new() });
@@ -37,7 +37,7 @@ fn questions_notify_whoever_is_away_for_a_while() {
     assert_eq!(ask(&mut app, 50_000), None, "a terminal that reports no focus");
     app.input(&TerminalInput::Focus(false), Size::new(80, 24), 60_000);
     assert_eq!(ask(&mut app, 65_000), None, "just left");
-    // A second report of the same changes nothing.
+    // A repeated report changes nothing.
     app.input(&TerminalInput::Focus(false), Size::new(80, 24), 66_000);
     let shown = "\u{1b}]9;pinch: A question waits for you (/work)\u{1b}\\";
     assert_eq!(ask(&mut app, 70_000).as_deref(), Some(shown));
@@ -48,7 +48,7 @@ fn questions_notify_whoever_is_away_for_a_while() {
 
 const CHANGELOG: &str = "## [Unreleased]\n- soon\n## [1.0.0]\n- everything\n## [0.9.0]\n- nine\n## [0.8.0]\n- eight\n";
 
-/// The state after the start of an empty session with these settings.
+/// Creates the state after the start of an empty session with these settings.
 fn started(settings: &serde_json::Value, vars: &[(&str, &str)]) -> App {
     let mut app = app();
     app.options.version = "1.0.0".to_owned();

@@ -25,7 +25,7 @@ fn asked(id: &str, questions: Vec<AgentQuestion>) -> AgentQuestions {
 }
 
 impl TestChat {
-    /// An agent asks, and the user has seen it for a while.
+    /// Shows questions of an agent, past the typing-ahead guard.
     fn asks(&mut self, asked: AgentQuestions) {
         self.state.event(ChatEvent::Asked(asked), self.now_ms);
         self.see();

@@ -73,7 +73,7 @@ fn commands_that_cannot_be_run_are_answered_and_not_sent() {
         chat.shows(shown);
     }
     assert_eq!(chat.sent(), []);
-    // The same once more is a message.
+    // Submitting it again sends it as a message.
     chat.press("enter");
     assert_eq!(chat.sent()[0].text, "/modle");
 }
@@ -158,7 +158,7 @@ fn keys_of_the_chat_can_be_changed_without_those_of_the_interactive_mode() {
     chat.press("f5");
     chat.shows("ops");
     chat.press("escape");
-    // What the interactive mode does with these keys means nothing here.
+    // These keys of the interactive mode have no meaning here.
     chat.press("ctrl+n");
     chat.press("ctrl+g");
     assert_eq!(chat.effects, []);

@@ -1,4 +1,4 @@
-//! Messages, runs and what is shown of them.
+//! Messages, runs, and what is shown of them.
 
 use pinch_agent_core::tool::{JsonObject, ToolOutput};
 use serde_json::json;
@@ -23,7 +23,7 @@ fn an_answer_is_shown_once_although_its_run_repeats_it() {
     let shown = chat.shown();
     assert_eq!(shown.matches("Hello there.").count(), 1, "{shown}");
     assert!(shown.contains("local | idle"), "{shown}");
-    // What comes too late is not shown.
+    // Late events are not shown.
     chat.text("r1", 12, " Late.");
     assert!(!chat.shown().contains("Late"));
 }
@@ -112,7 +112,7 @@ fn a_stop_takes_waiting_messages_back() {
     let shown = chat.shown();
     assert!(shown.contains("The run was stopped") && !shown.contains("(no output)"), "{shown}");
     assert!(shown.contains("second\n\nthird\n"), "{shown}");
-    // There is nothing to stop now.
+    // There is nothing left to stop.
     chat.effects.clear();
     chat.press("escape");
     assert_eq!(chat.effects, []);
@@ -207,7 +207,7 @@ fn what_happens_in_other_sessions_is_not_shown() {
     let shown = chat.shown();
     assert!(shown.contains("session notes") && !shown.contains("elsewhere"), "{shown}");
     assert!(shown.contains("local | idle"), "{shown}");
-    // Back there, it goes on.
+    // The run continues in its session.
     chat.say("/session main");
     chat.text("r1", 19, "; more of it");
     chat.shows("An answer elsewhere; more of it");
@@ -244,7 +244,7 @@ fn the_message_of_the_command_line_follows_the_history() {
     assert_eq!((sent.thinking, sent.timeout.unwrap().as_secs()), (Some(ThinkingLevel::High), 9));
     let shown = chat.shown();
     assert!(shown.find("What is due?") < shown.find(" now"), "{shown}");
-    // What the user chooses counts from then on.
+    // From then on the user's choice applies.
     chat.say("/think low");
     chat.say("again");
     assert_eq!(chat.sent()[1].thinking, None);

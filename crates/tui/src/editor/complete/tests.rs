@@ -236,7 +236,7 @@ fn tab_completes_the_path_before_the_cursor() {
     check(&["cat ./sr", "tab", "ma", "tab"], "cat ./src/main.rs|");
     check(&["x=src/e", "tab", "tab", "tab"], "x=src/editor/keys.rs|");
     check(&["cat zzz", "tab"], "cat zzz|");
-    // What is ignored can be reached by its path.
+    // An ignored file can be reached by its path.
     check(&["@target/de", "tab"], "@target/debug/|");
     let mut prompt = prompt();
     prompt.keys(&["cat ", "tab"]);

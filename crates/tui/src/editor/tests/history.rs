@@ -1,4 +1,4 @@
-//! Earlier submissions.
+//! Tests of the history.
 
 use super::*;
 

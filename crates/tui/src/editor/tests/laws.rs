@@ -1,11 +1,11 @@
-//! Laws that hold whatever is done.
+//! Properties of arbitrary operations.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::keymap::KeyAction;
 
-/// Something done to an editor.
+/// An operation on an editor.
 #[derive(Clone, Debug)]
 enum Operation {
     Type(char),
@@ -85,7 +85,7 @@ fn operate(editor: &mut Editor, operation: &Operation) {
     }
 }
 
-/// Where the cursor can be in a line.
+/// Returns the possible cursor positions in a line.
 fn places(editor: &Editor, line: &str) -> Vec<usize> {
     let ends = step::steps(line, 0..line.len(), &editor.markers).map(|step| step.end());
     std::iter::once(0).chain(ends).collect()
@@ -146,7 +146,7 @@ proptest! {
         for operation in &operations {
             operate(&mut editor, operation);
         }
-        // Deleting a line break in front of a combining character would move the cursor behind that.
+        // Deleting a line break before a combining character would move the cursor past it.
         let text = editor.lines().join("\n").replace(['\u{301}', '\u{200d}', '🇩'], "");
         editor.set_text(&text);
         for _ in 0..back {

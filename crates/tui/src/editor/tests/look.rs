@@ -1,4 +1,4 @@
-//! How editors look.
+//! Tests of drawing.
 
 use insta::assert_snapshot;
 
@@ -33,7 +33,7 @@ fn rows_that_are_not_visible_are_counted() {
     line 8
     ─── ↓ 4 more ───────────
     ");
-    // The view moves no further than it must.
+    // The view moves no further than necessary.
     editor.move_to(TextPosition { line: 6, byte: 0 });
     assert_snapshot!(drawn(&mut editor, 24, 3), @r"
     ─── ↑ 5 more ───────────

@@ -1,4 +1,4 @@
-//! Pasted texts and images.
+//! Tests of pasted texts and images.
 
 use super::*;
 

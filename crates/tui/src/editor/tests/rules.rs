@@ -1,4 +1,4 @@
-//! What each key does.
+//! Tests of each key.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Keys of vi.
+//! Tests of the vi keys.
 
 use super::*;
 

@@ -25,7 +25,7 @@ impl Harness {
         self.terminal.process(&bytes);
     }
 
-    /// Scrollback and screen, without the blank rows at the end.
+    /// Returns scrollback and screen, without trailing blank rows.
     fn everything(&mut self) -> Vec<String> {
         let (rows, columns) = self.terminal.screen().size();
         let (rows, columns) = (rows.get(), columns.get());
@@ -97,8 +97,8 @@ fn a_live_area_that_is_too_high_loses_its_upper_rows() {
 }
 
 proptest! {
-    /// Whatever heights the live area takes and however many rows are added, scrollback and screen have every finished row exactly once, in
-    /// order, and the live area behind them.
+    /// Whatever the heights of the live area and the number of added rows, scrollback and screen contain every finished row exactly once,
+    /// in order, followed by the live area.
     #[test]
     fn scrollback_is_exact_to_the_row(
         rows in 3u16..12,
@@ -109,7 +109,7 @@ proptest! {
         for (step, (n_finished, height, cursor_row)) in steps.into_iter().enumerate() {
             let height = height.min(usize::from(rows));
             let finished: Vec<String> = (0..n_finished).map(|at| format!("r{}", expected.len() + at)).collect();
-            // Rows of the full width are where terminals differ in what the cursor does.
+            // Terminals differ in where the cursor is after rows of the full width.
             let live: Vec<String> = (0..height).map(|at| format!("{:<16}", format!("l{step}.{at}")).replace(' ', ".")).collect();
             let finished_rows: Vec<&str> = finished.iter().map(String::as_str).collect();
             let cursor = Cursor { row: cursor_row, column: 3, visible: true };
@@ -121,7 +121,7 @@ proptest! {
     }
 }
 
-/// A row in which an image begins that is drawn over it and the rows below it.
+/// Returns a row in which an image begins that is drawn over it and the rows below it.
 fn image_row(text: &str, number: u8) -> Row {
     use ratatui_core::style::{Color, Modifier, Style};
     use ratatui_core::text::Span;

@@ -29,7 +29,7 @@ fn view(protocol: Option<ImageProtocol>) -> TranscriptView {
     view
 }
 
-/// Rows with `▒` for the placeholders of images, and the place where one is drawn.
+/// Returns rows with `▒` for image placeholders, and a mark where an image is drawn.
 fn shown(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
