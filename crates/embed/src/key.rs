@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_the_long_form_are_parsed() {
+    fn canonical_keys_are_parsed() {
         let ok = |key: &str| parse(key).map(|k| format!("{} {}", k.agent_id, k.rest));
         assert_eq!(ok(" agent:x:y:z "), Some("x y:z".into()));
         for bad in ["", "main", "agent:", "agent::x", "agent:x", "Agent:x:y"] {

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn clearing_rejects_waiters_and_more_slots_admit_them() {
+    async fn clearing_rejects_waiters_and_new_slots_admit_them() {
         let lanes = Lanes::default();
         let cancel = Cancel::new();
         let _held = lanes.acquire("main", "a", &cancel).await.unwrap();

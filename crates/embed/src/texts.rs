@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_must_name_the_values_of_its_phrase() {
+    fn a_text_must_have_the_placeholders_of_its_phrase() {
         let wrong = TextTable::default().replace(Phrase::NextTry, "Bald.").unwrap_err();
         assert_eq!(wrong.to_string(), "the text of \"error.next_try\" must name the values {time}, and no others");
         let unknown = TextTable::default().replace_all([("error.typo", "x")]).unwrap_err();

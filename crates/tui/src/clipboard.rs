@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pasted_images_are_private_and_do_not_stay_for_ever() {
+    fn pasted_images_are_private_and_expire() {
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("agent/tmp");
         let path = store(&dir, b"image").unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_image_of_the_clipboard_is_what_a_program_prints() {
+    async fn the_clipboard_image_is_the_output_of_a_program() {
         assert_eq!(output_of("printf", &["abc"]).await.as_deref(), Some(&b"abc"[..]));
         assert_eq!(output_of("false", &[]).await, None);
         assert_eq!(output_of("no-such-program", &[]).await, None);

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_marked_where_one_line_replaces_one_other() {
+    fn changed_words_are_highlighted_if_one_line_replaces_one_line() {
         assert_eq!(
             marked(" 1 same\n-2   let a = 1;\n+2   let b = 1;\n 3 end"),
             [" 1 same", "-2   let <a> = 1;", "+2   let <b> = 1;", " 3 end"]
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_fit_and_what_is_foreign_is_harmless() {
+    fn rows_fit_and_untrusted_text_is_sanitised() {
         let theme = Palette::builtin("dark", ColorDepth::True);
         let diff = format!("+1 {}\u{1b}[2J\n-20 日本語\n", "long ".repeat(50));
         for columns in 1..40 {

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_edited_text_comes_back_and_a_failed_editor_changes_nothing() {
+    fn the_edited_text_is_returned_and_a_failed_editor_changes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let editor = script(dir.path(), "[ \"$1\" = --wait ] || exit 9; printf 'more\\n' >> \"$2\"");
         assert_eq!(edit(&format!("{editor} --wait"), "text ", dir.path()), Ok(Some("text more".to_owned())));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_setting_comes_before_the_environment() {
+    fn the_setting_takes_precedence_over_the_environment() {
         let env: Env = [("VISUAL", "code --wait"), ("EDITOR", "nano")].into_iter().collect();
         assert_eq!(command(Some("hx"), &env), "hx");
         assert_eq!(command(None, &env), "code --wait");

@@ -104,7 +104,7 @@ mod tests {
 
     #[cfg(feature = "highlight")]
     #[test]
-    fn words_have_the_token_of_what_they_are() {
+    fn words_have_the_colour_role_of_their_scope() {
         use ColorRole::*;
         check(
             "rust",
@@ -149,7 +149,7 @@ mod tests {
 
     #[cfg(feature = "highlight")]
     #[test]
-    fn what_a_line_opens_the_next_one_continues() {
+    fn constructs_continue_across_lines() {
         check(
             "c",
             "/* a\nb */ 1",

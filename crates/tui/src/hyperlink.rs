@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_terminals_may_be_given_are_printable() {
+    fn allowed_urls_are_printable() {
         for (url, expected) in [
             ("https://a.b/c?d=e#f", Some("https://a.b/c?d=e#f")),
             ("HTTP://A.b", Some("http://A.b")),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn files_have_addresses() {
+    fn files_have_urls() {
         for (path, expected) in [
             ("src/a b.rs", Some("file:///work/src/a%20b.rs")),
             ("/etc/50%?#", Some("file:///etc/50%25%3F%23")),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_address_has_the_same_number_and_their_size_is_bounded() {
+    fn equal_urls_have_equal_numbers_and_their_total_size_is_bounded() {
         let links = Hyperlinks::default();
         let style = links.link("https://a.b", Style::new()).unwrap();
         links.link("https://a.c", Style::new()).unwrap();

@@ -122,7 +122,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_image_never_takes_more_cells_than_there_are(
+        fn an_image_never_exceeds_the_available_cells(
             (width, height) in (0..=u32::MAX, 0..=u32::MAX),
             (cell_width, cell_height) in (0..100u16, 0..100u16),
             (columns, rows) in (0..500u16, 0..500u16),

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_read_as_they_are_written() {
+    fn keys_round_trip_through_text() {
         for (text, written) in [
             ("ctrl+x", "ctrl+x"),
             ("Shift+Ctrl+P", "ctrl+shift+p"),

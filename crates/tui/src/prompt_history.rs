@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn each_project_has_its_own_and_every_text_is_there_once() {
+    fn each_project_has_a_separate_history_without_duplicates() {
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (history(&dir, "/a"), history(&dir, "/b"));
         assert_eq!(a.load(10).unwrap(), [""; 0]);
@@ -136,7 +136,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_file_is_for_the_user_alone_and_links_are_not_followed() {
+    fn the_file_is_private_and_links_are_not_followed() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let a = history(&dir, "/a");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn many_short_entries_are_cut_to_the_newest_thousand() {
+    fn only_the_newest_thousand_entries_are_kept() {
         let line = |at: usize| format!("{{\"cwd\":\"/a\",\"time\":0,\"text\":\"{at}\"}}\n");
         let all: String = (0..3_000).map(line).collect();
         let kept = newest(all.as_bytes());
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_write_at_once_lose_nothing() {
+    fn concurrent_writers_lose_nothing() {
         let dir = tempfile::tempdir().unwrap();
         std::thread::scope(|threads| {
             for writer in 0..4 {

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_have_the_names_of_theme_files() {
+    fn roles_have_the_names_used_in_theme_files() {
         let names = TOKENS.iter().map(|token| {
             let name = format!("{token:?}");
             name[..1].to_lowercase() + &name[1..]
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn colors_become_the_nearest_that_the_terminal_has() {
+    fn colours_map_to_the_nearest_available_ones() {
         let file = ThemeFile::builtin().remove(0);
         let at = |depth| {
             let mut file = file.clone();

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_names_a_key_or_a_choice_or_is_typed_with_enter_behind_it() {
+    fn a_line_is_a_key_or_a_choice_or_typed_followed_by_enter() {
         for (line, expected) in [
             ("/escape", Some("escape")),
             ("/space", Some("space")),

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_overrides_single_members_and_one_way_of_setting_modes_replaces_the_other() {
+    fn an_agent_overrides_single_members_and_either_notation_for_modes_replaces_the_other() {
         let all = read(&json!({"security": "full", "ask": "off", "timeoutSeconds": 5, "safeBins": ["jq"]}));
         assert_eq!(all.configured_modes(), Ok(Some((ExecSecurity::Full, ExecAsk::Off))));
         let own = read(&json!({"ask": "always", "safeBins": []})).over(&all);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mixed_or_unknown_is_an_error() {
+    fn mixed_notations_and_unknown_values_are_errors() {
         assert_eq!(read(&json!({"mode": "full", "ask": "off"})).configured_modes(), Err(ModeError::Mixed));
         assert!(read(&json!({"security": "none"})).configured_modes().is_err());
         assert!(read(&json!({"ask": 5})).configured_modes().is_err());

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_keys_are_read_and_named() {
+    fn renamed_keys_are_read_and_reported() {
         let document = json!({
             "session": {"idleMinutes": 5}, "tools": {"exec": {"timeoutSec": 9, "timeoutSeconds": 8}},
             "agents": {"entries": {"ops": {"workspace": "/o"}}, "list": [{"id": "main", "embeddedPi": 1}], "defaults": {"llm": {}}},

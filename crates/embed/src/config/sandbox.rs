@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_section_of_an_agent_overrides_that_of_all() {
+    fn the_section_of_an_agent_overrides_the_defaults() {
         let (settings, problems) = read(&json!({"agents": {
             "defaults": {"sandbox": {"mode": "all", "backend": "landlock"}},
             "list": [{"id": "Ops Team", "sandbox": {"mode": "non-main", "scope": "session"}}, {"id": "main"}],
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_the_section_of_all_agents_is_reported_once_and_switches_the_sandbox_on() {
+    fn an_invalid_default_is_reported_once_and_enables_the_sandbox() {
         let (settings, problems) = read(&json!({"agents": {
             "defaults": {"sandbox": {"mode": "some"}}, "list": [{"id": "a"}, {"id": "b"}],
         }}));

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_is_read_like_json5() {
+    fn yaml_and_json5_are_equivalent() {
         let text =
             "# comment\nagents:\n  defaults:\n    workspace: ${DIR}/w\n    maxConcurrent: 4\n  list:\n  - {id: ops}\n";
         let expected =
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn included_files_lie_below_what_stands_beside_them() {
+    fn siblings_of_an_inclusion_override_the_included_files() {
         let found = read(&[
             (
                 "pinch.json",
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inclusion_that_fails_makes_the_whole_configuration_unusable() {
+    fn a_failed_inclusion_makes_the_whole_configuration_unusable() {
         let missing = read(&[("p.json", r#"{tools: {$include: "gone.json"}}"#)]).unwrap_err();
         assert!(missing.starts_with("p.json:tools.$include: gone.json cannot be read: "), "{missing}");
         let circle =

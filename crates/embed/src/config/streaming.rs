@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn both_spellings_of_the_streaming_keys_say_the_same() {
+    fn flat_and_nested_streaming_keys_are_equivalent() {
         let nested = read(&json!({"streaming": {
             "mode": "block", "chunkMode": "newline", "block": {"enabled": true, "coalesce": {"idleMs": 5}},
             "preview": {"chunk": {"minChars": 9}}, "progress": {"maxLines": 3},
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nested_spelling_wins_and_an_account_wins_over_its_channel() {
+    fn nested_keys_and_accounts_take_precedence() {
         let both = read(&json!({"chunkMode": "length", "streaming": {"chunkMode": "newline"}, "textChunkLimit": 70}));
         assert_eq!((both.by_paragraph, both.text_limit), (Some(true), Some(70)));
         let account = read(&json!({"textChunkLimit": 50}));

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_denies_and_is_reported() {
+    fn an_invalid_policy_denies_everything_and_is_reported() {
         for tools in [json!({"deny": ["group:unknown"]}), json!({"deny": "bash"}), json!([])] {
             let (policies, _, problems) = read(&json!({"tools": tools}));
             let decision = policies

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_dropped_run_ends_once_and_a_run_that_never_started_says_nothing() {
+    async fn a_dropped_run_ends_once_and_an_unstarted_run_publishes_nothing() {
         let bus = EventBus::default();
         let mut listener = bus.subscribe();
         drop(publisher(&bus));

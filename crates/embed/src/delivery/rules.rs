@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_stay_below_the_limit_and_share_the_place_of_the_block() {
+    fn parts_respect_the_limit_and_divide_the_span_of_the_block() {
         let text = "A sentence here. ".repeat(40);
         let span = ReplySpan { message: 1, bytes: 10..10 + text.len() as u64 };
         let id = ReplyId::new(&RunId::from("r"), &span);

@@ -100,7 +100,7 @@ mod tests {
     use crate::replies::reasoning::Follow;
 
     #[test]
-    fn the_delta_of_reasoning_is_what_extends_it_or_all_of_it() {
+    fn the_delta_of_reasoning_is_its_extension_or_the_whole_text() {
         let (mut follow, mut snapshot) = (Follow::new("Reasoning:"), ReplySnapshot::default());
         for (added, delta) in
             [("one", "Reasoning:\n_one_"), ("\ntwo", "\n_two_"), (" more", "Reasoning:\n_one_\n_two more_")]

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn runs_of_one_scope_share_a_sandbox_until_it_is_due() {
+    async fn runs_of_one_scope_share_a_sandbox_until_it_expires() {
         let workspace = tempfile::tempdir().unwrap();
         let sandboxes = Sandboxes::default();
         let temp = |entered: &EnteredSandbox| entered.machine.temp_dir().unwrap().to_owned();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sandbox_that_differs_from_what_is_asked_for_is_not_used() {
+    async fn a_sandbox_that_does_not_meet_the_requirements_is_not_reused() {
         let workspace = tempfile::tempdir().unwrap();
         let sandboxes = Sandboxes::default();
         let Some(first) = first(&sandboxes, workspace.path()).await else { return };

@@ -133,7 +133,7 @@ impl HealthStore for SlowStore {
 }
 
 #[tokio::test(start_paused = true)]
-async fn marks_that_arrive_during_a_write_are_written_together() {
+async fn marks_that_arrive_during_a_write_are_batched() {
     let document = json!({"auth": {"profiles": [{"id": "p", "provider": "openai", "apiKey": "k"}]}});
     let (config, _) = Config::from_document(document.as_object().unwrap().clone(), std::path::Path::new("pinch.json"));
     let store = Arc::new(SlowStore::default());
@@ -157,7 +157,7 @@ async fn marks_that_arrive_during_a_write_are_written_together() {
 
 /// Threads stand in for processes: each has its own profiles and file handle.
 #[test]
-fn eight_writers_of_one_file_lose_no_mark() {
+fn concurrent_writers_of_one_file_lose_no_marks() {
     let dir = tempfile::tempdir().unwrap();
     let ids: Vec<String> = (0..8).map(|n| format!("p{n}")).collect();
     let entries: Vec<Value> = ids.iter().map(|id| json!({"id": id, "provider": "openai", "apiKey": "k"})).collect();

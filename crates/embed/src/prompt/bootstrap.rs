@@ -254,7 +254,7 @@ mod tests {
 
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     #[tokio::test]
-    async fn links_that_are_swapped_while_a_prompt_is_made_lead_nowhere() {
+    async fn links_swapped_while_a_prompt_is_built_lead_nowhere() {
         use std::sync::Arc;
         use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn plain_text_at_once_is_text_by_characters(
+        fn plain_text_in_bulk_equals_text_by_characters(
             words in prop::collection::vec(
                 prop::sample::select(vec!["a b", " ", "  ", "\n", "`", "``", "```", "~~~", "x", "é\u{a0}", "\n\n", "   ```"]), 0..30),
         ) {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn spans() {
+    fn code_spans_and_fences_are_detected() {
         for (text, expect) in [
             ("a `b` c", "a `B` c"),
             ("a ``b`c`` d", "a ``B`C`` d"),

@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_fences_do_not_count() {
+    fn fence_lines_are_ignored() {
         let mut repeats = Repeats::of(["```rs\nlet a;\n```", "```rs\nlet b;\n```"]);
         let text = "```rs\nlet a;\nlet b;\nlet c;\n```";
         assert_eq!(repeats.compare(text), Overlap::Until(text.find("let c").unwrap()));
     }
 
     #[test]
-    fn a_block_that_reaches_further_is_cut_where_the_new_text_begins() {
+    fn a_block_that_extends_the_delivered_text_is_split_where_it_is_new() {
         let mut repeats = Repeats::of(["One."]);
         let text = "On e.\n\nTwo.";
         assert_eq!(repeats.compare(text), Overlap::Until(text.find("Two").unwrap()));

@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_directive_goes() {
+    fn only_the_directive_is_removed() {
         for (raw, text) in [
             ("a [[reply_to_current]] b", "a b"),
             ("a[[voice]]b", "a b"),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_goes_to_the_next_block_and_no_further() {
+    fn a_tag_applies_to_the_next_block_only() {
         let mut accumulator = Accumulator::default();
         assert_eq!(accumulator.consume("[[reply_to:7]]", More::Follows), None);
         let first = accumulator.consume("a [", More::Follows).unwrap();

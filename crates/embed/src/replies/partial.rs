@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_and_rewind() {
+    fn growth_is_reported_and_rewinds_are_not() {
         let mut partial = PartialText::default();
         assert_eq!(parts_of(partial.push("Hello ")), Some((0, String::new(), "Hello".into())));
         assert_eq!(parts_of(partial.push("wor")), Some((5, String::new(), " wor".into())));

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_of_blocks_grows_at_breaks_and_ends_with_the_whole_text() {
+    fn a_block_draft_grows_at_breaks_and_ends_with_the_whole_text() {
         let mut drafts = Drafts::new(Preview { mode: PreviewMode::Block, ..Preview::default() });
         let (mut text, mut out) = (String::new(), Out::new());
         for n in 0..200 {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn progress_is_listed_only_after_a_while_and_only_of_tools() {
+    async fn progress_lists_only_tools_and_only_after_a_delay() {
         let mut drafts = Drafts::new(Preview { mode: PreviewMode::Progress, ..Preview::default() });
         let mut out = Out::new();
         drafts.begin();

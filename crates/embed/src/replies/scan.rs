@@ -239,7 +239,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_shown() {
+    fn reasoning_and_tags_are_removed() {
         for (text, enforced, expect) in [
             ("a<think>b</think>c", false, "ac"),
             ("</think>stray", false, "stray"),
@@ -260,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn splits_do_not_matter(
+        fn chunk_boundaries_do_not_matter(
             words in prop::collection::vec(prop::sample::select(vec![
                 "<think>", "</think>", "<final>", "</final>", "`", "```", "\n", "\n\n", "~~~", " ", "a", "<", ">", "<thi", "é",
             ]), 0..40),

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags() {
+    fn tags_are_parsed() {
         let think = |closes, empty| Some(Tag { kind: TagKind::Think, closes, empty });
         for (text, expect) in [
             ("<think>", think(false, false)),

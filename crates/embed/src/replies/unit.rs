@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_unit_counts_and_cuts_in_its_own_way() {
+    fn every_unit_measures_and_truncates_correctly() {
         let text = "é\u{301}👩‍👩‍👧a";
         let all = [TextUnit::Utf16, TextUnit::Chars, TextUnit::Bytes, TextUnit::Graphemes];
         assert_eq!(all.map(|unit| unit.len(text)), [11, 8, 23, 3]);

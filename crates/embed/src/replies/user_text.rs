@@ -178,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_clean_stays_as_it_is(
+        fn clean_text_is_unchanged(
             words in prop::collection::vec(prop::sample::select(vec![
                 "a", " ", "\n", "\n\n", "same.\n\n", "<final>", "</final>", "<tool_call>", "</tool_call>", "{\"name\": \"x\"}", "`", "```\n",
                 "<relevant-memories>", "</relevant-memories>", "<<<BEGIN X>>>\n", "<<<END X>>>\n", "<fin", "al>", "x (untrusted metadata):\n",

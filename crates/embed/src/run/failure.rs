@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_rounded_up_to_words() {
+    fn durations_are_rounded_up_and_put_into_words() {
         for (secs, words) in
             [(0, "1 second"), (59, "59 seconds"), (95, "2 minutes"), (600, "10 minutes"), (5_401, "2 hours")]
         {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_model_and_what_the_provider_said() {
+    fn a_refusal_names_the_model_and_quotes_the_provider() {
         let error = RunError::from(FailoverError {
             message: r#"401 {"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#
                 .into(),

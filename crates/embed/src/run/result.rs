@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_says_nothing_is_left_out() {
+    fn members_without_a_value_are_omitted() {
         let mut result = RunResult::default();
         result.meta.agent.session_id = "s1".into();
         let json = result.clone().into_json();

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_cut_to_their_share() {
+    fn results_are_truncated_to_their_share() {
         assert!(shortened(&[Block::text("short")], 10_000).is_none());
         let long = "line\n".repeat(10_000);
         let cut = shortened(&[Block::text(long.as_str()), Block::text("x")], 10_000).unwrap();
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_follow_the_window() {
+    fn limits_depend_on_the_window() {
         assert_eq!([0, 1_000, 200_000, 1_000_000].map(per_result_limit), [400_000, 2_000, 240_000, 400_000]);
     }
 }

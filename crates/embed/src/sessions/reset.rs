@@ -49,7 +49,7 @@ mod tests {
     const NOW: i64 = 1_767_225_600_000;
 
     #[test]
-    fn commands_are_split_off() {
+    fn reset_commands_are_split_off() {
         let config = SessionConfig::default();
         let parsed = |text| parse(&config, text);
         assert_eq!(parsed(" /new "), ParsedReset { resets: true, text: "" });
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_comes_first_resets() {
+    fn the_earliest_reset_rule_applies() {
         let host = Host::builder().clock(NOW, 0).build();
         let due = |daily_at_hour, idle_minutes, age_hours: i64, now_hour: i64| {
             let now = NOW + now_hour * HOUR;

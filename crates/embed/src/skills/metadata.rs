@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_may_be_texts_and_strangers_are_passed_over() {
+    fn lists_may_be_texts_and_foreign_members_are_skipped() {
         let read = SkillMetadata::parse(
             "{openclaw: {os: 'linux, darwin', requires: {bins: ['a', 7, ' ']}, install: [{type: 'uv'}]}}",
         );

@@ -277,7 +277,7 @@ async fn people_see_every_word_of_fifty_random_answers_once() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_anywhere_and_asked_for_again_is_neither_repeated_nor_lost() {
+async fn an_answer_interrupted_anywhere_and_retried_is_neither_repeated_nor_lost() {
     for seed in 1..=40 {
         let mut dice = Dice(seed * 104_729);
         let text = random_answer(&mut dice);

@@ -105,7 +105,7 @@ async fn an_agent_answers_and_its_conversation_is_resumed() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_the_agent_has_lost_begins_anew() {
+async fn a_conversation_lost_by_the_agent_is_restarted() {
     let script =
         format!("case \"$*\" in *--resume*) echo 'No conversation found with session ID' >&2; exit 1;; esac\n{ECHO}");
     let world = robot(&script, echo_backend(), |_| {}).await;
@@ -115,7 +115,7 @@ async fn a_conversation_that_the_agent_has_lost_begins_anew() {
 }
 
 #[tokio::test]
-async fn lines_are_shown_as_they_come_and_long_prompts_go_to_the_input() {
+async fn lines_are_shown_as_they_arrive_and_long_prompts_are_passed_on_stdin() {
     let script = r#"echo '{"thread_id": "t"}'
 echo '{"item": {"type": "agent_message", "text": "First."}}'
 read line
@@ -144,7 +144,7 @@ async fn failures_fall_back_to_a_model() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_exist_ends_the_run_with_its_name() {
+async fn a_missing_program_ends_the_run_with_an_error_that_names_it() {
     let mut world = robot("", json!({"command": "robot"}), |_| {}).await;
     let mut document = world.document();
     document["agents"]["defaults"]["cliBackends"]["robot"]["command"] = json!("/nowhere/robot");
@@ -154,7 +154,7 @@ async fn a_program_that_does_not_exist_ends_the_run_with_its_name() {
 }
 
 #[tokio::test]
-async fn a_stopped_run_stops_its_program_with_all_that_it_started() {
+async fn a_stopped_run_stops_its_program_and_all_descendants() {
     let world = robot(r#"sleep 300 & echo $! > "$DIR/child"; wait"#, json!({"command": "robot"}), |_| {}).await;
     let began = Instant::now();
     let run = world.engine.run(world.engine.message(KEY, "hello").await.unwrap());

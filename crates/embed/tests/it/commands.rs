@@ -49,7 +49,7 @@ impl ApprovalBroker for Broker {
 }
 
 #[tokio::test]
-async fn commands_see_the_usual_variables_and_those_that_are_named() {
+async fn commands_see_the_usual_variables_and_those_listed() {
     let world = world(json!({"exec": {"mode": "full", "passEnv": ["MY_TOKEN"], "pathPrepend": ["/opt/own"]}})).await;
     let engine = engine(&world, |builder| builder);
     let (text, _) = result_of(&world, &engine, "s1", "exec", json!({"command": "env"})).await;
@@ -58,7 +58,7 @@ async fn commands_see_the_usual_variables_and_those_that_are_named() {
 }
 
 #[tokio::test]
-async fn without_rules_harmless_commands_run_and_others_are_asked_for() {
+async fn without_rules_harmless_commands_run_and_others_need_approval() {
     let world = world(json!({})).await;
     let silent = engine(&world, |builder| builder);
     let (text, _) = result_of(&world, &silent, "s1", "exec", json!({"command": "touch made"})).await;
@@ -71,7 +71,7 @@ async fn without_rules_harmless_commands_run_and_others_are_asked_for() {
 }
 
 #[tokio::test]
-async fn rules_for_commands_take_bash_away() {
+async fn command_rules_remove_bash() {
     let world = world(json!({"exec": {"mode": "deny"}})).await;
     world.server.reply(stream(answer("m1", "Hello.")));
     world.ask("s1", "hello").await.unwrap();
@@ -83,7 +83,7 @@ async fn rules_for_commands_take_bash_away() {
 }
 
 #[tokio::test]
-async fn rules_that_cannot_be_read_end_the_run_before_the_model_is_asked() {
+async fn invalid_command_rules_end_the_run_before_any_request() {
     for exec in [json!({"mode": "full", "ask": "off"}), json!({"security": "some"})] {
         let world = world(json!({"exec": exec})).await;
         match world.ask("s1", "hello").await {
@@ -107,7 +107,7 @@ async fn an_agent_has_rules_of_its_own() {
 }
 
 #[tokio::test]
-async fn commands_in_the_background_are_looked_after_and_end_with_the_engine() {
+async fn background_commands_are_managed_and_end_with_the_engine() {
     let world = world(json!({"exec": {"mode": "full", "backgroundMs": 10}})).await;
     let engine = engine(&world, |builder| builder);
     let command = "echo $$ > pid; exec sleep 300";
@@ -175,7 +175,7 @@ fn world_with_open_patches(world: &World) -> Engine {
 }
 
 #[tokio::test]
-async fn tools_for_files_see_the_workspace_alone_where_that_is_configured() {
+async fn file_tools_see_only_the_workspace_if_configured() {
     let world = world(json!({})).await;
     let configured = |all: bool, own: Option<bool>| {
         let mut document = world.document();
@@ -209,7 +209,7 @@ async fn tools_for_files_see_the_workspace_alone_where_that_is_configured() {
 }
 
 #[tokio::test]
-async fn a_command_that_asks_for_a_terminal_gets_one_where_there_are_any() {
+async fn a_command_that_requests_a_terminal_gets_one_if_supported() {
     let world = world(json!({"exec": {"mode": "full"}})).await;
     let engine = engine(&world, |builder| builder);
     let arguments = json!({"command": "test -t 0 && stty size || echo none", "pty": true});
@@ -241,7 +241,7 @@ fn write_script(path: &Path, text: &str) {
 }
 
 #[tokio::test]
-async fn a_program_that_is_replaced_while_a_person_is_asked_does_not_run() {
+async fn a_program_replaced_while_approval_is_pending_does_not_run() {
     type Meantime = fn(&Path);
     let cases: [(&str, &str, Meantime); 5] = [
         ("tool", "", |_| {}),

@@ -64,7 +64,7 @@ async fn a_host_compacts_a_session_with_a_lighter_model() {
 }
 
 #[tokio::test]
-async fn the_run_s_own_model_writes_what_a_lighter_one_could_not() {
+async fn the_model_of_the_run_summarises_if_a_lighter_one_fails() {
     let world = World::new().await;
     talked(&world).await;
     world.server.answer_with(|request| match request.json()["model"].as_str().unwrap().contains("haiku") {
@@ -114,7 +114,7 @@ async fn the_configuration_decides_who_summarises_and_how() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_compacted_stays_as_it_is() {
+async fn a_session_that_cannot_be_compacted_is_unchanged() {
     let world = World::new().await;
     let json = compact(&world, None).await.to_json();
     assert_eq!(json["reason"], "no real conversation messages");

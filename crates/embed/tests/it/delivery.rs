@@ -81,7 +81,7 @@ fn broken_off(text: &str, kind: &str) -> ServerReply {
 }
 
 #[tokio::test]
-async fn every_block_is_sent_once_with_its_place() {
+async fn every_block_is_sent_once_with_its_id() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "One.\n\nTwo.")));
     let (log, run) = delivered(&world, RefusingChat::default()).await;
@@ -93,7 +93,7 @@ async fn every_block_is_sent_once_with_its_place() {
 }
 
 #[tokio::test]
-async fn what_a_sink_refuses_is_left_to_send() {
+async fn refused_blocks_are_left_to_send() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "One.\n\nTwo.\n\nThree.")));
     let (log, run) = delivered(&world, RefusingChat { refused: vec!["Two."], ..RefusingChat::default() }).await;
@@ -102,7 +102,7 @@ async fn what_a_sink_refuses_is_left_to_send() {
 }
 
 #[tokio::test]
-async fn a_failed_run_says_what_was_delivered() {
+async fn a_failed_run_reports_what_was_delivered() {
     let world = World::with(|config| {
         config["auth"]["profiles"] = json!([{"id": "first", "provider": "anthropic", "apiKey": "key-1"}]);
     })
@@ -120,7 +120,7 @@ async fn a_failed_run_says_what_was_delivered() {
 }
 
 #[tokio::test]
-async fn an_answer_whose_retry_repeats_it_is_delivered_once() {
+async fn a_retry_that_repeats_the_answer_is_delivered_once() {
     let world = World::new().await;
     world.server.reply(broken_off("First part.\n\nSecond part.\n\n", "rate_limit_error"));
     world.server.reply(stream(answer("m2", "First part.\n\nSecond part.")));
@@ -130,7 +130,7 @@ async fn an_answer_whose_retry_repeats_it_is_delivered_once() {
 }
 
 #[tokio::test]
-async fn other_words_of_a_retry_have_other_ids() {
+async fn a_retry_with_a_different_text_has_new_ids() {
     let world = World::new().await;
     world.server.reply(broken_off("Red.\n\nGre", "rate_limit_error"));
     world.server.reply(stream(answer("m2", "Blue.\n\nGreen.")));
@@ -204,7 +204,7 @@ async fn required(replies: Vec<Vec<String>>) -> (World, Vec<String>, DeliveredRu
 }
 
 #[tokio::test]
-async fn tools_without_an_answer_get_one_pass_without_tools() {
+async fn a_run_that_ends_without_an_answer_gets_one_attempt_without_tools() {
     let bash = || call("c1", "bash", &json!({"command": "echo out"}));
     let (world, log, run) = required(vec![bash(), answer("m1", "NO_REPLY"), answer("m2", "It is done.")]).await;
     let requests = world.server.requests();
@@ -227,7 +227,7 @@ async fn tools_without_an_answer_get_one_pass_without_tools() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_not_required_may_be_silent() {
+async fn an_optional_reply_may_be_silent() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "NO_REPLY")));
     let (log, run) = delivered(&world, RefusingChat::default()).await;
@@ -236,7 +236,7 @@ async fn a_reply_that_is_not_required_may_be_silent() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_still_to_be_sent_is_pending() {
+async fn an_unsent_answer_is_pending() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "One.\n\nTwo.")));
     let (_, run) = delivered(&world, RefusingChat { refused: vec!["Two."], ..RefusingChat::default() }).await;

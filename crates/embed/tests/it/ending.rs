@@ -37,7 +37,7 @@ fn with_limit(config: &mut Value) {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_keeps_what_was_said() {
+async fn a_cancelled_run_keeps_its_partial_answer() {
     let world = World::new().await;
     world.server.reply(half_an_answer("The answer is forty-"));
     let cancel = Cancel::new();
@@ -80,7 +80,7 @@ async fn a_run_cancelled_while_it_waits_for_its_lane_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_silent_model_ends_with_the_time_limit() {
+async fn a_silent_model_is_stopped_at_the_time_limit() {
     let world = World::with(with_limit).await;
     world.server.reply(ServerReply::events().then(Fault::Hang));
     let result = world.ask("s1", "go").await.unwrap();
@@ -101,7 +101,7 @@ async fn a_silent_model_ends_with_the_time_limit() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_the_time_limit_is_the_answer() {
+async fn a_partial_answer_at_the_time_limit_is_kept() {
     let world = World::with(with_limit).await;
     world.server.reply(half_an_answer("I got this far"));
     let result = world.ask("s1", "go").await.unwrap();
@@ -125,7 +125,7 @@ async fn all_attempts_share_the_time_limit() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_with_the_time_limit() {
+async fn a_wait_ends_at_the_time_limit() {
     let world = World::with(with_limit).await;
     let busy = refusal(429, "rate_limit_error", "Too many requests").header("retry-after", "50");
     world.server.reply(busy);
@@ -135,7 +135,7 @@ async fn a_wait_ends_with_the_time_limit() {
 }
 
 #[tokio::test]
-async fn a_silent_model_is_left_for_the_next_one_when_it_says_nothing_in_time() {
+async fn a_silent_model_fails_over_after_the_silence_limit() {
     let world = World::with(|config| config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK])).await;
     world.write("state/agents/main/agent/settings.json", r#"{"httpFirstContentTimeoutMs": 200}"#);
     let engine = world.restarted();
@@ -190,7 +190,7 @@ async fn runs_of_one_session_wait_for_one_another() {
 }
 
 #[tokio::test]
-async fn a_dropped_run_is_over_and_its_session_goes_on() {
+async fn a_dropped_run_ends_and_its_session_continues() {
     let world = World::new().await;
     world.server.reply(half_an_answer("I was about to"));
     let mut run = world.start("s1", "What?");
@@ -244,7 +244,7 @@ fn says_that_the_command_failed(result: &RunResult) {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_dropped_run_ends_its_tools_and_their_calls_are_answered_later() {
+async fn a_dropped_run_stops_its_tools_and_their_calls_get_results_later() {
     let world = World::new().await;
     let (listener, command) = endless().await;
     world.server.reply(stream(call("b1", "bash", &command)));
@@ -275,7 +275,7 @@ async fn a_dropped_run_ends_its_tools_and_their_calls_are_answered_later() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_run_cancelled_in_a_tool_leaves_a_result_of_the_call() {
+async fn a_run_cancelled_in_a_tool_leaves_a_result_for_the_call() {
     let world = World::new().await;
     let (listener, command) = endless().await;
     world.server.reply(stream(call("b1", "bash", &command)));
@@ -322,7 +322,7 @@ async fn the_time_limit_ends_a_tool() {
 }
 
 #[tokio::test]
-async fn after_a_silence_the_next_profile_goes_on_from_the_log() {
+async fn after_a_silence_the_next_profile_resumes_from_the_log() {
     let world = World::new().await;
     world.write("state/agents/main/agent/settings.json", r#"{"httpIdleTimeoutMs": 300}"#);
     let engine = world.restarted();
@@ -337,7 +337,7 @@ async fn after_a_silence_the_next_profile_goes_on_from_the_log() {
 }
 
 #[tokio::test]
-async fn a_run_cancelled_while_it_waits_to_try_again_ends_at_once() {
+async fn a_run_cancelled_during_a_retry_delay_ends_immediately() {
     let world = World::with(with_one_profile).await;
     let busy = refusal(429, "rate_limit_error", "Too many requests").header("retry-after", "50");
     world.server.reply(busy);

@@ -64,7 +64,7 @@ async fn when_all_models_fail_the_error_names_each_with_its_reason() {
 }
 
 #[tokio::test]
-async fn the_fallback_goes_on_where_the_tools_are_done() {
+async fn the_fallback_resumes_after_completed_tools() {
     let world = World::with(with_fallback).await;
     world.write("workspace/notes.md", "Buy milk.");
     world.server.reply(stream(call("r1", "read", &json!({"path": "notes.md"}))));

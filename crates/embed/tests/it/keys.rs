@@ -49,7 +49,7 @@ async fn an_agent_has_its_own_model_and_fallbacks() {
 }
 
 #[tokio::test]
-async fn the_default_agent_and_its_workspace_are_used_where_none_is_named() {
+async fn the_default_agent_and_its_workspace_are_used_if_none_is_named() {
     let world = World::with(|config| {
         config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops", "default": true, "workspace": "~/ops-files"}]);
     })
@@ -60,13 +60,13 @@ async fn the_default_agent_and_its_workspace_are_used_where_none_is_named() {
 }
 
 #[tokio::test]
-async fn a_time_limit_holds_for_requests() {
+async fn the_configured_time_limit_applies_to_requests() {
     let world = World::with(|config| config["agents"]["defaults"]["timeoutSeconds"] = json!(7)).await;
     assert_eq!(world.engine.request("s1", None, None, "x").timeout, Some(Duration::from_secs(7)));
 }
 
 #[tokio::test]
-async fn a_context_can_be_capped() {
+async fn the_context_window_can_be_capped() {
     let world = World::with(|config| config["agents"]["defaults"]["contextTokens"] = json!(9_000)).await;
     let error = world.ask("s1", "hello").await.unwrap_err().to_string();
     assert!(error.contains("9000") && world.keys().is_empty(), "{error}");
@@ -86,7 +86,7 @@ async fn a_runtime_is_chosen_for_all_agents_and_for_one() {
 }
 
 #[tokio::test]
-async fn profiles_are_tried_in_the_configured_order_and_rest_as_configured() {
+async fn profiles_are_tried_in_order_and_cool_down_as_configured() {
     let world = World::with(|config| {
         config["auth"]["order"] = json!({"Anthropic": ["second", "first"]});
         let cooldowns = json!({"series": [1234], "billingBackoffHours": 2, "billingMaxHours": 3});

@@ -67,7 +67,7 @@ async fn every_listener_gets_every_event_of_every_run_in_order() {
 }
 
 #[tokio::test]
-async fn a_dropped_run_still_tells_its_listeners_that_it_is_over() {
+async fn listeners_are_notified_of_the_end_of_a_dropped_run() {
     let world = World::new().await;
     let listener = world.engine.subscribe();
     world.server.reply(stream(answer("m1", "A long answer.")));
@@ -81,7 +81,7 @@ async fn a_dropped_run_still_tells_its_listeners_that_it_is_over() {
 }
 
 #[tokio::test]
-async fn a_long_answer_costs_listeners_its_length() {
+async fn the_cost_of_a_long_answer_for_listeners_is_linear() {
     let world = World::new().await;
     let listener = world.engine.subscribe();
     let text = "word ".repeat(100);

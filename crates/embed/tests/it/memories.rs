@@ -74,7 +74,7 @@ async fn the_agent_saves_notes_once_before_its_conversation_is_compacted() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_when_memories_cannot_be_saved() {
+async fn a_run_continues_if_memories_cannot_be_saved() {
     let world = World::new().await;
     world.server.answer_with(|request| match asked(request).0.contains("will soon be replaced") {
         true => Some(refusal(400, "invalid_request_error", "no")),
@@ -87,7 +87,7 @@ async fn a_run_goes_on_when_memories_cannot_be_saved() {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_of_an_agent_that_cannot_write_or_should_not() {
+async fn agents_that_cannot_or_must_not_write_are_not_asked() {
     let no_write = World::with(|config| config["tools"] = json!({"deny": ["write"]})).await;
     let off =
         World::with(|config| config["agents"]["defaults"]["compaction"] = json!({"memoryFlush": {"enabled": false}}))

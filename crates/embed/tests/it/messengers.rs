@@ -159,7 +159,7 @@ fn of<'a>(log: &'a [String], hook: &str) -> Vec<&'a str> {
 }
 
 #[tokio::test]
-async fn plugins_see_messages_come_and_go() {
+async fn plugins_observe_incoming_and_outgoing_messages() {
     let world = World::new().await;
     let watcher = MessageWatcher::new();
     let engine = engine(&world, &watcher, &["One.\n\nTwo."]);
@@ -178,7 +178,7 @@ async fn plugins_see_messages_come_and_go() {
 }
 
 #[tokio::test]
-async fn plugins_change_and_withhold_what_is_sent() {
+async fn plugins_change_and_withhold_outgoing_messages() {
     for in_blocks in [true, false] {
         let world = World::new().await;
         let changes = |text: &str| MessageChanges {
@@ -204,7 +204,7 @@ async fn plugins_change_and_withhold_what_is_sent() {
 }
 
 #[tokio::test]
-async fn plugins_see_sessions_end_and_begin() {
+async fn plugins_observe_the_end_and_start_of_sessions() {
     let world = World::new().await;
     let watcher = MessageWatcher::new();
     let engine = engine(&world, &watcher, &["One.", "Two.", "Three."]);
@@ -222,7 +222,7 @@ async fn plugins_see_sessions_end_and_begin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn none_of_them_can_hold_up_an_answer() {
+async fn no_plugin_can_delay_an_answer() {
     let hooks = [
         "message_received",
         "message_sending",

@@ -83,7 +83,7 @@ async fn a_read_only_run_reads_its_workspace_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_guarded_run_changes_its_workspace_and_asks_for_commands() {
+async fn a_guarded_run_changes_its_workspace_and_needs_approval_for_commands() {
     for mode in [PermissionMode::Guarded, PermissionMode::Workspace] {
         for tools in [json!({}), json!({"exec": {"mode": "full", "applyPatch": {"workspaceOnly": false}}})] {
             let modes = ModeWorld::with(tools).await;
@@ -104,7 +104,7 @@ async fn a_guarded_run_changes_its_workspace_and_asks_for_commands() {
 }
 
 #[tokio::test]
-async fn a_mode_loosens_nothing_that_is_configured() {
+async fn a_mode_does_not_loosen_the_configuration() {
     let open = ModeWorld::with(json!({})).await;
     let (names, _) = open.call(PermissionMode::Full, "bash", json!({"command": "touch made"})).await;
     assert_eq!(names, ["read", "bash", "edit", "write", "apply_patch", "process"]);
@@ -119,7 +119,7 @@ async fn a_mode_loosens_nothing_that_is_configured() {
 }
 
 #[tokio::test]
-async fn a_host_that_cannot_be_had_is_refused_with_the_reason() {
+async fn an_unavailable_host_is_refused_with_a_reason() {
     let modes = ModeWorld::with(json!({"exec": {"mode": "full"}})).await;
     for (input, expect) in [
         (json!({"host": "sandbox"}), "this session is in no sandbox"),
@@ -141,7 +141,7 @@ async fn a_host_that_cannot_be_had_is_refused_with_the_reason() {
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[tokio::test]
-async fn commands_leave_the_sandbox_only_for_senders_who_may() {
+async fn commands_leave_the_sandbox_only_for_permitted_senders() {
     use pinch_embed::{Caller, Sender};
     use pinch_sandbox::contract::Sandbox as _;
 

@@ -31,7 +31,7 @@ fn calls_and_results(request: &Recorded) -> (Vec<Value>, Vec<Value>) {
 }
 
 #[tokio::test]
-async fn an_overflow_compacts_once_and_the_run_goes_on() {
+async fn an_overflow_compacts_once_and_the_run_continues() {
     let world = World::new().await;
     world.write("workspace/notes.md", &notes());
     world.reply_to_turns(
@@ -77,7 +77,7 @@ async fn an_overflow_compacts_once_and_the_run_goes_on() {
 }
 
 #[tokio::test]
-async fn when_nothing_helps_the_user_is_told_and_the_session_stays_usable() {
+async fn a_persistent_overflow_is_reported_and_the_session_stays_usable() {
     let world = World::new().await;
     world.server.reply(too_long());
     // A conversation of one line cannot be compacted.

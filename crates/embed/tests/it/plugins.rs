@@ -184,7 +184,7 @@ async fn no_hook_can_break_a_run() {
 }
 
 #[tokio::test]
-async fn a_result_outlives_the_plugins_that_panic_over_it() {
+async fn a_tool_result_survives_plugins_that_panic() {
     let world = World::new().await;
     let (engine, suspect, other) = engine(&world, "tool_result_persist", Behaviour::Panics, false);
     assert_eq!(said(&run(&engine).await), ["Done."]);
@@ -194,7 +194,7 @@ async fn a_result_outlives_the_plugins_that_panic_over_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_fails_rejects_runs_if_it_says_so() {
+async fn a_failing_guard_rejects_runs_if_configured() {
     for how in [Behaviour::Fails, Behaviour::Panics, Behaviour::Hangs] {
         let world = World::new().await;
         let (engine, suspect, _) = engine(&world, "before_agent_run", how, true);
@@ -209,7 +209,7 @@ async fn a_guard_that_fails_rejects_runs_if_it_says_so() {
 }
 
 #[tokio::test]
-async fn plugins_are_told_of_runs_that_are_dropped() {
+async fn plugins_are_notified_of_dropped_runs() {
     let world = World::new().await;
     let mut providers = ProviderRegistry::new();
     let hang = ScriptedReply { steps: vec![ScriptedStep::Hang], ..ScriptedReply::default() };

@@ -36,7 +36,7 @@ async fn wait_for(processes: Vec<Child>) {
 }
 
 #[tokio::test]
-async fn eight_processes_that_mark_one_store_lose_nothing() {
+async fn concurrent_processes_that_mark_one_store_lose_nothing() {
     let openai = ProviderId::new("openai");
     if let Some(place) = std::env::var_os(PLACE) {
         let place = place.into_string().unwrap();
@@ -64,7 +64,7 @@ async fn eight_processes_that_mark_one_store_lose_nothing() {
         names.map(|id| (id, json!({"type": "api_key", "provider": "openai", "key": "k"}))).collect();
     let store = json!({"version": 1, "profiles": profiles, "future": [1]});
     pinch_stdx::fs::write_atomic(&path, store.to_string().as_bytes(), pinch_stdx::fs::Access::Private).unwrap();
-    let name = "processes::eight_processes_that_mark_one_store_lose_nothing";
+    let name = "processes::concurrent_processes_that_mark_one_store_lose_nothing";
     wait_for((0..N_PROCESSES).map(|n| start(name, &format!("{}|{n}", path.display()))).collect()).await;
     let written: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     assert_eq!((&written["profiles"], &written["future"]), (&store["profiles"], &store["future"]));
@@ -77,7 +77,7 @@ async fn eight_processes_that_mark_one_store_lose_nothing() {
 }
 
 #[tokio::test]
-async fn eight_processes_renew_a_login_once() {
+async fn concurrent_processes_renew_a_login_once() {
     if let Some(place) = std::env::var_os(PLACE) {
         let place = place.into_string().unwrap();
         let (state, url) = place.split_once('|').unwrap();
@@ -111,7 +111,7 @@ async fn eight_processes_renew_a_login_once() {
     });
     let place = format!("{}|{}", world.path("state").display(), world.server.url());
     let processes: Vec<Child> =
-        (0..N_PROCESSES).map(|_| start("processes::eight_processes_renew_a_login_once", &place)).collect();
+        (0..N_PROCESSES).map(|_| start("processes::concurrent_processes_renew_a_login_once", &place)).collect();
     within(world.server.wait_for_requests(1)).await;
     gate.open_times(1);
     wait_for(processes).await;

@@ -15,7 +15,7 @@ fn results(request: &Recorded) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn results_are_shortened_after_the_cache_expired_and_stay_short() {
+async fn results_are_shortened_after_the_cache_expires_and_stay_shortened() {
     let world = World::with(|config| {
         config["agents"]["defaults"]["contextTokens"] = 20_000.into();
         config["agents"]["defaults"]["compaction"] = json!({"reserveTokensFloor": 0});

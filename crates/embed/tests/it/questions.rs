@@ -78,7 +78,7 @@ async fn an_agent_asks_and_reads_the_answer_in_the_same_turn() {
 }
 
 #[tokio::test]
-async fn only_runs_that_a_person_began_can_ask() {
+async fn only_runs_started_by_a_person_can_ask() {
     let world = World::new().await;
     let person = Arc::new(Person::default());
     let engine = asking(&world, &person);

@@ -45,7 +45,7 @@ async fn delivered(world: &World, request: RunRequest) -> Arc<Log> {
 }
 
 #[tokio::test]
-async fn the_silent_token_is_never_shown_not_even_half_of_it() {
+async fn the_silent_token_is_never_shown_not_even_partially() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "NO_REPLY")));
     let log = delivered(&world, world.request("s1", "go")).await;
@@ -64,13 +64,13 @@ async fn tokens_at_the_end_of_an_answer_are_removed() {
 }
 
 #[tokio::test]
-async fn an_answer_inside_a_thinking_tag_that_never_ends_is_delivered() {
+async fn an_answer_inside_an_unclosed_thinking_tag_is_delivered() {
     assert_eq!(payloads("<think>It is forty-two.").await, ["It is forty-two."]);
     assert_eq!(payloads("<think>Hm.</think>It is forty-two.").await, ["It is forty-two."]);
 }
 
 #[tokio::test]
-async fn blocks_reply_to_the_message_that_started_the_run_as_the_mode_says() {
+async fn blocks_reply_to_the_message_that_started_the_run_according_to_the_mode() {
     let text = "[[reply_to_current]] One.\n\n[[reply_to_current]] Two.";
     for (mode, threads) in [
         (ReplyToMode::All, [true, true]),

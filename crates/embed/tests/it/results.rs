@@ -52,7 +52,7 @@ async fn results_are_limited_by_the_context_window_of_the_model() {
 }
 
 #[tokio::test]
-async fn an_image_that_no_model_takes_is_replaced_by_a_note() {
+async fn an_image_that_no_model_accepts_is_replaced_by_a_note() {
     let image = |data: &str| Block::Image(Image { data: data.to_owned(), mime_type: "image/png".to_owned() });
     for data in ["", "bm9uc2Vuc2U=", "%%%"] {
         let world = World::new().await;
@@ -64,7 +64,7 @@ async fn an_image_that_no_model_takes_is_replaced_by_a_note() {
 
 #[cfg(feature = "images")]
 #[tokio::test]
-async fn a_large_image_is_made_smaller_before_it_enters_the_conversation() {
+async fn a_large_image_is_scaled_down_before_it_enters_the_conversation() {
     use base64::Engine as _;
 
     let side_of = |content: &Value| {

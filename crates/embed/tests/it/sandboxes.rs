@@ -93,7 +93,7 @@ async fn a_sandboxed_run_reaches_its_workspace_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn commands_under_rules_are_confined_as_well() {
+async fn commands_under_rules_are_also_confined() {
     if !works().await {
         return;
     }
@@ -108,7 +108,7 @@ async fn commands_under_rules_are_confined_as_well() {
 }
 
 #[tokio::test]
-async fn an_image_outside_of_the_sandbox_is_not_shown_to_the_model() {
+async fn an_image_outside_the_sandbox_is_not_shown_to_the_model() {
     if !works().await {
         return;
     }
@@ -159,7 +159,7 @@ async fn without_access_a_run_works_in_a_copy() {
 }
 
 #[tokio::test]
-async fn sessions_share_a_sandbox_as_far_as_its_scope_says() {
+async fn sessions_share_a_sandbox_according_to_its_scope() {
     if !works().await {
         return;
     }
@@ -199,7 +199,7 @@ async fn only_the_main_session_stays_outside_in_mode_non_main() {
 }
 
 #[tokio::test]
-async fn a_sandbox_offers_the_tools_of_its_policy_alone() {
+async fn a_sandbox_only_offers_the_tools_of_its_policy() {
     if !works().await {
         return;
     }
@@ -226,7 +226,7 @@ async fn a_sandbox_offers_the_tools_of_its_policy_alone() {
 }
 
 #[tokio::test]
-async fn a_sandbox_that_cannot_be_had_ends_the_run_before_the_model_is_asked() {
+async fn an_unavailable_sandbox_ends_the_run_before_any_request() {
     for (sandbox, expect) in [
         (json!({"backend": "bubblewrap"}), "bwrap"),
         (json!({"backend": "firejail"}), "unknown sandbox backend \"firejail\""),
@@ -254,7 +254,7 @@ async fn a_sandbox_that_cannot_be_had_ends_the_run_before_the_model_is_asked() {
 }
 
 #[tokio::test]
-async fn a_workspace_with_credentials_is_no_sandbox() {
+async fn a_workspace_with_credentials_is_refused_as_a_sandbox() {
     if !works().await {
         return;
     }
@@ -271,7 +271,7 @@ async fn a_workspace_with_credentials_is_no_sandbox() {
 }
 
 #[tokio::test]
-async fn a_command_line_agent_does_not_answer_from_outside_of_a_sandbox() {
+async fn a_command_line_agent_is_refused_in_a_sandbox() {
     if !works().await {
         return;
     }
@@ -289,7 +289,7 @@ async fn a_command_line_agent_does_not_answer_from_outside_of_a_sandbox() {
 }
 
 #[tokio::test]
-async fn the_configuration_of_containers_reaches_docker() {
+async fn container_settings_are_passed_to_docker() {
     use std::os::unix::fs::PermissionsExt as _;
     if !works().await {
         return;

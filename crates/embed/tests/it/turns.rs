@@ -63,7 +63,7 @@ async fn messages_that_arrive_during_a_run_are_collected_into_one_turn() {
 }
 
 #[tokio::test]
-async fn follow_ups_get_a_run_each_and_messages_of_different_origin_are_not_mixed() {
+async fn follow_ups_get_separate_runs_and_messages_of_different_origin_are_not_mixed() {
     for (mode, queue) in [("followup", "followup"), ("collect", "collect")] {
         let world = world(json!({"mode": queue, "debounceMs": 1})).await;
         let first = request(world.engine.send(message("one")).await);
@@ -109,7 +109,7 @@ async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_i
 }
 
 #[tokio::test]
-async fn an_interruption_stops_the_run_and_drops_what_waits() {
+async fn an_interruption_stops_the_run_and_drops_waiting_messages() {
     let world = world(json!({"mode": "collect", "debounceMs": 1})).await;
     let first = request(world.engine.send(message("one")).await);
     let session = first.session_id.clone();
@@ -130,7 +130,7 @@ async fn an_interruption_stops_the_run_and_drops_what_waits() {
 }
 
 #[tokio::test]
-async fn at_most_so_many_messages_wait_and_what_is_dropped_is_summarised_or_not() {
+async fn waiting_messages_are_limited_and_dropped_ones_optionally_summarised() {
     for (policy, expected) in [
         ("old", "three"),
         ("new", "two"),
@@ -163,7 +163,7 @@ async fn at_most_so_many_messages_wait_and_what_is_dropped_is_summarised_or_not(
 }
 
 #[tokio::test]
-async fn a_caller_that_gives_up_leaves_its_turn_to_the_next() {
+async fn a_caller_that_gives_up_passes_its_turn_on() {
     let world = world(json!({"mode": "collect", "debounceMs": 1})).await;
     let first = request(world.engine.send(message("one")).await);
     let mut gone = Box::pin(world.engine.send(message("two")));
@@ -177,7 +177,7 @@ async fn a_caller_that_gives_up_leaves_its_turn_to_the_next() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_sent_again_gets_no_second_run() {
+async fn a_resent_message_gets_no_second_run() {
     let world = world(json!({"mode": "collect", "debounceMs": 1})).await;
     let once = |text: &str| message(text).idempotency_key("m1");
     let first = request(world.engine.send(once("one")).await);
@@ -198,7 +198,7 @@ async fn a_message_that_is_sent_again_gets_no_second_run() {
 
 /// Messages in every mode that arrive in every phase of a run: each is read exactly once, or its caller learns that it was not.
 #[tokio::test]
-async fn whenever_a_message_arrives_it_is_read_once() {
+async fn a_message_is_read_once_whenever_it_arrives() {
     for mode in [InboxMode::Steer, InboxMode::FollowUp, InboxMode::Collect] {
         for n_open in 0..7 {
             let world = Arc::new(world(json!({"debounceMs": 1})).await);
@@ -234,7 +234,7 @@ async fn whenever_a_message_arrives_it_is_read_once() {
 }
 
 #[tokio::test]
-async fn a_stopped_turn_passes_the_session_on() {
+async fn a_stopped_turn_frees_the_session() {
     let world = world(json!({"mode": "followup", "debounceMs": 1})).await;
     let gate = Gate::new();
     world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_head_is_found_from_below_and_through_worktrees() {
+    fn the_head_is_found_from_subdirectories_and_in_worktrees() {
         let dir = tempfile::tempdir().unwrap();
         let (repo, tree) = (dir.path().join("repo"), dir.path().join("tree"));
         fs::create_dir_all(repo.join(".git/worktrees/tree")).unwrap();

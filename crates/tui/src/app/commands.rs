@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_and_quotes_taken_off() {
+    fn arguments_are_parsed_and_unquoted() {
         let effects = |text| match parse(text) {
             Some(ParsedCommand::Effects(effects)) => effects,
             other => panic!("{other:?}"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_commands_are_told_from_paths_and_name_what_is_like_them() {
+    fn unknown_commands_are_distinguished_from_paths_and_suggest_similar_ones() {
         let known = || ["review"].into_iter();
         assert_eq!(unknown("/modle x", known()), Some(("modle".to_owned(), Some("model".to_owned()))));
         assert_eq!(unknown("/reviw", known()), Some(("reviw".to_owned(), Some("review".to_owned()))));

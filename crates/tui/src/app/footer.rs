@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_side_is_cut_first_and_the_provider_goes_before_that() {
+    fn the_provider_is_dropped_first_and_then_the_right_side_is_truncated() {
         insta::assert_snapshot!([100, 80, 60, 20].map(|columns| shown(&footer(), columns)).join("\n"));
     }
 }

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_arguments_are_answered_with_the_valid_ones() {
+    fn invalid_arguments_are_answered_with_the_valid_ones() {
         assert_eq!(problem("/think xhigh"), "Invalid level \"xhigh\". Valid values: off, low, high, default");
         assert_eq!(problem("/think"), "Usage: /think <level>. Valid values: off, low, high, default");
         assert_eq!(problem("/verbose loud"), "Invalid level \"loud\". Valid values: on, full, off");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_whatever_their_case() {
+    fn arguments_are_case_insensitive() {
         assert_eq!(parse("/think HIGH", &LEVELS), Some(ChatCommand::Think(Some(ThinkingLevel::High))));
         assert_eq!(parse("/think default", &LEVELS), Some(ChatCommand::Think(None)));
         assert_eq!(parse("/usage", &LEVELS), Some(ChatCommand::Usage(None)));

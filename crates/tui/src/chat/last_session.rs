@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_agent_of_each_backend_has_its_own() {
+    fn each_agent_of_each_backend_has_its_own_last_session() {
         let dir = tempfile::tempdir().unwrap();
         let sessions = |target: &str| LastSessions::new(dir.path(), target.to_owned(), Host::builder().build());
         let (here, there) = (sessions("local"), sessions("there"));

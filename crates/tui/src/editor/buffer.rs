@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_change_does_what_it_does_to_a_string_and_its_inverse_takes_it_back(
+        fn a_change_equals_a_string_edit_and_its_inverse_undoes_it(
             text in "[aé\n]{0,12}", new in "[bü\n]{0,6}", a in 0usize..13, b in 0usize..13,
         ) {
             let n = text.chars().count();

@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_known_markers_count() {
+    fn unknown_markers_are_plain_text() {
         let mut markers = Markers::default();
         let label = markers.add_paste("a\nb", 2);
         assert_eq!(label, "[paste #1 +2 lines]");
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_means_something_else_is_given_anew() {
+    fn a_marker_with_a_conflicting_number_is_renumbered() {
         let mut old = Markers::default();
         let text = format!("{} {}", old.add_paste("first", 1), old.add_image(Path::new("/i.png")));
         let kept = old.marked(text);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_that_nothing_mentions_are_forgotten_and_their_numbers_are_not_used_again() {
+    fn unused_markers_are_forgotten_and_their_numbers_not_reused() {
         let mut markers = Markers::default();
         let (first, second) = (markers.add_paste("one", 1), markers.add_paste("two", 1));
         markers.retain_in([&*second].into_iter());

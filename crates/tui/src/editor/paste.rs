@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pasted_text_is_made_harmless() {
+    fn pasted_text_is_sanitised() {
         for (text, expected) in [
             ("plain\n", "plain\n"),
             ("a\r\nb\rc", "a\nb\nc"),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn many_keys_at_once_are_a_paste() {
+    fn many_keys_in_one_batch_are_a_paste() {
         let press = |c: char| match c {
             '\n' => KeyPress::of(KeyCode::Enter.into()),
             c => KeyPress::typed(c),

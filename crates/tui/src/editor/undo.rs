@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_steps_go_when_there_is_too_much_to_keep() {
+    fn the_oldest_steps_are_dropped_beyond_the_size_limit() {
         let mut stack = UndoStack::default();
         for name in ["a", "b", "c"] {
             stack.record(change(name), MAX_BYTES / 2, TextPosition::default(), false);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_break_behind_blanks_and_inside_of_long_words() {
+    fn rows_break_after_blanks_and_inside_long_words() {
         let mut markers = Markers::default();
         let label = markers.add_paste("x", 1);
         for (line, width, expected) in [
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_forgets_the_rows_of_no_other_line() {
+    fn a_change_keeps_the_cached_rows_of_other_lines() {
         let (mut cache, markers) = (WrapCache::default(), Markers::default());
         cache.set_width(3);
         for at in 0..4 {
@@ -262,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_row_is_wider_than_the_width_but_for_one_blank(line in "[a-c日é👍 ]{0,60}", width in 1usize..12) {
+        fn no_row_exceeds_the_width_by_more_than_one_blank(line in "[a-c日é👍 ]{0,60}", width in 1usize..12) {
             let markers = Markers::default();
             let wrapped = WrappedLine::new(&line, width, &markers);
             prop_assert_eq!(rows(&wrapped, &line).concat(), line.clone());
@@ -275,7 +275,7 @@ mod tests {
         }
 
         #[test]
-        fn a_line_broken_anew_where_it_changed_is_as_if_broken_as_a_whole(
+        fn incremental_wrapping_equals_wrapping_the_whole_line(
             line in "[a-c日é\u{301}👍🇩 ]{0,90}", new in "[a日\u{301}🇩 ]{0,9}", width in 1usize..9, a in 0usize..90, len in 0usize..9,
         ) {
             let markers = Markers::default();

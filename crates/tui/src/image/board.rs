@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_sent_once_for_all_its_places_and_sizes() {
+    fn an_image_is_sent_once_for_all_its_placements() {
         let mut board = board(ImageProtocol::KittyPlaceholders);
         let first = board.rows(&png("a"), 80, LIVE).unwrap();
         assert_eq!(sent(&mut board), ["a=T"]);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_alternate_screen_has_images_of_its_own_and_loses_them() {
+    fn the_alternate_screen_has_separate_images_and_loses_them() {
         let mut board = board(ImageProtocol::KittyPlaceholders);
         let rows = board.rows(&png("a"), 80, LIVE);
         for _ in 0..2 {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_at_the_cursor_is_drawn_when_it_is_final() {
+    fn images_at_the_cursor_are_drawn_when_their_rows_are_final() {
         let mut board = board(ImageProtocol::Iterm2);
         board.set_screen(14, CellSize::default());
         assert_eq!(board.rows(&gif(), 80, LIVE), None);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_no_png_waits_for_its_conversion_and_is_shown_in_the_size_of_the_png() {
+    fn other_formats_wait_for_their_conversion_and_use_the_size_of_the_png() {
         let mut board = board(ImageProtocol::KittyPlaceholders);
         assert!(!board.is_waiting(&gif()), "nobody converts");
         board.enable_conversion();
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stands_for_what_a_terminal_cannot_show() {
+    fn a_line_replaces_images_that_cannot_be_shown() {
         assert_eq!(ImageBoard::default().rows(&png("a"), 80, FINAL), None);
         assert_eq!(board(ImageProtocol::KittyPlaceholders).rows(&gif(), 80, FINAL), None, "only PNG");
         assert!(board(ImageProtocol::Iterm2).rows(&gif(), 80, FINAL).is_some());

@@ -87,7 +87,7 @@ mod tests {
     const WEBP_LOSSLESS: &[u8] = b"RIFF\0\0\0\0WEBPVP8L\x0a\0\0\0\x2f\x7f\xc2\x77\0";
 
     #[test]
-    fn every_format_says_its_size_and_a_shorter_header_says_none() {
+    fn every_header_contains_the_size_and_truncated_ones_are_rejected() {
         for file in [PNG, GIF, JPEG, WEBP_EXTENDED, WEBP_LOSSY, WEBP_LOSSLESS] {
             assert_eq!(dimensions(file), Some(PixelSize { width: 640, height: 480 }), "{file:?}");
             let needed = (0..=file.len()).find(|n| dimensions(&file[..*n]).is_some()).unwrap();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_cannot_be_are_none() {
+    fn impossible_sizes_are_rejected() {
         for file in [
             &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\0\0\0\x01\xe0"[..],
             b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x40\x01\0\0\x01\xe0",
@@ -115,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_too_strange(
+        fn arbitrary_bytes_do_not_panic(
             which in 0usize..6,
             changes in prop::collection::vec((2usize..60, any::<u8>()), 0..8),
         ) {

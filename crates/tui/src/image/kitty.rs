@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pieces_of_a_large_image_are_put_together_again() {
+    fn the_pieces_of_a_large_image_can_be_reassembled() {
         for n in [4, 4092, 4096, 4100, 8192, 100_000] {
             let data: String = (0..n).map(|at| char::from(b'A' + (at % 26) as u8)).collect();
             let (keys, got) = reassembled(&text(kitty_transmission(9, 1, CELLS, &data)));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_text_that_says_which_part_of_which_image_it_shows() {
+    fn placeholders_encode_the_image_and_the_part_of_it() {
         let rows = kitty_placeholders(0x1_0203, 4, CELLS);
         let style = Style::new().fg(Color::Rgb(1, 2, 3)).underline_color(Color::Indexed(4));
         let expected = [
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_placeholder_is_one_column_and_no_mark_stands_for_two_numbers() {
+    fn every_placeholder_is_one_column_wide_and_diacritics_are_unique() {
         let cells = ImageCells { columns: MAX_CELLS, rows: MAX_CELLS };
         let rows = kitty_placeholders(1, 1, cells);
         assert_eq!(rows.len(), usize::from(MAX_CELLS));

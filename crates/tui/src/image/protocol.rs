@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_says_how_images_are_shown() {
+    fn the_image_protocol_is_detected_from_the_environment() {
         use ImageProtocol::{Iterm2, Kitty, KittyPlaceholders};
         for (vars, expected) in [
             (&[("TERM", "xterm-kitty")][..], Some(KittyPlaceholders)),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_wins_over_the_environment() {
+    fn a_setting_overrides_the_environment() {
         use ImageProtocol::{Iterm2, Kitty, KittyPlaceholders};
         for (setting, detected, expected) in [
             ("auto", Some(Iterm2), Some(Iterm2)),

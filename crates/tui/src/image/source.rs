@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_what_its_bytes_say() {
+    fn the_type_of_an_image_is_detected_from_its_bytes() {
         let png = STANDARD.encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06");
         let source = image(&png, "image/jpeg");
         assert_eq!((source.label().as_str(), source.is_png()), ("[Image: image/png 640x480]", true));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_or_hostile_has_a_line_and_no_data() {
+    fn broken_and_hostile_images_are_replaced_by_a_line() {
         let png = STANDARD.encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06\0");
         for (data, mime_type, label) in [
             ("", "image/png", "[Image: image/png]"),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_a_jpeg_is_found_behind_a_large_profile() {
+    fn the_size_of_a_jpeg_is_found_after_a_large_profile() {
         let mut file = b"\xff\xd8".to_vec();
         for _ in 0..4 {
             file.extend(b"\xff\xe2\xff\xff");

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn paragraphs_are_cut_between_words_outside_of_markup() {
+    fn paragraphs_are_split_between_words_outside_markup() {
         check("one two three four", "one two three");
         check("one two three **four five", "one two three");
         check("one two three **four** five", "one two three **four**");

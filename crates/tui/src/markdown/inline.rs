@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_end_before_punctuation() {
+    fn urls_end_before_punctuation() {
         for (text, url) in [
             ("see https://a.b/c, and", "https://a.b/c"),
             ("(https://a.b/c_(d)).", "https://a.b/c_(d)"),

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_begin_what_their_first_characters_say() {
+    fn the_first_characters_determine_which_block_a_line_begins() {
         let item = |mark, number: Option<u64>| {
             let len = 1 + usize::from(number.is_some());
             LineStart::Item { mark, len, number, interrupts: number.is_none_or(|number| number == 1) }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn html_ends_as_its_beginning_says() {
+    fn the_start_of_html_determines_how_it_ends() {
         for (line, in_paragraph, end) in [
             ("<div>", true, Some(HtmlEnd::Blank)),
             ("<x-y>", false, Some(HtmlEnd::Blank)),

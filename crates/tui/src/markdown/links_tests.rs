@@ -37,7 +37,7 @@ fn links_in(text: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn links_lead_to_their_addresses_and_hide_none_that_could_be_mistaken() {
+fn links_lead_to_their_urls_and_misleading_ones_show_them() {
     for (text, shown, expected) in [
         ("see [the docs](https://a.b/c)", "see the docs", &[("the docs", "https://a.b/c")][..]),
         ("see https://a.b/c, yes", "see https://a.b/c, yes", &[("https://a.b/c", "https://a.b/c")]),
@@ -62,7 +62,7 @@ fn links_lead_to_their_addresses_and_hide_none_that_could_be_mistaken() {
 }
 
 #[test]
-fn widths_and_breaks_are_the_same_with_links_and_without_where_the_address_is_the_text() {
+fn links_whose_text_is_their_url_do_not_affect_widths_and_breaks() {
     let text =
         "A text with https://example.com/a/rather/long/path and https://b.c/日本 in it, and <me@example.com> as well. "
             .repeat(5);
@@ -110,7 +110,7 @@ fn hostile() -> Vec<String> {
 }
 
 #[test]
-fn no_address_gets_a_control_character_to_the_terminal() {
+fn no_url_sends_a_control_character_to_the_terminal() {
     let hostile = hostile();
     assert!(hostile.len() >= 50, "{}", hostile.len());
     for url in &hostile {

@@ -184,7 +184,7 @@ fn check(source: &str) {
 }
 
 #[test]
-fn blocks_below_lists_and_quotes_belong_where_commonmark_says() {
+fn blocks_below_lists_and_quotes_nest_as_in_commonmark() {
     for source in [
         "1. one\n  ```\n  a\n\n  b\n  ```\n",
         "10. ten\n   ```\n   a\n\n   b\n   ```\n",
@@ -328,7 +328,7 @@ proptest! {
     }
 
     #[test]
-    fn any_pieces_of_a_text_give_the_rows_of_the_whole(
+    fn rows_do_not_depend_on_how_a_text_is_split(
         source in documents(),
         cuts in prop::collection::vec(0.0f64..1.0, 0..6),
         columns in 1usize..50,
@@ -357,7 +357,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: config().cases / 50, ..config() })]
 
     #[test]
-    fn any_pieces_of_a_long_text_give_the_rows_of_the_whole(
+    fn rows_do_not_depend_on_how_a_long_text_is_split(
         source in long_documents(),
         cuts in prop::collection::vec(0.0f64..1.0, 0..6),
         columns in 1usize..50,

@@ -52,7 +52,7 @@ fn one_shot(text: &str, columns: usize) -> Vec<Row> {
 }
 
 #[test]
-fn documents_are_laid_out_for_people() {
+fn example_documents_are_laid_out() {
     let shown: Vec<String> = CORPUS.iter().map(|text| format!("{text}---\n{}", plain(&one_shot(text, 40)))).collect();
     insta::assert_snapshot!(shown.join("=====\n"));
 }
@@ -96,7 +96,7 @@ fn rows_do_not_depend_on_how_the_text_arrives_and_stable_rows_stay() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn documents_in_any_order_are_laid_out_alike(
+    fn random_documents_do_not_depend_on_how_they_are_split(
         parts in prop::collection::vec(0..CORPUS.len(), 1..5),
         at in 0.0f64..1.0,
         columns in 8usize..50,
@@ -128,7 +128,7 @@ fn work_of(text: &str) -> (usize, usize) {
 }
 
 #[test]
-fn the_work_grows_with_the_text_and_never_for_a_frame() {
+fn total_work_is_linear_and_work_per_frame_is_constant() {
     let n_lines = |len: usize, line: &str| line.repeat(len / line.len() + 1);
     let cases: [(&str, &dyn Fn(usize) -> String); 12] = [
         ("a paragraph of one line", &|len| n_lines(len, "words and ")),
@@ -177,14 +177,14 @@ fn long_blocks_are_laid_out_like_their_parts() {
 }
 
 #[test]
-fn what_is_nested_too_deep_is_text() {
+fn blocks_nested_too_deeply_are_text() {
     let rows = one_shot(&format!("{}a\n\n{}b\n", "> ".repeat(100), "- ".repeat(100)), 90);
     assert!(rows.iter().any(|row| row.to_string().ends_with("> a")));
     assert!(rows.last().unwrap().to_string().ends_with("- b"));
 }
 
 #[test]
-fn links_lead_to_what_was_defined_before_them() {
+fn reference_links_use_earlier_definitions() {
     let rows = |text: &str| plain(&one_shot(text, 60));
     assert_eq!(rows("[a]: http://x\n\n[text][A], [a]\n"), "text (http://x), a (http://x)\n");
     assert_eq!(rows("> - [a]: http://x\n\nsee [a]\n\n[a]: http://y\n\n- [a]\n").lines().last(), Some("- a (http://x)"));
@@ -194,7 +194,7 @@ fn links_lead_to_what_was_defined_before_them() {
 
 #[cfg(feature = "highlight")]
 #[test]
-fn the_last_line_of_a_code_block_has_its_colors_before_it_ends() {
+fn the_last_line_of_a_code_block_is_highlighted_before_it_ends() {
     let theme = theme();
     let mut markdown = Markdown::new(MarkdownOptions::default());
     markdown.push("- ```rust\n  /* one\n  two */ let x");

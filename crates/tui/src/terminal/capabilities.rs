@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_the_terminal() {
+    fn capabilities_are_detected_from_the_environment() {
         assert!(of(&[("TERM", "tmux-256color"), ("TMUX", "x")]).reflows);
         assert!(!of(&[("TERM", "xterm"), ("XTERM_VERSION", "XTerm(379)")]).reflows);
         for (vars, depth) in [
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_used_where_they_are_known_to_work() {
+    fn links_are_used_only_if_known_to_work() {
         for (vars, expected) in [
             (&[("TERM", "xterm-256color")][..], false),
             (&[("TERM", "xterm-kitty")], true),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_the_terminal_are_taken_in() {
+    fn reports_of_the_terminal_are_applied() {
         let mut capabilities = of(&[("TERM", "xterm")]);
         assert!(capabilities.learn(&Report::Synchronized(true)));
         assert!(!capabilities.learn(&Report::Synchronized(true)));

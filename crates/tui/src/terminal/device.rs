@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_are_switched_one_by_one_and_keyboard_modes_belong_to_a_screen() {
+    fn modes_are_switched_separately_and_keyboard_modes_belong_to_a_screen() {
         let off = Modes::default();
         let keyboard = Modes { keyboard: true, ..off };
         let full = Modes { keyboard: true, alternate: true, mouse: true };

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn styles_are_set_where_they_change_and_reset_at_the_end() {
+    fn styles_are_set_on_change_and_reset_at_the_end() {
         let mut out = Vec::new();
         let bold = Style::new().add_modifier(Modifier::BOLD).fg(Color::Rgb(1, 2, 3));
         let line = Row::from(vec![Span::raw("a"), Span::styled("b", bold), Span::styled("c", bold), Span::raw("d")]);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_row_needs_no_clearing_and_control_characters_never_leave() {
+    fn a_full_row_needs_no_clearing_and_control_characters_are_dropped() {
         let mut out = Vec::new();
         row(&mut out, &Row::from("a\u{1b}[2Jb\u{9b}"), 5, None);
         assert_eq!(String::from_utf8(out).unwrap(), "a[2Jb");

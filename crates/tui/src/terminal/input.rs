@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn all_spellings_of_a_key_mean_the_same_binding() {
+    fn all_encodings_of_a_key_are_the_same_key() {
         for (bytes, expected) in [
             ("a", "a types a"),
             ("A", "shift+a types A"),
@@ -243,18 +243,18 @@ mod tests {
 
     /// The older form of xterm's modifyOtherKeys is not supported, so it must not be enabled. If this test fails, it may be.
     #[test]
-    fn the_older_spelling_of_modified_keys_is_a_known_gap() {
+    fn the_older_form_of_modify_other_keys_is_a_known_gap() {
         assert_eq!(read("\x1b[27;5;99~"), []);
     }
 
     #[test]
-    fn releases_are_dropped_and_repetitions_are_presses() {
+    fn releases_are_dropped_and_repeats_are_presses() {
         assert_eq!(read("\x1b[97;1:3u"), []);
         assert_eq!(key("\x1b[97;1:2u"), "a types a");
     }
 
     #[test]
-    fn answers_of_the_terminal_are_no_keys() {
+    fn reports_of_the_terminal_are_not_keys() {
         assert_eq!(
             read("\x1b[12;80R\x1b[?1u\x1b[?2026;2$y\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\\x1b[?62;4c"),
             [
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn pasted_text_arrives_whole() {
+    fn pasted_text_arrives_in_one_piece() {
         assert_eq!(read("\x1b[200~a\r\nb\x1b[201~"), [TerminalInput::Paste("a\r\nb".to_owned())]);
         assert_eq!(read("\x1b[I"), [TerminalInput::Focus(true)]);
     }

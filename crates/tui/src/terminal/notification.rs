@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terminals_are_asked_in_the_way_they_know() {
+    fn notifications_use_the_protocol_of_the_terminal() {
         let kind = |variables: &[(&str, &str)]| NotificationKind::of(&variables.iter().copied().collect());
         assert_eq!(kind(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "iTerm.app")]), NotificationKind::Osc9);
         assert_eq!(kind(&[("TERM", "xterm-kitty")]), NotificationKind::Osc9);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_cannot_end_a_notification_or_begin_something_else() {
+    fn texts_cannot_inject_control_sequences() {
         let text = "done\x1b\\\x1b]52;c;x\x07 a;b\n\u{9c}c";
         let text = |kind: NotificationKind| String::from_utf8(kind.bytes("pinch; x", text)).unwrap();
         assert_eq!(text(NotificationKind::Osc9), "\x1b]9;pinch; x: done a;b c\x1b\\");

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_twice_and_the_prompt_is_on_a_line_of_its_own() {
+    fn nothing_is_repeated_and_the_prompt_is_on_its_own_line() {
         let mut screen = PlainScreen::default();
         let idle = PlainNotes { prompt: Some("> "), ..PlainNotes::default() };
         assert_eq!(said(&mut screen, &["hello"], &idle, 0), "hello\n> ");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_dialog_only_what_is_new_is_said() {
+    fn only_new_lines_of_a_dialog_are_written() {
         let mut screen = PlainScreen::default();
         let dialog = |lines: &[&str]| PlainNotes { rows: rows(lines), prompt: Some("? "), ..PlainNotes::default() };
         assert_eq!(said(&mut screen, &[], &dialog(&["────", "Go on?", "  Yes", "→ No"]), 0), "Go on?\n  Yes\n→ No\n? ");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn drawings_are_left_out() {
+    fn decoration_is_omitted() {
         let notes = PlainNotes::default();
         let table = ["┌───┬───┐", "│ a │ b │", "└───┴───┘", "", "▍x"];
         assert_eq!(said(&mut PlainScreen::default(), &table, &notes, 0), "| a | b |\n\nx\n");

@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_in_pieces_is_broken_like_the_whole(text in "[a-z日👍 \t]{0,60}", cut in 0usize..60, width in 1usize..20) {
+        fn text_in_pieces_is_wrapped_like_the_whole(text in "[a-z日👍 \t]{0,60}", cut in 0usize..60, width in 1usize..20) {
             let cut = text.char_indices().map(|(at, _)| at).nth(cut).unwrap_or(text.len());
             let mut chopper = Chopper::new(width);
             chopper.push(&text[..cut], Style::new());

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_sequences_are_taken_out_whole() {
+    fn control_sequences_are_removed_entirely() {
         for (text, clean) in [
             ("\u{1b}[31mred\u{1b}[0m", "red"),
             ("a\u{1b}]52;c;ZXZpbA==\u{7}b", "ab"),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn invisible_characters_show_in_output_only() {
+    fn invisible_characters_are_only_shown_in_output() {
         assert_eq!(sanitize("a\u{202e}b\u{200b}", SanitizeMode::Output), "a\u{fffd}b\u{fffd}");
         assert_eq!(sanitize("a\u{202e}b\u{200b}", SanitizeMode::Prose), "ab\u{200b}");
     }

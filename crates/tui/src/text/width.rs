@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_takes_the_columns_that_terminals_give_it() {
+    fn widths_match_those_of_terminals() {
         for (text, columns) in [
             ("plain", 5),
             ("", 0),

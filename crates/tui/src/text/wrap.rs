@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn text_breaks_at_spaces_and_long_words_between_graphemes() {
+    fn text_wraps_at_spaces_and_long_words_between_graphemes() {
         for (text, width, expected) in [
             ("one two three", 7, &["one two", "three"][..]),
             ("", 5, &[""]),
@@ -223,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_in_pieces_breaks_like_the_whole(text in "[a-z日👍 ]{0,60}", cut in 0usize..60, width in 1usize..20) {
+        fn text_in_pieces_wraps_like_the_whole(text in "[a-z日👍 ]{0,60}", cut in 0usize..60, width in 1usize..20) {
             let cut = text.char_indices().map(|(at, _)| at).nth(cut).unwrap_or(text.len());
             let mut wrapper = TextWrapper::new(width);
             wrapper.push(&Span::raw(&text[..cut]));

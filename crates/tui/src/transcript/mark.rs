@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_begin_and_end_between_and_inside_of_spans() {
+    fn marks_begin_and_end_between_and_inside_spans() {
         let reversed = Style::new().add_modifier(Modifier::REVERSED);
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let of = |columns: Range<usize>| {

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn capitals_count_where_there_are_some() {
+    fn case_matters_only_if_the_pattern_has_upper_case() {
         assert_eq!(matches("ab", &["ab AB Ab"]), [vec![(0, 0..2)], vec![(0, 3..5)], vec![(0, 6..8)]]);
         assert_eq!(matches("Ab", &["ab AB Ab"]), [vec![(0, 6..8)]]);
         assert_eq!(matches("straße", &["STRASSE Straße"]), [vec![(0, 8..14)]]);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_go_on_in_the_next_row_and_know_wide_characters() {
+    fn matches_continue_in_the_next_row_and_handle_wide_characters() {
         assert_eq!(matches("two  three", &[" one two   ", " three", " two three"]).len(), 2);
         assert_eq!(matches("two three", &["│ one two", "│ three"]), [vec![(0, 6..9), (1, 2..7)]]);
         assert_eq!(matches("本x", &[" 日本x"]), [vec![(0, 3..6)]]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_broken_are_found() {
+    fn wrapped_words_are_found() {
         let rows = crate::text::wrap(&[ratatui_core::text::Span::raw("one abcdefghijklmnop two")], 6);
         let found = SearchPattern::new("fgh").unwrap().matches(&rows);
         assert_eq!(found[0].parts, [(1, 5..6), (2, 0..2)]);

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_paths_and_addresses_and_what_is_between_them() {
+    fn paths_and_urls_are_words() {
         let row = Row::from("see (src/main.rs:12) or https://a.b/c?d=e, 日本 x");
         for (at, expected) in
             [(0, "see"), (3, " ("), (6, "src/main.rs:12"), (30, "https://a.b/c?d=e"), (44, "日本"), (48, "x"), (99, "")]

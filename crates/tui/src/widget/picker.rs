@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_stays_on_its_row() {
+    fn untrusted_text_stays_on_its_row() {
         let item = PickItem::new("a\nb\u{1b}[2J").detail("c\u{202e}d\ne");
         insta::assert_snapshot!(shown(&Picker::new(vec![item], 4)));
     }

@@ -120,7 +120,7 @@ fn texts<'a>(blocks: impl IntoIterator<Item = &'a OutgoingBlock>) -> Vec<&'a str
 }
 
 #[tokio::test(start_paused = true)]
-async fn growth_merges_while_nobody_reads() {
+async fn growth_is_merged_while_the_sink_is_busy() {
     let sink = Recording::with([]);
     deliver(&sink, vec![partial(0, "a"), partial(1, "b"), block(0, "ab"), partial(2, "c")]).await;
     assert_eq!(sink.calls(), ["partial ab", "block ab", "partial abc"]);
@@ -137,7 +137,7 @@ async fn a_failed_block_does_not_count_as_delivered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transient_failure_is_tried_three_times_and_obeys_retry_after() {
+async fn a_transient_failure_is_tried_three_times_and_honours_retry_after() {
     let began = Instant::now();
     let sink = Recording::with([Act::Fail { retry_after: Some(7) }, Act::Fail { retry_after: Some(30) }]);
     assert!(deliver(&sink, three()).await.is_complete());
@@ -151,7 +151,7 @@ async fn a_transient_failure_is_tried_three_times_and_obeys_retry_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_beyond_the_cap_is_not_waited_for() {
+async fn a_retry_delay_beyond_the_limit_fails_the_block() {
     let began = Instant::now();
     let sink = Recording::with([Act::Fail { retry_after: Some(31) }]);
     let delivered = deliver(&sink, three()).await;
@@ -159,7 +159,7 @@ async fn a_pause_beyond_the_cap_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stuck_sink_is_cut_off_and_the_block_under_way_is_unconfirmed() {
+async fn a_stuck_sink_is_cut_off_and_its_current_block_is_unconfirmed() {
     let sink = Recording::with([Act::Take, Act::TakeAndHang]);
     let delivered = deliver(&sink, three()).await;
     assert_eq!(sink.calls(), ["block a", "cut off"]);
@@ -168,7 +168,7 @@ async fn a_stuck_sink_is_cut_off_and_the_block_under_way_is_unconfirmed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_disturbs_no_other_block() {
+async fn a_panic_does_not_affect_other_blocks() {
     let sink = Recording::with([Act::Panic]);
     let delivered = deliver(&sink, three()).await;
     assert_eq!(

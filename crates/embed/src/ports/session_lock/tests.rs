@@ -129,7 +129,7 @@ fn a_lock_of_a_live_process_is_respected() {
 }
 
 #[test]
-fn abandoned_locks_are_taken_over_at_once() {
+fn abandoned_locks_are_taken_over_immediately() {
     let own = std::process::id();
     let mut texts = vec![lock_of(LIVE_PID, 31 * MINUTE)];
     if cfg!(unix) {

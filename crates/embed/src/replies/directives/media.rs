@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn media_lines_are_parsed() {
         for (line, targets, rest) in [
             ("MEDIA:https://e.com/a.png", &["https://e.com/a.png"][..], ""),
             ("  MEDIA: https://e.com/a.png words", &["https://e.com/a.png"], "words"),
@@ -177,7 +177,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_confined_run_sends_no_file_from_outside_by_link_or_by_output() {
+    fn a_confined_run_sends_no_outside_file_by_link_or_by_output() {
         let dir = tempfile::tempdir().unwrap();
         let (work, secret) = (dir.path().join("work"), dir.path().join("secret"));
         std::fs::create_dir(&work).unwrap();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn absolute_paths_count_below_a_root_and_where_a_tool_reported_them() {
+    fn absolute_paths_are_allowed_below_a_root_and_if_a_tool_reported_them() {
         let roots = MediaRoots::new(["/work/a".to_owned()], Some("/home/u"));
         roots.report("Saved.\nMEDIA:/tmp/shot 1.png\nMEDIA:~/no\nsee MEDIA:/etc/passwd");
         for (target, expect) in [

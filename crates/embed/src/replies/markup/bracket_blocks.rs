@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks() {
+    fn blocks_with_calls_and_results_are_removed() {
         let call = r#"[TOOL_CALL]{tool => "web_search", args => {"query":"é"}}[/TOOL_CALL]"#;
         for (text, expect) in [
             (format!("Vor\n{call}\nnäch"), "Vor\n\nnäch"),

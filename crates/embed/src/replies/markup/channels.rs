@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn planning() {
+    fn planning_is_removed() {
         check(&[
             ("internal planning<channel|>Visible", "Visible"),
             ("I plan é.\n<channel|> Sichtbar 🙂", "Sichtbar 🙂"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens() {
+    fn channel_tokens_are_removed() {
         check(&[
             ("<|assistant|>Here it is<|end|>", "Here it is"),
             ("<｜begin▁of▁sentence｜>Hello", "Hello"),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_an_answer() {
+    fn parts_that_are_not_for_people_are_removed() {
         check(&[
             (
                 "<|channel|>analysis<|message|>Plan<|end|><|start|>assistant<|channel|>final<|message|>Answer<|return|>",

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn trace_lines_are_removed() {
         for (text, expect) in [
             ("Hi\n🛠️ Exec: ls -la\nDone", "Hi\nDone"),
             ("Hi\n\n  🛠️ Exec: ls\n📖 Read: ~/ä.rs:1-20\n\nDone", "Hi\n\nDone"),

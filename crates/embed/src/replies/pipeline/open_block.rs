@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_deltas_did_not_bring() {
+    fn text_missing_from_the_deltas_is_recovered() {
         for (so_far, whole, expect) in [
             ("", "Grüße", "Grüße"),
             ("Grü", "Grüße", "ße"),

@@ -47,7 +47,7 @@ fn by_paragraph() -> Replies {
 }
 
 #[test]
-fn after_a_restart_nothing_is_said_twice() {
+fn a_restart_repeats_no_delivered_text() {
     let mut replies = by_paragraph();
     let first = blocks(&mut replies, start().into_iter().chain([delta("One.\n\nTwo.\n\nThr")]));
     assert_eq!(first, ["One.", "Two."]);
@@ -70,7 +70,7 @@ fn equal_paragraphs_are_all_delivered() {
 }
 
 #[test]
-fn half_a_tag_is_never_shown() {
+fn partial_tags_are_never_shown() {
     let mut replies = by_paragraph();
     let mut out = Out::new();
     let pieces = ["Hi <thi", "nk>secret</th", "ink> there"].map(delta);
@@ -141,7 +141,7 @@ const FRAGMENTS: [&str; 26] = [
 proptest! {
     /// The provider's chunking of the answer does not matter.
     #[test]
-    fn what_people_read_does_not_depend_on_the_deltas(words in prop::collection::vec(prop::sample::select(FRAGMENTS.to_vec()), 1..30)) {
+    fn the_reply_does_not_depend_on_how_deltas_are_split(words in prop::collection::vec(prop::sample::select(FRAGMENTS.to_vec()), 1..30)) {
         let text = words.concat();
         let chars: Vec<String> = text.chars().map(String::from).collect();
         let chars: Vec<&str> = chars.iter().map(String::as_str).collect();

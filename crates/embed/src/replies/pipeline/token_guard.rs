@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn how_a_text_is_cut_does_not_matter(
+        fn chunking_does_not_matter(
             words in prop::collection::vec(prop::sample::select(vec!["NO_REPLY", "NO", "_REPLY", "HEARTBEAT_OK", "HE", " ", "\n", "a", "*", "."]), 0..20),
         ) {
             let text = words.concat();

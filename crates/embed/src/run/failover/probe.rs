@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_probe_in_half_a_minute() {
+    fn a_provider_is_probed_at_most_every_thirty_seconds() {
         let mut throttle = ProbeThrottle::default();
         assert!(throttle.take("a", 0));
         assert!(!throttle.take("a", PAUSE_MS - 1));

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn long_prompts_go_to_the_input_and_images_follow_a_prompt_without_an_option_for_them() {
+    fn long_prompts_are_passed_on_stdin_and_images_without_an_option_follow_the_prompt() {
         let images = ["/a.png".to_owned(), "/b.png".to_owned()];
         let turn = CliTurn { model: "m", prompt: "hello", images: &images, ..CliTurn::default() };
         let long = backend(|backend| (backend.max_prompt_arg_chars, backend.images_as_list) = (Some(4), true));

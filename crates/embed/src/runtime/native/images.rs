@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_without_end_are_no_paths() {
+    fn unterminated_references_are_not_paths() {
         for part in ["[", "[media attached: ", "file://", "file:///a.png", "/a.png "] {
             let prompt = format!("{}x.png]", part.repeat(1_000_000 / part.len()));
             let found = references(&prompt);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_images_are_found_where_people_and_channels_write_them() {
+    fn image_paths_are_found_in_prose_and_channel_attachments() {
         for (prompt, expected) in [
             ("[media attached 1/2: /m/a b.png (image/png) | http://h/x]", &["/m/a b.png"][..]),
             ("[media attached: 2 files] [Image: source: /m/c.gif]", &["/m/c.gif"]),

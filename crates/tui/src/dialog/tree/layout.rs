@@ -137,7 +137,7 @@ mod tests {
         [("a", ""), ("b", "a"), ("c", "b"), ("d", "b"), ("e", "d"), ("f", "e"), ("g", "e"), ("h", "c")];
 
     #[test]
-    fn chains_stay_at_their_indent_and_the_active_branch_comes_first() {
+    fn chains_keep_their_indent_and_the_active_branch_comes_first() {
         insta::assert_snapshot!(shown(&TREE, "", "abdeg", ""));
     }
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn children_of_hidden_entries_hang_below_the_nearest_shown_ancestor() {
+    fn children_of_hidden_entries_attach_to_the_nearest_visible_ancestor() {
         insta::assert_snapshot!(shown(&TREE, "bd", "abdeg", ""));
     }
 

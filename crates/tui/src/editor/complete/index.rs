@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_is_not_in_it_and_hidden_names_are() {
+    fn ignored_paths_are_excluded_and_hidden_ones_included() {
         let dir = tree(&[".gitignore", ".github/ci.yml", ".git/config", "target/x", "src/lib.rs"]);
         let index = PathIndex::build(dir.path(), &Cancel::new()).unwrap();
         let paths: Vec<&str> = (0..index.len()).map(|at| index.path(at)).collect();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_index_is_none() {
+    fn a_cancelled_build_yields_no_index() {
         let cancel = Cancel::new();
         cancel.cancel(CancelReason::Superseded);
         let dir = tree(&["a"]);

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_directory_is_listed_with_the_path_as_it_was_typed() {
+    fn a_directory_is_listed_with_the_typed_path() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("root");
         std::fs::create_dir_all(root.join("src/nested")).unwrap();
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn names_that_could_not_be_typed_are_left_out() {
+    fn names_that_cannot_be_typed_are_omitted() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["a\u{1b}[31m", "a\nb", "a\u{202e}b", "ab"] {
             std::fs::create_dir(dir.path().join(name)).unwrap();

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_decides_what_is_completed() {
+    fn the_typed_text_determines_the_kind_of_completion() {
         for (before, expected) in [
             ("/", Some("0 command ")),
             ("/mo", Some("0 command mo")),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_begins_behind_the_last_blank_quote_or_equals_sign() {
+    fn a_path_begins_after_the_last_blank_quote_or_equals_sign() {
         for (before, expected) in [
             ("", "0 path  false"),
             ("cat sr", "4 path sr false"),

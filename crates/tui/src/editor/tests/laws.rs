@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn undoing_everything_restores_the_beginning_and_redoing_everything_the_end(
+    fn undoing_everything_restores_the_start_and_redoing_everything_the_end(
         start in text(), operations in proptest::collection::vec(operation(text()), 0..40),
     ) {
         let mut editor = Editor::new();
@@ -163,7 +163,7 @@ proptest! {
     }
 
     #[test]
-    fn typing_moving_and_deleting_is_what_it_is_in_a_string(keys in "[ab\\n<>xd]{0,40}") {
+    fn typing_moving_and_deleting_equals_editing_a_string(keys in "[ab\\n<>xd]{0,40}") {
         let mut editor = Editor::new();
         let (mut model, mut cursor) = (Vec::new(), 0);
         for key in keys.chars() {
@@ -203,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn the_cursor_of_a_drawing_is_where_the_next_character_appears(
+    fn the_drawn_cursor_is_where_the_next_character_appears(
         text in "[a-c 日]{0,40}", columns in 4usize..20, n in 0usize..20,
     ) {
         let mut editor = Editor::new();

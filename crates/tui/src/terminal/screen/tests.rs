@@ -71,7 +71,7 @@ fn an_equal_frame_writes_nothing_and_a_changed_row_only_itself() {
 }
 
 #[test]
-fn a_frame_is_synchronized_only_where_the_terminal_understands_it() {
+fn a_frame_is_synchronized_only_if_supported() {
     let mut screen = InlineScreen::new(Size::new(20, 6), true);
     assert!(!String::from_utf8(screen.draw(&[], &[Row::from("a")], HIDDEN)).unwrap().contains("2026"));
     screen.set_synchronized(true);
@@ -80,7 +80,7 @@ fn a_frame_is_synchronized_only_where_the_terminal_understands_it() {
 }
 
 #[test]
-fn leaving_puts_the_last_rows_in_place_of_the_live_area() {
+fn leaving_replaces_the_live_area_with_the_last_rows() {
     let mut harness = Harness::new(20, 6);
     harness.draw(&["one"], &texts("live", 4), HIDDEN);
     let bytes = harness.screen.leave(&[Row::from("bye")]);
@@ -130,7 +130,7 @@ fn image_row(text: &str, number: u8) -> Row {
 }
 
 #[test]
-fn images_are_drawn_over_their_rows_when_these_are_on_the_screen_and_the_cursor_comes_back() {
+fn images_are_drawn_over_rows_on_the_screen_and_the_cursor_is_restored() {
     let mut harness = Harness::new(20, 6);
     harness.draw(&["before"], &texts("live", 2), HIDDEN);
     let blank = Row::default;

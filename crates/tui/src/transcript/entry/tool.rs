@@ -452,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_shown_as_far_as_they_have_arrived() {
+    fn arguments_are_shown_as_they_arrive() {
         for (json, expected) in [
             ("{\"path\": \"a.rs\", \"content\": \"x\\ny", Some("x\ny")),
             ("{\"content\": \"half an escape \\u26", Some("half an escape ")),

@@ -235,7 +235,7 @@ fn searches_go_from_match_to_match_and_around_the_ends() {
 }
 
 #[test]
-fn a_search_from_the_regular_mode_begins_in_the_fullscreen_mode() {
+fn a_search_in_regular_mode_switches_to_fullscreen_mode() {
     let mut screen = TestScreen::new(80, 24, &conversation());
     screen.app.mode_changed(false);
     assert_eq!(screen.press("ctrl+s"), [Effect::ToggleFullscreen]);
@@ -247,7 +247,7 @@ fn a_search_from_the_regular_mode_begins_in_the_fullscreen_mode() {
 }
 
 #[test]
-fn a_long_search_goes_on_with_each_frame_while_keys_are_taken() {
+fn a_long_search_continues_with_each_frame_while_keys_are_handled() {
     let mut messages: Vec<_> = (0..20_000).map(|n| user(&format!("message {n}"))).collect();
     messages[7] = user("the needle");
     let mut screen = TestScreen::new(80, 24, &messages);
@@ -276,7 +276,7 @@ fn screens_of_any_size_are_drawn() {
 }
 
 #[test]
-fn what_is_selected_with_the_mouse_is_copied_across_messages() {
+fn a_mouse_selection_is_copied_across_messages() {
     let mut screen = TestScreen::new(80, 24, &conversation());
     assert_eq!(screen.select("list", "list"), "", "a click selects nothing");
     let expected = "with a list\n- of things that are longer than a narrow screen is\n\n\nQuestion 6?\n\n\nPa";
@@ -293,7 +293,7 @@ fn what_is_selected_with_the_mouse_is_copied_across_messages() {
 }
 
 #[test]
-fn clicks_select_words_and_lines_and_lines_are_copied_as_they_were() {
+fn clicks_select_words_and_lines_and_wrapped_lines_are_copied_unwrapped() {
     let text = "Look into `crates/tui/src/app.rs` and then at the words that follow it here\n\n```\nlet code = 1;\n    indented\n```\n";
     for columns in [100, 40, 23] {
         let mut screen = TestScreen::new(columns, 24, &[user("hi"), answer(text)]);
@@ -323,7 +323,7 @@ fn clicks_select_words_and_lines_and_lines_are_copied_as_they_were() {
 }
 
 #[test]
-fn bars_that_stand_for_colours_are_not_copied() {
+fn bars_that_replace_colours_are_not_copied() {
     let question = "a question that is longer than the screen is wide";
     let mut screen = TestScreen::new(30, 24, &[]);
     let capabilities = TerminalCapabilities::of(&[("NO_COLOR", "1")].into_iter().collect());
@@ -386,7 +386,7 @@ fn a_selection_stays_with_its_text() {
 }
 
 #[test]
-fn a_note_of_what_was_copied_is_shown_for_a_while() {
+fn a_note_about_copied_text_is_shown_for_a_while() {
     let mut screen = TestScreen::new(80, 24, &conversation());
     screen.draw();
     screen.app.note("Copied 12 characters".to_owned(), screen.now_ms);
@@ -398,7 +398,7 @@ fn a_note_of_what_was_copied_is_shown_for_a_while() {
 }
 
 #[test]
-fn a_click_on_the_note_of_what_is_below_goes_there() {
+fn a_click_on_the_note_about_rows_below_scrolls_there() {
     let mut screen = TestScreen::new(80, 24, &conversation());
     let end = screen.draw();
     screen.press("home");
@@ -408,7 +408,7 @@ fn a_click_on_the_note_of_what_is_below_goes_there() {
 }
 
 #[test]
-fn links_can_be_clicked_where_the_terminal_is_known_to_have_them_or_the_settings_say_so() {
+fn links_are_clickable_if_the_terminal_supports_them_or_they_are_enabled() {
     let text = "see [the docs](https://a.b/c)";
     for (vars, set, expected) in [
         (&[("TERM", "xterm-kitty")][..], None, true),
